@@ -65,7 +65,9 @@ def decider(how: str, budget: float, flows: Sequence[Flow]) -> Callable[[], Colu
     def decide() -> Column:
         estimator.observe(reading([flow.interval() for flow in flows], RTT_S, RTO_S, is_first=next(turns, False)))
         budgets = {0: (Budget(budget, sharing, needs=needs), 0)}
-        return shared(budgets, np.array([budget]), server, estimator.needs(needs, server))
+        return shared(
+            budgets, np.array([budget]), server, estimator.needs(needs, server), np.full(len(flows), float(MSS))
+        )
 
     return decide
 

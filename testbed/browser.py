@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from selenium import webdriver
 
@@ -53,3 +54,23 @@ def prefer(driver: webdriver.Chrome, theme: str) -> None:
     """Give the browser's system a theme, ``dark`` or ``light``."""
     features = [{"name": "prefers-color-scheme", "value": theme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def shown_text(driver: webdriver.Chrome, name: str) -> str:
+    """The text of one of the live page's elements; empty when it is not there or not shown."""
+    return str(driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", f".sluice-{name}"))
+
+
+_TABLE = """
+    const table = document.querySelector(arguments[0]);
+    const words = (cell) => [...cell.childNodes].filter((one) => one.tagName !== "I").map((one) => one.textContent);
+    const cells = (row, kind) => [...row.querySelectorAll(kind)].map((cell) => words(cell).join("").trim());
+    const [head, ...rows] = table ? [...table.querySelectorAll("tr")] : [];
+    return [head ? cells(head, "th") : [], rows.map((row) => cells(row, "td"))];
+"""
+
+
+def shown_table(driver: webdriver.Chrome, name: str) -> list[dict[str, str]]:
+    """A table of the live page as rows by column title."""
+    head, rows = cast(tuple[list[str], list[list[str]]], driver.execute_script(_TABLE, f".sluice-{name}"))
+    return [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]

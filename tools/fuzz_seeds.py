@@ -1,12 +1,10 @@
-"""Writes seeds for the targets of switch/fuzz: programs, sluice's traffic, writes to a test's tables, requests."""
+"""Writes seeds for the targets of switch/fuzz: programs, sluice's traffic, writes to a test's tables, what is kept."""
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
 import shutil
-import ssl
 from pathlib import Path
 
 from finsy.proto import p4i, p4r
@@ -16,9 +14,10 @@ from tools.differential.frames import Frames
 from tools.target.process import ROOT
 
 CORPUS = ROOT / "switch/fuzz/corpus"
+KEPT = ROOT / "switch/fuzz/seeds"
+"""Those of the rules' and the agent's targets, which tests run as well."""
 P4_FOLDERS = ("switch/engine/tests/p4", "switch/p4runtime/tests/p4")
 EVERYTHING = ROOT / "switch/p4runtime/tests/p4/everything.p4info.txtpb"
-LCS = ROOT / "switch/rules/tests/fixtures/lcs.json"
 SEEDS = 200
 PACKETS = 8
 """In a script."""
@@ -124,49 +123,12 @@ def others(p4info: p4i.P4Info) -> list[bytes]:
     return made
 
 
-XML = b"<?xml version='1.0'?><a><b>1</b><b><![CDATA[7]]>&#48;<!-- x --></b><c d='>'/></a>"
-JSON = b'{"a": [{"b": "xxy\\u00fc"}, true, null], "d": -1.5e3}'
-HTTP = (
-    b"\0\0GET /a/../b%20c;x/y.gif?q=1&r HTTP/1.1\r\nHost: x.b:80\r\nCookie: c=xy; d\r\nX: y\r\n\r\nHEAD",
-    b"\0\0POST http://x.b/ HTTP/1.1\r\nHost: x.b\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc",
-    b"\0\0HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-    b"\1\0" + XML,
-    b"\2\0" + JSON,
-    b"\3\0a=c&doc=%3Ca%3E+%3Cb>2</b></a>&a=%62",
-    b"\4\0003;x=y\r\na=b\r\n2\r\n&c\r\n0\r\nT: x\r\n\r\n",
-)
-"""Requests and bodies behind the kind and size of pieces, as the target http reads them."""
-MAIL = (
-    b"\0\0EHLO a\r\nMAIL FROM:<@x:b@c> SIZE=1\r\nRSET\r\nMAIL FROM:<>\r\nRCPT TO:<x@d>\r\n"
-    b"\xff220 x\r\n250-a\r\n250 b\r\n250 c\r\n",
-    b'\1\0a CAPABILITY\r\nb LOGIN "a\\\\b" c\r\n\xff* OK x\r\n',
-    b"\1\0a LOGIN {3}\r\nabc {1}\r\n\xff* OK x\r\n+ y\r\n",
-    b"\1\0a AUTHENTICATE PLAIN\r\nAGEAYg==\r\n\xff* OK\r\n+\r\n",
-    b"\2\0CAPA\r\nUSER abc\r\n\xff+OK\r\n",
-    b"\2\0AUTH PLAIN AGEAYg==\r\n\xff+OK\r\n",
-)
-"""Dialogues as the target mail reads them."""
-
-
-def hellos() -> list[bytes]:
-    """ClientHellos of OpenSSL: with a name and protocols, and without."""
-    made: list[bytes] = []
-    for name, protocols in (("www.shop.example", ["h2", "http/1.1"]), (None, ["h3"])):
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.set_alpn_protocols(protocols)
-        sent = ssl.MemoryBIO()
-        with contextlib.suppress(ssl.SSLWantReadError):
-            context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=name).do_handshake()
-        made.append(b"\0" + sent.read())
-    return made
-
-
 def main() -> None:
     """Write all seeds. The same ones every time."""
     rng = random.Random(1)
     frames = Frames(rng)
-    for target in ("program", "sluice", "others", "p4runtime", "http", "tls", "mail", "rules"):
+    shutil.copytree(KEPT, CORPUS, dirs_exist_ok=True)
+    for target in ("program", "sluice", "others", "p4runtime"):
         (CORPUS / target).mkdir(parents=True, exist_ok=True)
     for folder in P4_FOLDERS:
         for program in (ROOT / folder).glob("*.json"):
@@ -178,9 +140,6 @@ def main() -> None:
     everything = text_format.Parse(EVERYTHING.read_text(), p4i.P4Info())
     for number, request in enumerate(requests(everything, rng) + others(everything)):
         _write("p4runtime", number, request)
-    for target, seeds in (("http", HTTP), ("mail", MAIL), ("tls", hellos()), ("rules", [LCS.read_bytes()])):
-        for number, seed in enumerate(seeds):
-            _write(target, number, seed)
 
 
 def _write(target: str, number: int, data: bytes) -> None:

@@ -107,7 +107,7 @@ STATUS: dict[str, Any] = {
     "packets": {"forwarded": 0, "drops": {"-": 0}, "punts": {"-": 0}, "punts_limited": {"-": 0}},
     "table": {"slots": 1, "kept": 0},
     "services": [
-        dict.fromkeys(("offered", "refused", "pinned", "unpinned_new", "unpinned_mid", "weight_changes"), 0)
+        dict.fromkeys(("offered", "refused", "refuses", "pinned", "unpinned_new", "unpinned_mid", "weight_changes"), 0)
         | {
             "name": "-",
             "condition": "-",
@@ -115,6 +115,7 @@ STATUS: dict[str, Any] = {
                 dict.fromkeys(("syn", "synack", "synack_again", "completed", "reset", "ratio", "r", "open"), 0)
                 | {
                     "name": "-",
+                    "max_connections": None,
                     "state": "in",
                     "resources": {
                         "send": dict.fromkeys(

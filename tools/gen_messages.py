@@ -17,6 +17,11 @@ REMEDIES = {
     "cookie keys are not kept": "Make the control socket's folder writable: after a restart of everything at once "
     "handshakes that are under way would be lost.",
     "cookie keys begin anew": "Nothing; handshakes that were under way with an agent are repeated.",
+    "baseline is kept again": "Nothing.",
+    "baseline is not kept": "`error` says why; mend it, or name another `news: baseline_file`. Until then a controller "
+    "that starts in a crowd raises no alarm.",
+    "baseline is not taken over": "`error` says why. What is usual is learned anew, in seconds without a crowd. A file "
+    "that is no baseline stays: remove it, or name another `news: baseline_file`.",
     "a viewer cannot be shown the reading": "A mistake of sluice's: report it with the lines behind it.",
     "command failed": "A mistake of sluice's: report it with the lines behind it. Nothing else is touched.",
     "no room for destinations": "Those in `left_out` are counted together. List fewer in `news: hosts`.",

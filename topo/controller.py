@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 from sluice.loops.commands import Refused
-from sluice.loops.control import ask
+from sluice.loops.controlclient import ask
 
 from testbed.processes import Process
 from topo.errors import LabError

@@ -14,7 +14,7 @@ from typing import Self
 from testbed.processes import Process
 from topo import cgroups
 from topo.hosts import LabHost
-from topo.interrupts import undisturbed
+from topo.interrupts import held_back, undisturbed
 from topo.mn import Mininet, Node, setLogLevel
 from topo.prerequisites import require_prerequisites
 from topo.switches import SWITCHES, ProcessSwitch
@@ -73,20 +73,26 @@ class Ground:
         self._stack.callback(cgroups.remove_own, self._hierarchies)
 
     def _build_network(self, hosts: Iterable[HostPlan], more: Callable[[Mininet], None] | None = None) -> None:
-        """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts."""
+        """Put hosts around the switch, each on the port of its plan; `more` may add others before all starts.
+
+        An interrupt waits meanwhile: Mininet talks to a node's shell, and refuses to take down a node whose answer it
+        did not read.
+        """
         switch_class = self.switch_class()
-        self.net = net = Mininet(controller=None, switch=switch_class, build=False)
-        self._stack.callback(net.stop)
-        switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory, realtime=True)
-        assert isinstance(switch, ProcessSwitch)
-        self.switch = self._nodes[SWITCH_NAME] = switch
-        for host in hosts:
-            route = f"via {host.gateway.ip}"
-            node = net.addHost(host.name, LabHost, ip=str(host.interface), mac=host.mac, defaultRoute=route)
-            self._nodes[host.name] = node
-            net.addLink(node, switch, port1=0, port2=host.port)
-        if more is not None:
-            more(net)
+        with held_back():
+            self.net = net = Mininet(controller=None, switch=switch_class, build=False)
+            self._stack.callback(net.stop)
+            switch = net.addSwitch(SWITCH_NAME, switch_class, directory=self.directory, realtime=True)
+            assert isinstance(switch, ProcessSwitch)
+            self.switch = self._nodes[SWITCH_NAME] = switch
+            for host in hosts:
+                route = f"via {host.gateway.ip}"
+                node = net.addHost(host.name, LabHost, ip=str(host.interface), mac=host.mac, defaultRoute=route)
+                self._nodes[host.name] = node
+                net.addLink(node, switch, port1=0, port2=host.port)
+            if more is not None:
+                more(net)
+            net.build()
         net.start()
         self._stack.callback(switch.stop_process)
 

@@ -5,13 +5,13 @@ A lab does without where there is no NiceGUI, no address or no Chromium, and say
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from testbed.errors import SetupError
+from testbed.ports import free_port
 from testbed.processes import Process
 from topo.controller import CONFIGURATION
 from topo.network import Lab
@@ -25,7 +25,7 @@ def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
     """Serve the page until the lab ends; its URL, or None when it cannot be."""
     program = str(Path(sys.executable).parent / "sluice")
     try:
-        address = f"{_HOST}:{_free_port()}"
+        address = f"{_HOST}:{free_port(_PORT, _HOST)}"
         process = Process(
             "sluice page",
             [program, "page", "--history", "--address", address, "--config", str(lab.directory / CONFIGURATION)],
@@ -39,18 +39,6 @@ def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
     url = f"http://{address}/"
     say(f"live page: {url}")
     return url
-
-
-def _free_port() -> int:
-    """The usual one, or another. Raises OSError."""
-    for port in (_PORT, 0):
-        try:
-            with socket.create_server((_HOST, port)) as listener:
-                return int(listener.getsockname()[1])
-        except OSError:
-            if port == 0:
-                raise
-    raise AssertionError("one of them was had or raised")
 
 
 def save_picture(url: str, path: Path, say: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -28,24 +29,41 @@ from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
 _DEFAULT_CONFIG = "sluice.yaml"
+_STDOUT = 1
 _log = log.logger("control")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C."""
+    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C, 141
+    when whoever reads the output has enough (`| head`)."""
     options = make_parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        print(end="", flush=True)
+        return status
     except ConfigError as error:
         print(error, file=sys.stderr)
     except (SwitchError, Refused, control.ControlInUse, CaptureError, TraceError) as error:
         print(f"sluice: {error}", file=sys.stderr)
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return 128 + signal.SIGPIPE
         place = f"{error.filename}: " if error.filename else ""
         print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return 1
+
+
+def _nobody_reads() -> bool:
+    """The reader of standard output has gone. What is left for it in Python's buffer goes nowhere then: the interpreter
+    would complain at its end."""
+    poll = select.poll()
+    poll.register(_STDOUT, 0)
+    if not any(what & select.POLLERR for _, what in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    return True
 
 
 def make_parser() -> argparse.ArgumentParser:

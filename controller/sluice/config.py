@@ -91,6 +91,9 @@ class ServerConfig(Section):
     """Relative to the other servers'."""
     drain: bool = False
     """It gets no new connections; those that it has stay."""
+    max_connections: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """At so many open connections, half-open ones too, new ones go to other servers; with all full they are refused.
+    Left out: no cap."""
     resources: Annotated[ServerResourcesConfig | None, Given] = None
     """Where it has others than the service's ``resources`` say."""
 
@@ -193,6 +196,9 @@ class NewsConfig(NewsOptions):
     """The window of a flow's response rate, rounded to a power of two of a microsecond."""
     trace_file: FilePath | None = None
     """A line of comma-separated values per decision is appended here."""
+    baseline_file: FilePath | None = None
+    """What production mode knows of usual traffic is kept here, for a controller that starts within an hour. Default:
+    `control` with `.baseline` behind it."""
 
 
 class MetricsConfig(Section):

@@ -13,6 +13,7 @@ NAME = "sluice.yaml"
 def init(options: argparse.Namespace) -> int:
     """Write it, over nothing. Raises Refused, OSError."""
     text = template().read_text(encoding="utf-8")
+    text = text.replace(".venv/bin/sluice", "sluice").replace(f"examples/{NAME}", str(options.config))
     try:
         with Path(options.config).open("x", encoding="utf-8") as file:
             file.write(text)

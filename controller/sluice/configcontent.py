@@ -35,7 +35,7 @@ class LimitsConfig(Section):
     head: Size = "16KiB"
     """Of an HTTP head, a ClientHello, or a mail dialogue."""
     body: Size = "64KiB"
-    """Of a body that rules ask about; a rule that would need more does not match."""
+    """Of a body that rules ask about; a rule that would need more does not match. Values may take four times that."""
     wait_s: Annotated[float, Field(gt=0, le=3600)] | None = None
     """A request is to be there within so many seconds: 2 if not told. Mail: the time between two commands, 300."""
     depth: Annotated[int, Field(ge=1, le=1000)] = 32

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .config import Config, ServiceConfig
+from .config import Config, ServerConfig, ServiceConfig
 from .configcontent import ContentConfig
 from .names import AGENTS
 from .yamlplace import Finding, Path
@@ -135,17 +135,20 @@ def _passes(path: Path) -> Finding:
 
 def _shared(config: Config) -> Iterator[Finding]:
     """A server of several groups is one server."""
-    seen: dict[object, tuple[str, str, bool]] = {}
+    seen: dict[object, tuple[str, ServerConfig]] = {}
     for index, service in enumerate(config.services):
         if service.name not in config.contents:
             continue
         for number, server in enumerate(service.servers):
             path: Path = ("services", index, "servers", number)
             key = (server.address, service.protocol, server.port)
-            group, name, drain = seen.setdefault(key, (service.name, server.name, server.drain))
-            if name != server.name:
+            group, same = seen.setdefault(key, (service.name, server))
+            if same.name != server.name:
                 yield Finding(
-                    (*path, "name"), f"{server.address}:{server.port} is {group}/{name} already", "name it alike"
+                    (*path, "name"), f"{server.address}:{server.port} is {group}/{same.name} already", "name it alike"
                 )
-            if drain != server.drain:
-                yield Finding((*path, "drain"), f"differs from {group}/{name}, the same server", "set both alike")
+            for field in ("drain", "max_connections"):
+                if getattr(same, field) != getattr(server, field):
+                    yield Finding(
+                        (*path, field), f"differs from {group}/{same.name}, the same server", "set both alike"
+                    )

@@ -17,11 +17,12 @@ from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.loops.history import weights_at
 from sluice.loops.link import Link
+from sluice.loops.pinages import Since
 from sluice.loops.world import World
 from sluice.names import PinState, Register
 from sluice.newsyn import NewSyn
 from sluice.switch.admission import wanted as admitted
-from sluice.switch.connections import lifetime_s
+from sluice.switch.connections import lifetime_s, whose
 from sluice.switch.plan import Service
 
 PORTS = 1 << 16
@@ -47,6 +48,7 @@ class Slot:
 
     port: int
     way: int
+    cell: int
     key: int
     server: int
 
@@ -110,7 +112,7 @@ async def _one(link: Link, asked: Question, port: int) -> list[Slot]:
     for way, cell in enumerate((place.slot_1, place.slot_2)):
         (key,), (server,) = await link.registers.columns((_KEYS[way], _SERVERS[way]), [cell])
         if key and key >> FINGERPRINT_SHIFT == place.fingerprint:
-            slots.append(Slot(port, way + 1, key, server))
+            slots.append(Slot(port, way + 1, cell, key, server))
     return slots[:1]  # the switch takes the first way's, too
 
 
@@ -126,7 +128,8 @@ async def _every(link: Link, asked: Question) -> list[Slot]:
             keys = columns[way][places[:, way]]
             mine = (keys >> np.uint64(FINGERPRINT_SHIFT)).astype(np.int64) == places[:, 2]
             for port in np.flatnonzero(mine & (keys != 0)).tolist():
-                found[port] = Slot(port, way + 1, int(keys[port]), int(columns[2 + way][places[port, way]]))
+                cell = int(places[port, way])
+                found[port] = Slot(port, way + 1, cell, int(keys[port]), int(columns[2 + way][cell]))
         return [found[port] for port in sorted(found)]
 
     return await asyncio.to_thread(look)
@@ -139,13 +142,16 @@ async def _pin(controller: Controller, link: Link, asked: Question, slot: Slot) 
     age_s = (now - slot.stamp) % WRAP * link.registers.units.tick_us / 1e6
     kept_s = lifetime_s(slot.state, world.config.connections, world.idle_s)
     unix_s = time.time() - age_s
-    then = await _weights(controller, asked.service, unix_s)
+    since = since_of(world, slot, link.size(Register.PIN_KEY_1))
+    then = await _weights(controller, asked.service, unix_s if since.after_s is None else since.before_s or unix_s)
     return {
         "port": slot.port,
         "server": server_name(world, slot.server),
         "state": slot.state.name.lower(),
         "by": "pin",
         "way": slot.way,
+        "pinned_after_unix_s": rounded(since.after_s),
+        "pinned_before_unix_s": rounded(since.before_s),
         "seen_before_s": round(age_s, 1),
         "seen_unix_s": round(unix_s, 1),
         "kept_s": round(kept_s, 1),
@@ -153,6 +159,18 @@ async def _pin(controller: Controller, link: Link, asked: Question, slot: Slot) 
         "unwilling": unwilling(world).get(slot.server),
         **then,
     }
+
+
+def since_of(world: World, slot: Slot, size: int) -> Since:
+    """When its connection was pinned, by the sweeps; ``size``: slots of a way."""
+    place = (slot.way - 1) * size + slot.cell
+    one = whose(np.array([slot.key], np.uint64), np.array([slot.server], np.uint64))
+    return world.ages.since(place, int(one[0]), 2 * size, is_open=slot.state < PinState.SERVER_CLOSING)
+
+
+def rounded(unix_s: float | None) -> float | None:
+    """As JSON has it."""
+    return None if unix_s is None else round(unix_s, 1)
 
 
 async def _weights(controller: Controller, service: Service, unix_s: float) -> dict[str, Any]:
@@ -166,7 +184,7 @@ async def _weights(controller: Controller, service: Service, unix_s: float) -> d
     if found is not None:
         return {"weights": found[1], "weights_of": "trace", "weights_unix_s": found[0]}
     names = controller.world.names(service)
-    weights = controller.world.views[service.id].balancer.weights()
+    weights = controller.world.views[service.id].weights
     return {
         "weights": {} if service.is_content else {name: weights.get(number, 0) for number, name in names.items()},
         "weights_of": "now",
@@ -179,6 +197,7 @@ def unwilling(world: World) -> Mapping[int, str]:
     servers = list(world.plan.servers)
     return (
         {retired.id: "is not configured any more" for retired in world.plan.retired}
+        | {server: "is full" for view in world.views.values() for server in view.full}
         | dict.fromkeys(world.ejected, "is ejected")
         | dict.fromkeys(world.drained, "drains")
         | {server.id: "drains by configuration" for server in servers if server.drain}

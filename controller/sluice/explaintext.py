@@ -40,6 +40,7 @@ def _connection(client: str, one: Mapping[str, Any]) -> list[str]:
     since = f"{_clock(one['seen_unix_s'])}, {one['seen_before_s']:g} s ago at least"
     lines = [
         f"{client}:{one['port']} is pinned to {one['server']}: {one['state']} ({state})",
+        f"  {_pinned(one['pinned_after_unix_s'], one['pinned_before_unix_s'])}",
         f"  a packet last kept the pin at {since}; it is kept {one['kept_s']:g} s from then",
     ]
     if one["over"]:
@@ -50,6 +51,17 @@ def _connection(client: str, one: Mapping[str, Any]) -> list[str]:
         when = f"then ({_clock(one['weights_unix_s'])})" if one["weights_of"] == "trace" else "now (no trace of then)"
         lines.append(f"  weights {when}: {_listed(one['weights'])}")
     return lines
+
+
+def _pinned(after_s: float | None, before_s: float | None) -> str:
+    """Since when, as the controller's looks at the connection table tell."""
+    if after_s is not None and before_s is not None:
+        return f"since a time from {_clock(after_s)} to {_clock(before_s)}"
+    if after_s is not None:
+        return f"since a time after {_clock(after_s)}, the controller's last look at the table"
+    if before_s is not None:
+        return f"since before {_clock(before_s)}, the controller's first look at the table"
+    return "since when is not known before the controller's first look at the table, a minute after its start"
 
 
 def _new(new: Mapping[str, Any]) -> list[str]:

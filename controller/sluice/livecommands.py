@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from . import explaintext, packetpath, terminal
 from .balance import Mode
 from .configload import load
-from .loops import control
+from .loops import controlclient
 from .loops.commands import Refused
 from .statustext import render
 
@@ -98,7 +98,7 @@ def _say(options: argparse.Namespace, result: Any, text: str | None = None) -> i
 
 def _status(options: argparse.Namespace) -> int:
     path, request = _socket(options), {"command": "status", "pins": options.pins}
-    result = control.ask(path, request)
+    result = controlclient.ask(path, request)
     if options.watch is None:
         return _say(options, result, render(result))
     return _watch(options, path, request, result)
@@ -107,7 +107,7 @@ def _status(options: argparse.Namespace) -> int:
 def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], result: Any) -> NoReturn:
     """Ends by Ctrl-C. A controller that has gone is waited for."""
     console = Console(highlight=False)
-    screen = console.is_terminal and not options.json
+    screen = terminal.draws(console) and not options.json
     with Live(console=console, screen=screen, auto_refresh=False) if screen else _Plain() as live:
         while True:
             text = result if isinstance(result, str) else render(result)
@@ -120,7 +120,7 @@ def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], resu
                 print(f"{head}\n{text}\n", flush=True)
             time.sleep(options.watch)
             try:
-                result = control.ask(path, request)
+                result = controlclient.ask(path, request)
             except Refused as error:
                 result = str(error)
 
@@ -144,13 +144,13 @@ def _explain(options: argparse.Namespace) -> int:
     if options.service is None:
         options.misuse("give CLIENT and SERVICE, or --packet")
     request = {"command": "explain", "client": options.client, "service": options.service}
-    result = control.ask(_socket(options), request)
+    result = controlclient.ask(_socket(options), request)
     return _say(options, result, explaintext.render(result))
 
 
 def _events(options: argparse.Namespace) -> int:
     path = _socket(options)
-    for event in control.follow(path) if options.follow else control.ask(path, {"command": "events"}):
+    for event in controlclient.follow(path) if options.follow else controlclient.ask(path, {"command": "events"}):
         if options.json:
             print(json.dumps(event), flush=True)
         else:
@@ -168,17 +168,17 @@ def _events(options: argparse.Namespace) -> int:
 
 
 def _undrain(options: argparse.Namespace) -> int:
-    return _say(options, control.ask(_socket(options), {"command": "undrain", "server": options.server}))
+    return _say(options, controlclient.ask(_socket(options), {"command": "undrain", "server": options.server}))
 
 
 def _mode(options: argparse.Namespace) -> int:
     request = {"command": "mode", "service": options.service, "mode": options.mode}
-    return _say(options, control.ask(_socket(options), request))
+    return _say(options, controlclient.ask(_socket(options), request))
 
 
 def _reload(options: argparse.Namespace) -> int:
     path = _socket(options)
-    result = control.ask(path, {"command": "reload", "dry_run": options.dry_run})
+    result = controlclient.ask(path, {"command": "reload", "dry_run": options.dry_run})
     if not options.dry_run:
         return _say(options, result)
     changes = "\n".join([*result, f"{len(result)} updates; nothing was written"])
@@ -189,7 +189,7 @@ def _drain(options: argparse.Namespace) -> int:
     if options.timeout is not None and not options.wait:
         options.misuse("--timeout needs --wait")
     path = _socket(options)
-    result = control.ask(path, {"command": "drain", "server": options.server})
+    result = controlclient.ask(path, {"command": "drain", "server": options.server})
     if not options.wait:
         return _say(options, result)
     began = time.monotonic()
@@ -209,16 +209,16 @@ def _wait(path: str, server: str, timeout_s: float | None) -> int:
     """Wait until a server has no open connection, or for so long; how many are left. Raises Refused."""
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]} left"))
-    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+    until, bar = math.inf if timeout_s is None else time.monotonic() + timeout_s, terminal.draws(console)
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not bar) as progress:
         task, most, last = progress.add_task(server, total=None, left="?"), 0, -1
         while True:
             asked = time.monotonic()
-            left = int(control.ask(path, {"command": "left", "server": server}))
+            left = int(controlclient.ask(path, {"command": "left", "server": server}))
             took = time.monotonic() - asked
             most = max(most, left)
             progress.update(task, total=max(1, most), completed=most - left if most else 1, left=left)
-            if not console.is_terminal and left != last:
+            if not bar and left != last:
                 print(f"{server}: {left} connections left", file=sys.stderr, flush=True)
             last, now = left, time.monotonic()
             if not left or now >= until:

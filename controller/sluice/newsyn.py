@@ -34,11 +34,12 @@ class NewSyn:
             int(entry.match["server"]): bool(entry.action.args["draining"])  # type: ignore[union-attr, index]
             for entry in translated(state)
         }
+        self._refuses = world.views[service.id].refuses
         self._model = ModelService(service.id, capacities=_group(balance.capacities(service)))
         if service.is_content:
             self._model.capacities = _group(balance.available(state, service))
             return
-        weights = dict(sorted(world.views[service.id].balancer.weights().items()))
+        weights = dict(sorted(world.views[service.id].weights.items()))
         if weights:
             others = {
                 server: dict(sorted(group.items()))
@@ -78,7 +79,9 @@ class NewSyn:
         loads = {one: _open(memory, one) for one in (first, other) if one}
         pin = _pinned(memory, connection)
         plane = DataPlane(memory, lifetimes, self._taken)
-        outcome = plane.request(now, self._model, Packet(connection, Event.SYN))
+        outcome = plane.request(now, self._model, Packet(connection, Event.SYN), refused=self._refuses)
+        if outcome.drop is DropReason.ADMISSION_REFUSED:
+            return {"server": None, "by": "drop", "why": "every server is full, and the switch refuses it"}
         if outcome.drop is not DropReason.NONE:
             why = f"the switch drops it ({outcome.drop.name.lower()})"
             return {"server": None, "by": "drop", "why": why}

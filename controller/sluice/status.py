@@ -8,11 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from sluice.addresses import Packed, order
-from sluice.balance import Balancer, Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
+from sluice.balance import Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
+from sluice.loops.world import ServiceView
 from sluice.resourcesstatus import server_status
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
@@ -84,7 +85,7 @@ def _service(
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
     counts, mode = traffic.services[service.id], balancer.options.mode
-    names, ratios, weights = world.names(service), balancer.ratios, balancer.weights()
+    names, ratios, weights = world.names(service), balancer.ratios, view.weights
     if service.is_content:
         weights = available(world.state(), service)
         whole = sum(weights.values()) or 1
@@ -103,13 +104,14 @@ def _service(
         "unpinned_new": counts.unpinned_new,
         "unpinned_mid": counts.unpinned_mid,
         "unpinned_share": counts.unpinned_share,
+        "refuses": view.refuses,
         "servers": [
-            _server(one, balancer, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
+            _server(one, view, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
             for one in service.servers
         ],
     }
     for server, one in zip(service.servers, shown["servers"], strict=True):
-        one["open"] = loads[server.id]
+        one["open"], one["max_connections"] = loads[server.id], server.max_connections
     if world.resources is not None and service.config.resources is not None:
         for server, one in zip(service.servers, shown["servers"], strict=True):
             one["resources"] = server_status(world.resources, server.id)
@@ -154,7 +156,7 @@ def _content(controller: Controller, service: Service) -> dict[str, Any]:
 
 def _server(
     server: Server,
-    balancer: Balancer,
+    view: ServiceView,
     ledger: Counts,
     windows: Mapping[int, Counts],
     pins: Pins | None,
@@ -163,7 +165,7 @@ def _server(
     weight: int,
 ) -> dict[str, Any]:
     window = windows.get(server.id, Counts())
-    minimum = balancer.options.min_syn
+    minimum = view.balancer.options.min_syn
     shown: dict[str, Any] = {
         "name": server.name,
         "id": server.id,
@@ -172,7 +174,7 @@ def _server(
         "weight": weight,
         "r": number(ratio_of_unanswered(window, minimum)),
         "r_every_synack": number(ratio_with_every_synack(window, minimum)),
-        "state": _state(server, balancer),
+        "state": _state(server, view),
         "syn": ledger.syn,
         "synack": ledger.synack,
         "synack_again": ledger.synack_again,
@@ -220,7 +222,9 @@ def _destination(view: NewsView, hot_spot: Packed | None) -> str | None:
     return None if hot_spot is None else view.name(hot_spot)
 
 
-def _state(server: Server, balancer: Balancer) -> str:
-    if balancer.members[server.id].draining:
+def _state(server: Server, view: ServiceView) -> str:
+    if view.balancer.members[server.id].draining:
         return "draining"
-    return "ejected" if server.id in balancer.ejected else "in"
+    if server.id in view.balancer.ejected:
+        return "ejected"
+    return "full" if server.id in view.full else "in"

@@ -9,6 +9,8 @@ from .resourcesstatus import lines as resources_lines
 
 _COLUMNS, _GAP = 98, "  "
 """Tables stand two columns in, and fit 100."""
+_NAMED = 6
+"""So many servers have their open connections told."""
 
 
 def render(status: Mapping[str, Any]) -> str:
@@ -24,6 +26,7 @@ def render(status: Mapping[str, Any]) -> str:
             f"{service['weight_changes']} weight changes",
             f"  {service['sentence']}",
             *(f"  {line}" for line in _servers(service["servers"])),
+            *(f"  {line}" for line in _caps(service)),
             f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
             + (f" ({share:.2%})" if share is not None else ""),
@@ -50,6 +53,18 @@ def render(status: Mapping[str, Any]) -> str:
     if status["neighbours_missing"]:
         lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
     return "\n".join(lines)
+
+
+def _caps(service: Mapping[str, Any]) -> list[str]:
+    """Open connections of the servers that have a cap: those of the fullest."""
+    capped = [one for one in service["servers"] if one.get("max_connections")]
+    if not capped:
+        return []
+    fullest = sorted(capped, key=lambda one: one["open"] / one["max_connections"], reverse=True)[:_NAMED]
+    told = ", ".join(f"{one['name']} {one['open']} of {one['max_connections']}" for one in fullest)
+    more = len(capped) - len(fullest)
+    lines = [f"open connections: {told}" + (f" and {more} more servers" if more else "")]
+    return [*lines, "every server is full: new connections are refused"] if service["refuses"] else lines
 
 
 def _content(content: Mapping[str, Any]) -> list[str]:

@@ -23,6 +23,11 @@ def styled(text: str) -> Text:
     return marked
 
 
+def draws(console: Console) -> bool:
+    """Whether its lines can be written over: it is a terminal, and no dumb one (TERM)."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 def show(text: str) -> None:
     """Print to standard output, lines as long as they are."""
     console = Console(highlight=False)

@@ -20,9 +20,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from . import topview
+from . import terminal, topview
 from .configload import load
-from .loops import control
+from .loops import controlclient
 from .loops.commands import Refused
 from .page import view
 from .page.rates import Rates, Sample
@@ -46,8 +46,10 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
 def _top(options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused("top needs a terminal; elsewhere there is `sluice status --watch`")
-    path = options.socket or load(options.config).control
     console = Console(highlight=False)
+    if not terminal.draws(console):
+        raise Refused("top needs a terminal that it can draw on, not TERM=dumb; there is `sluice status --watch`")
+    path = options.socket or load(options.config).control
     screen = _Screen(path, console)
     with _keys() as key, Live(screen.show(), console=console, screen=True, auto_refresh=False) as live:
         due = time.monotonic() + _PERIOD_S
@@ -67,7 +69,7 @@ class _Screen:
     def __init__(self, path: str, console: Console) -> None:
         self._path, self._console = path, console
         self._choice = Choice()
-        self._sample = Sample(time.time(), control.ask(path, {"command": "status"}))
+        self._sample = Sample(time.time(), controlclient.ask(path, {"command": "status"}))
         self._rates, self._rated = Rates(self._sample, None), self._sample
         self._error = ""
 
@@ -79,7 +81,7 @@ class _Screen:
     def _ask(self) -> bool:
         """One that has gone is waited for."""
         try:
-            self._sample = Sample(time.time(), control.ask(self._path, {"command": "status"}))
+            self._sample = Sample(time.time(), controlclient.ask(self._path, {"command": "status"}))
         except Refused as error:
             self._error = str(error)
             return False
@@ -91,7 +93,7 @@ class _Screen:
         self._choice, request = topview.pressed(self._choice, key)
         if request is not None:
             try:
-                said = str(control.ask(self._path, request))
+                said = str(controlclient.ask(self._path, request))
             except Refused as error:
                 said = str(error)
             self._choice = replace(self._choice, said=said)
@@ -119,22 +121,22 @@ class _Screen:
 @contextmanager
 def _keys() -> Generator[Callable[[float], str]]:
     """Reads a key from the terminal: what it sends, or nothing when none came in so many seconds."""
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
 
     waiting: deque[str] = deque()
 
     def key(patience_s: float) -> str:
         if waiting:
             return waiting.popleft()
-        if not select.select([terminal], [], [], max(0.0, patience_s))[0]:
+        if not select.select([keyboard], [], [], max(0.0, patience_s))[0]:
             return ""
-        sent = os.read(terminal, 256).decode(errors="replace")
+        sent = os.read(keyboard, 256).decode(errors="replace")
         waiting.extend(_KEY.findall(sent) or ["q"])  # its end: the terminal has gone
         return waiting.popleft()
 
     try:
-        tty.setcbreak(terminal)
+        tty.setcbreak(keyboard)
         yield key
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)

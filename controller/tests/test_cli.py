@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pytest
 import sluice
 from configs import web
 from fakeswitch import FakeSwitch
+from sluice import livecommands
+from sluice.cli import main
 from sluice.names import DropReason
 
 SLUICE = [sys.executable, "-m", "sluice"]
@@ -51,6 +55,38 @@ def test_status_without_a_controller(tmp_path: Path) -> None:
     done = call("status", "--socket", str(tmp_path / "none.sock"))
     assert done.returncode == 1
     assert done.stderr.startswith("sluice: no controller listens on ")
+
+
+@pytest.mark.parametrize("answer", [b"", b'{"ok": true, "resu'])
+def test_a_controller_that_dies_while_it_answers_is_named(answer: bytes, tmp_path: Path) -> None:
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+
+        def dies() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=dies)
+        thread.start()
+        done = call("status", "--socket", path)
+        thread.join()
+    text = f"sluice: {path}: the controller closed the connection without a whole answer\n"
+    assert (done.returncode, done.stderr) == (1, text)
+
+
+def test_a_broken_pipe_that_is_not_the_output_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: object) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe", "metrics")
+
+    monkeypatch.setattr(livecommands, "_mode", broken)
+    assert main(["mode", "web", "paper"]) == 1
+    assert capsys.readouterr().err == "sluice: metrics: Broken pipe\n"
 
 
 def test_a_socket_or_an_address_that_cannot_be_had_is_named(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ def test_defaults_are_the_papers_parameters() -> None:
     assert (balance.mode, balance.period_s, balance.window_s, balance.delta) == (Mode.PRODUCTION, 10, 200, 0.1)
 
 
+@pytest.mark.parametrize("cap", ["0", "-1", "many", "1.5", "10_000_000_000"])
+def test_a_cap_is_a_number_of_connections(cap: str) -> None:
+    with pytest.raises(ConfigError, match=r":\d+: services\[0\]\.servers\[0\]\.max_connections: must be "):
+        parse(web().replace("10.0.2.2, port: 80", f"10.0.2.2, port: 80, max_connections: {cap}"))
+
+
 def test_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml:0: No such file or directory; give the file with --config"):
         load("nowhere.yaml")

@@ -96,6 +96,7 @@ control: "/run/sluice.sock"
             r"services\[2\]\.servers\[0\]\.name: 10\.0\.2\.12:8000 is all/x2 already; name it",
         ),
         (X2, X2.replace("port: 8000}", "port: 8000, drain: true}", 1), r"drain: differs from all/x2, the same server"),
+        (X2, X2.replace("port: 8000}", "port: 8000, max_connections: 9}", 1), r"max_connections: differs from all/x2"),
         ("capacity: 3}", "capacity: 3, drain: yes}", r"agents\[1\]\.drain: must be a valid boolean"),
         ('control: "/run/sluice.sock"\n', SECOND.replace("to: plain", "to: all"), r"all is a group of shop already"),
         (

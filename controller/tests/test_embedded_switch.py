@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.transfers import Flow, Segment, TransferCells
 from sluice.explain import explain
+from sluice.loops import metrics
 from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
 from sluice.status import gather
 from sluice.statustext import render
@@ -26,38 +28,12 @@ from sluice.switch.programmer import Programmer
 from sluice.switch.reconcile import read_back
 from sluice.switch.session import Session
 
-BINARY = Path(__file__).resolve().parents[2] / "switch" / "target" / "release" / "sluice-switch"
+from testbed.ports import free_port
+from testbed.switches.embedded import BINARY
+from testbed.switches.started import StartedSwitch as Switch
+from testbed.switches.started import start
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
-
-
-class Switch:
-    """A running sluice-switch."""
-
-    def __init__(self, process: asyncio.subprocess.Process, address: str) -> None:
-        self.process = process
-        self.address = address
-
-    async def stop(self) -> None:
-        """Kill it, as a crash would."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
-
-
-async def start(address: str = "127.0.0.1:0") -> Switch:
-    """Start a switch without ports and wait until it serves."""
-    process = await asyncio.create_subprocess_exec(
-        BINARY,
-        *("--no-p4", "--device-id", "1", "--", "--grpc-server-addr", address, "--cpu-port", "510"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(60):
-        line = (await process.stdout.readline()).decode()
-    assert "serving P4Runtime on " in line
-    return Switch(process, line.split("serving P4Runtime on ")[1].split(",")[0])
 
 
 @pytest.fixture
@@ -102,6 +78,38 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
         assert it.controller.world.views[1].balancer.weights() == {2: 256}
     finally:
         await second.__aexit__(None, None, None)
+
+
+async def test_scrapes_while_the_switch_restarts_all_get_an_answer(switch: Switch, config: Path) -> None:
+    """They disturb nothing: the next ready line comes, and later scrapes are whole again."""
+    address, ups = f"127.0.0.1:{free_port()}", list[str]()
+
+    def scrape() -> None:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+            said = answer.read().decode()
+        ups.extend(line.split()[1] for line in said.splitlines() if line.startswith("sluice_up "))
+        assert ("sluice_server_ratio{" in said) == (ups[-1] == "1.0"), "all of it or nothing but this"
+
+    async def keep_scraping() -> None:
+        while True:
+            await asyncio.to_thread(scrape)
+
+    async with running(config) as it:
+        with metrics.serve(it.controller, address):
+            scrapes = asyncio.create_task(keep_scraping())
+            await until(lambda: "1.0" in ups or scrapes.done(), "a scrape")
+            await switch.stop()
+            await until(lambda: ups[-1] == "0.0" or scrapes.done(), "a scrape without a switch")
+            again = await start(switch.address)
+            try:
+                await until(lambda: it.ready(2), "the second ready line")
+                await until(lambda: ups[-1] == "1.0" or scrapes.done(), "a scrape of the next switch")
+                assert not scrapes.done(), "no scrape fails"
+                scrapes.cancel()
+                with suppress(asyncio.CancelledError):
+                    await scrapes
+            finally:
+                await again.stop()
 
 
 async def test_switch_restart_is_restored(switch: Switch, config: Path) -> None:

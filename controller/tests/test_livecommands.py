@@ -32,7 +32,8 @@ from sluice.status import gather
 from sluice.statustext import render
 from test_cli import ENV, SLUICE
 from test_embedded_switch import pytestmark as built
-from test_embedded_switch import start as start_switch
+
+from testbed.switches.started import start as start_switch
 
 
 @dataclass
@@ -176,8 +177,9 @@ def test_a_time_that_is_none_is_misuse(seconds: str) -> None:
     assert f"{seconds!r} is no time; write seconds" in done.stderr
 
 
-def at_terminal(*arguments: str, **environment: str) -> str:
-    """What a command writes to a terminal of 100 columns."""
+def at_terminal(*arguments: str, until: str | None = None, **environment: str) -> str:
+    """What a command writes to a terminal of 100 columns, until its end; or until it says this a second time, and then
+    Ctrl-C ends it."""
     ours, theirs = pty.openpty()
     env = {key: value for key, value in ENV.items() if key != "NO_COLOR"} | {"TERM": "xterm-256color", "COLUMNS": "100"}
     with subprocess.Popen([*SLUICE, *arguments], stdout=theirs, stderr=theirs, env=env | environment) as process:
@@ -186,10 +188,12 @@ def at_terminal(*arguments: str, **environment: str) -> str:
         try:
             while more := os.read(ours, 1 << 16):
                 said += more
+                if until is not None and said.count(until.encode()) > 1:
+                    process.send_signal(signal.SIGINT)
         except OSError:
             pass  # its end, on Linux
         os.close(ours)
-        assert process.wait(60) == 0, said
+        assert process.wait(60) == (0 if until is None else 130), said
     return said.decode()
 
 
@@ -198,6 +202,28 @@ async def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
         assert "\x1b[32mprimary" in await asyncio.to_thread(at_terminal, "status", "-c", str(path))
         assert "\x1b[3" not in await asyncio.to_thread(at_terminal, "status", "-c", str(path), NO_COLOR="1")
         assert "\x1b" not in (await acall("status", "-c", str(path))).stdout
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+async def test_a_terminal_that_cannot_be_drawn_on_gets_lines(tmp_path: Path, term: str) -> None:
+    async with led(tmp_path) as (_, path, it):
+        server = next(iter(it.controller.world.plan.servers)).name
+        watch = ("status", "--watch", "0.05", "-c", str(path))
+        assert "primary" in await asyncio.to_thread(at_terminal, *watch, TERM=term, until="every 0.05 s; Ctrl-C ends")
+        drain = ("drain", server, "--wait", "-c", str(path))
+        assert f"{server}: 0 connections left" in await asyncio.to_thread(at_terminal, *drain, TERM=term)
+
+
+async def test_whoever_reads_has_enough(tmp_path: Path) -> None:
+    async with led(tmp_path) as (_, path, _it):
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = await asyncio.create_subprocess_exec(
+            *SLUICE, "status", "-c", str(path), stdout=writer, stderr=asyncio.subprocess.PIPE, env=ENV
+        )
+        os.close(writer)
+        _, complaint = await process.communicate()
+        assert (process.returncode, complaint) == (128 + signal.SIGPIPE, b"")
 
 
 async def test_tables_fit_100_columns(tmp_path: Path) -> None:
@@ -348,7 +374,9 @@ def test_config_init_writes_a_good_file_over_nothing(tmp_path: Path) -> None:
     path = tmp_path / "sluice.yaml"
     done = call("config", "init", "-c", str(path))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "#" in path.read_text()
+    written = path.read_text()
+    assert f"#   sluice check -c {path} " in written
+    assert ".venv" not in written and "examples/" not in written
     checked = call("check", "-c", str(path), "--json")
     assert json.loads(checked.stdout)["good"] is True
     path.write_text("mine\n")

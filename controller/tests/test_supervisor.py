@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -13,49 +11,20 @@ from pathlib import Path
 
 from configs import web
 from fakeswitch import FakeSwitch
+from fakesystemd import PATIENCE_S, Systemd
 
-PATIENCE_S = 60.0
 WATCHDOG_S = 0.2
-
-
-class Systemd:
-    """Its socket."""
-
-    def __init__(self, path: Path) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        path.unlink(missing_ok=True)
-        self._socket.bind(str(path))
-        self._socket.setblocking(False)
-
-    async def hears(self, wanted: str) -> list[str]:
-        """What it is told, up to this."""
-        said: list[str] = []
-        async with asyncio.timeout(PATIENCE_S):
-            while not said or not said[-1].startswith(wanted):
-                said.append((await asyncio.get_running_loop().sock_recv(self._socket, 4096)).decode().strip())
-        return said
-
-    async def silent_for(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self.hears("never said")
-        except TimeoutError:
-            return True
-        return False
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @asynccontextmanager
 async def run(folder: Path, address: str) -> AsyncGenerator[tuple[asyncio.subprocess.Process, Systemd]]:
     """`sluice run`, as systemd starts it."""
-    systemd = Systemd(folder / "notify.sock")
+    systemd = Systemd(str(folder / "notify.sock"))
     path = folder / "sluice.yaml"
     path.write_text(web(address, control=str(folder / "s.sock")))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "sluice", "run", "--config", path),
-        env={**os.environ, "NOTIFY_SOCKET": str(folder / "notify.sock"), "WATCHDOG_USEC": f"{WATCHDOG_S * 1e6:.0f}"},
+        env=systemd.environment(WATCHDOG_S),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -98,7 +67,7 @@ async def test_systemd_that_listens_for_a_while_no_more_disturbs_nothing(tmp_pat
         await systemd.hears("STATUS=sluice: ready")
         systemd.close()
         await asyncio.sleep(3 * WATCHDOG_S)
-        again = Systemd(tmp_path / "notify.sock")
+        again = Systemd(str(tmp_path / "notify.sock"))
         await again.hears("WATCHDOG=1")
         again.close()
         process.terminate()

@@ -76,6 +76,21 @@ def test_without_a_terminal_it_says_what_else_there_is() -> None:
     )
 
 
+def test_at_a_dumb_terminal_too() -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [*SLUICE, "top"],
+        stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        env=ENV | {"TERM": "dumb"},
+    )  # fmt: skip
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "sluice: top needs a terminal that it can draw on, not TERM=dumb; there is `sluice status --watch`\n",
+    )
+
+
 async def test_a_drain_at_a_terminal(tmp_path: Path) -> None:
     async with led(tmp_path) as (_, path, it):
         ours, theirs = pty.openpty()

@@ -66,7 +66,7 @@ def got(how: str, kb: int, seconds: int = 40) -> list[float]:
             arrived[:] = 0
         seen = [flow.interval() for flow in flows]
         estimator.observe(reading(seen, 0.02, 0.22, is_first=second == 0))
-        caps = shared({0: (budget, 0)}, parts, server, estimator.needs(needs, server))
+        caps = shared({0: (budget, 0)}, parts, server, estimator.needs(needs, server), np.full(many, float(MSS)))
     return arrived.reshape(3, -1).sum(axis=1).tolist()
 
 

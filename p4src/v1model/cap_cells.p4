@@ -18,7 +18,7 @@ const bit<2> CAP_AGREED = 2;           // and its SYN-ACK
 #define AGREED_CLIENT 47:24
 #define AGREED_SERVER 23:0
 typedef bit<24> window_facts_t;
-#define FACTS_FLOOR 23:4               // the least cap: four segments, as a multiple of 2^scale
+#define FACTS_FLOOR 23:4               // the least cap: four segments
 #define FACTS_SCALE 3:0
 
 // The numbers of one side. Windows are below 2^30, so that 31 bits tell its acknowledgements apart.
@@ -43,11 +43,6 @@ typedef bit<(FINGERPRINT_BITS + 32)> own_cap_t;
 // Four segments.
 bit<20> least_cap(in bit<16> mss) {
     return (bit<20>)mss << 2;
-}
-
-window_facts_t window_facts(in bit<20> floor, in bit<4> scale) {
-    bit<20> mask = ((bit<20>)1 << scale) - 1;
-    return ((floor + mask) & ~mask) ++ scale;
 }
 
 // What an acknowledgement is to those before it.
@@ -92,11 +87,11 @@ void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit
     if (ack.advances == 1) {
         offer[OFFER_CAP] = cap;
     }
-    bit<32> most = (bit<32>)offer[OFFER_CAP] >> scale;
-    if (most > (bit<32>)window) {
-        most = (bit<32>)window;
+    bit<32> most = (bit<32>)window << scale;
+    if (most > (bit<32>)offer[OFFER_CAP]) {
+        most = (bit<32>)offer[OFFER_CAP];
     }
-    bit<32> edge = acknowledgement + (most << scale);
+    bit<32> edge = acknowledgement + most;
     if (ack.known == 1 && ack.old == 0 && later(edge, offer[OFFER_EDGE])) {
         offer[OFFER_EDGE] = edge;
     }

@@ -62,8 +62,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             number = hdr.tcp.sequence + 1 + (bit<32>)meta.payload; \
             cap_server.write(index, number ++ hdr.tcp.acknowledgement[30:0]); \
             cap_client.write(index, hdr.tcp.acknowledgement ++ hdr.tcp.sequence[30:0]); \
-            agreed = CAP_AGREED ++ 13w0 ++ window_facts(agreed[ASKED_FLOOR], client_scale) \
-                   ++ window_facts(least_cap(meta.options.mss), server_scale); \
+            agreed = CAP_AGREED ++ 13w0 ++ agreed[ASKED_FLOOR] ++ client_scale \
+                   ++ least_cap(meta.options.mss) ++ server_scale; \
         }
 
     // A segment of a side: its numbers, its peer's, the offer that bounds it, and the offer that it makes to its peer.

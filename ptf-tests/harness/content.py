@@ -1,4 +1,4 @@
-"""A content service for the packet tests: two agents, two groups that share a server, and a connection's frames."""
+"""A content service for the packet tests: two agents, two groups that share a server; frames, and the tests' base."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from sluice.names import (
     ETHERTYPE_SPLICE,
     ORDER_SPLICE,
     PROTOCOL_TCP,
+    Register,
     Remember,
     SpliceStatus,
+    Table,
     Turn,
 )
 
+from . import entries
+from .base import StageTest
 from .flow import FIRST, Flow
 from .frames import IP, TCP, TTL, Ether, Packet, layers
-from .plan import POOL_A, POOL_B, S1_HOST, S2_HOST, S3_HOST, Host, Server, Service
+from .plan import CLIENT, POOL_A, POOL_B, S1_HOST, S2_HOST, S3_HOST, Host, Server, Service
 
 AGENT_1_HOST = Host(POOL_A, "10.0.2.31", "02:00:00:00:02:31")
 AGENT_2_HOST = Host(POOL_B, "10.0.3.32", "02:00:00:00:03:32")
@@ -30,6 +34,9 @@ X3 = Server(33, S3_HOST, 8000)
 SHOP = Service(11, "10.0.0.110", 80, PROTOCOL_TCP, (AGENT_1, AGENT_2))
 IMAGES = Service(12, "10.0.9.1", 80, PROTOCOL_TCP, (X1, X2))
 FAST = Service(13, "10.0.9.2", 8080, PROTOCOL_TCP, (X2, X3))
+SERVERS = (AGENT_1, AGENT_2, X1, X2, X3)
+LOAD = (Register.LOAD_FIRST, Register.LOAD_OTHER)
+REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 
 OWN = 70_000
 """The agent's initial sequence number, towards the client."""
@@ -113,3 +120,101 @@ class ContentFlow(Flow):
     def opened(self) -> Packet:
         """The server's answer to it."""
         return self.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1)
+
+
+def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = True) -> Packet:
+    """The SYN or SYN-ACK with what content connections keep of its options."""
+    copy: Any = frame.copy()
+    kept: list[tuple[Any, Any]] = [("MSS", mss), ("NOP", None), ("NOP", None)]
+    kept += [("SAckOK", b"")] if sack else [("NOP", None), ("NOP", None)]
+    kept += [("NOP", None), ("WScale", scale)] if scale is not None else [("NOP", None)] * 4
+    copy[TCP].options = kept
+    return cast(Packet, copy)
+
+
+class ContentTest(StageTest):
+    """Base: SHOP with its agents and groups, for the time of the test. IMAGES' connections go to X1, FAST's to X3."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.needs(Table.AGENTS)
+        shop = SHOP
+        self.insert(
+            *(entries.server(server) for server in SERVERS),
+            *(
+                entries.neighbour(
+                    agent.host.address, self.switch.number(agent.host.port), agent.host.port.mac, agent.host.mac
+                )
+                for agent in (AGENT_1, AGENT_2)
+            ),
+        )
+        self.insert(
+            entries.content(shop),
+            *(entries.group(group, shop) for group in (IMAGES, FAST)),
+            *(entries.origin(shop, agent) for agent in (AGENT_1, AGENT_2)),
+            *(entries.content_origin(shop, server) for server in (X1, X2, X3)),
+            *(entries.agent(shop, self.switch.number(agent.host.port), agent) for agent in (AGENT_1, AGENT_2)),
+            entries.capacities(shop, {AGENT_1: 1}),
+            entries.capacities(IMAGES, {X2: 1}),
+            entries.capacities(FAST, {X2: 1}),
+            entries.ratios(IMAGES, {X1: 1}),
+            entries.ratios(FAST, {X3: 1}),
+        )
+        self.addCleanup(self._empty)
+
+    def _empty(self) -> None:
+        for register in LOAD:
+            for server in SERVERS:
+                self.switch.registers.write(register, server.id, 0)
+
+    def flow(self, **client: Any) -> ContentFlow:
+        """A connection by way of AGENT_1 to X1."""
+        return ContentFlow(AGENT_1, IMAGES, X1, **client)
+
+    def loads(self, *servers: Server) -> list[int]:
+        """Open connections, by the second look's registers."""
+        return [self.switch.registers.read([(Register.LOAD_FIRST, server.id)])[0] for server in servers]
+
+    # -- what comes of a frame
+
+    def reaches_agent(self, flow: ContentFlow, frame: Packet) -> None:
+        """The client's frame goes to the agent."""
+        self.forwards(CLIENT, frame, flow.agent.host.port, flow.at_agent(frame))
+
+    def agent_reaches_server(self, flow: ContentFlow, frame: Packet) -> None:
+        """The agent's frame goes to the group's server."""
+        self.forwards(flow.agent.host.port, frame, flow.server.host.port, flow.at_server(frame))
+
+    def server_reaches_agent(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
+        """The server's frame goes to the agent, with the client as its destination."""
+        self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(expected or frame))
+
+    def opens_group(self, flow: ContentFlow) -> None:
+        """The agent's whole handshake with the server."""
+        self.agent_reaches_server(flow, flow.opening())
+        self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
+        self.agent_reaches_server(flow, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+
+    def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0) -> None:
+        """The agent's order is applied and confirmed."""
+        self.ordered(flow, flow.order(delta, shift))
+
+    def ordered(self, flow: ContentFlow, order: bytes, status: SpliceStatus = SpliceStatus.APPLIED) -> None:
+        """The agent's order is answered so."""
+        port = flow.agent.host.port
+        self.forwards(port, order, port, flow.confirmation(order, status))
+
+    def established(self, shift: int = 0, **client: Any) -> ContentFlow:
+        """A spliced connection."""
+        flow = self.flow(**client)
+        self.opens_group(flow)
+        self.splices(flow, shift=shift)
+        return flow
+
+    def client_says(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
+        """The client's frame, with the server's numbers, reaches the server."""
+        self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected))
+
+    def server_says(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
+        """The server's frame, with the client's numbers, reaches the client."""
+        self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected))

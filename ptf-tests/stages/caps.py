@@ -85,6 +85,18 @@ class OwnCap(Capped):
         return self.switch.registers.read([(Register.CAP_OFFERED_SERVER, talk.index)])[0]
 
 
+class PartOfAUnit(Capped):
+    """A window is rounded up to its unit: a cap of ten segments lets ten pass."""
+
+    send = 1
+
+    def runTest(self) -> None:
+        talk = self.talks()
+        self.cap(talk, send=10 * 1448)
+        for _ in range(3):
+            self.advances(talk, 500, 114)  # 113.1 units
+
+
 class OwnReceiveCap(Capped):
     """The same towards clients. Each direction has its own."""
 
@@ -169,7 +181,7 @@ class ScaleUnknown(Capped):
 
 
 class LeastCap(Capped):
-    """A cap is at least four segments of the sender's, rounded up to what a window can say, and one unit of it."""
+    """A cap is at least four segments of the sender's, and the window at least the cap."""
 
     send = receive = 1
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.errors import SetupError
+from testbed.ports import free_port
 from testbed.processes import Process
 from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind
 
@@ -27,12 +27,6 @@ def embedded_binary(given: Path | None = None) -> Path:
     if not given.is_file():
         raise SetupError(f"{given} is not there; build it: cargo build --release --manifest-path switch/Cargo.toml")
     return given.resolve()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @dataclass
@@ -73,7 +67,7 @@ def start(
     """
     # gRPC takes a Unix socket on both, which collides with nobody; a path is bounded to 107 bytes.
     kind = BMV2 if binary.name.startswith("simple_switch") else EMBEDDED
-    endpoints = Endpoints(f"unix:{folder / 'grpc'}", folder, _free_port())
+    endpoints = Endpoints(f"unix:{folder / 'grpc'}", folder, free_port())
     words = kind.command(
         binary,
         {port: f"p{port}" for port in ports},

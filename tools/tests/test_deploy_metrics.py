@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import shutil
-import socket
 import struct
 import subprocess
 import time
@@ -30,7 +29,9 @@ from prometheus_client.registry import Collector
 from sluice.loops import metrics, sweep
 from sluice.loops.metrics import families
 
+from testbed.ports import free_port
 from testbed.switches.embedded import BINARY
+from testbed.switches.started import start
 from tools import gen_docs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,12 +65,6 @@ def objections(found: Iterable[Metric]) -> str:
     said = (done.stdout + done.stderr).decode()
     assert done.returncode == 0 or said, "promtool fails without a word"
     return said
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def fetch(address: str) -> str:
@@ -122,21 +117,12 @@ def test_an_alert_says_what_is_so_and_what_to_do() -> None:
 async def switch(folder: Path, port: int) -> AsyncGenerator[str]:
     """A switch whose interfaces are files, with its metrics at a port; yields its address."""
     (folder / "eth1_in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-    process = await asyncio.create_subprocess_exec(
-        *(BINARY, "--no-p4", "--device-id", "1", "--use-files", "0", "-i", "1@eth1"),
-        *("--metrics-addr", f"127.0.0.1:{port}", "--", "--grpc-server-addr", "127.0.0.1:0", "--cpu-port", "510"),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    flags = ("--use-files", "0", "--metrics-addr", f"127.0.0.1:{port}")
+    it = await start(ports={1: "eth1"}, flags=flags, folder=folder)
     try:
-        assert process.stdout is not None
-        async with asyncio.timeout(PATIENCE_S):
-            line = (await process.stdout.readline()).decode()
-        yield line.split("serving P4Runtime on ")[1].split(",")[0]
+        yield it.address
     finally:
-        process.kill()
-        await process.wait()
+        await it.stop()
 
 
 @asynccontextmanager

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from fakesystemd import PATIENCE_S, Systemd, hanging
 
 from testbed.switches.embedded import BINARY
 
@@ -23,6 +27,7 @@ PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
 EXPOSURE = 2.5
 """Of 10, by `systemd-analyze security`; below 5 it calls a service OK."""
 NOBODY = "65534"
+WATCHDOG_S = 0.6
 
 systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="apt-get install systemd")
 built = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
@@ -81,20 +86,28 @@ def public() -> Iterator[Path]:
         yield Path(name)
 
 
-def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
-    """What a unit's program says in three seconds, as nobody with these capabilities, at eth1 of a new namespace."""
+def in_namespace(public: Path, unit: str, options: str, before: str) -> list[str]:
+    """The command line of a unit's program, behind these words, at eth1 of a new namespace."""
     words = settings(unit)["ExecStart"].replace("%I", "eth1").replace("$PORTS", options).replace("$AGENT", options)
     name = Path(words.split()[0]).name
     shutil.copy(PROGRAMS[name], public / name)
+    links = "ip link set lo up && ip link add eth1 type veth peer name far && ip link set eth1 up"
+    line = f"mount -t sysfs none /sys && {links} && exec {before} {words.replace(INSTALLED, str(public))}"
+    return ["unshare", "--net", "--mount", "sh", "-c", line]
+
+
+def started(public: Path, unit: str, capabilities: list[str], options: str) -> str:
+    """What a unit's program says in three seconds, as nobody with these capabilities."""
     caps = ",".join(["-all", *(f"+{one.removeprefix('CAP_').lower()}" for one in capabilities)])
     drop = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs"
     drop += f" --inh-caps={caps} --ambient-caps={caps} --bounding-set={caps}"
-    links = "ip link set lo up && ip link add eth1 type veth peer name far && ip link set eth1 up"
-    line = f"mount -t sysfs none /sys && {links} && exec timeout 3 {drop} {words.replace(INSTALLED, str(public))}"
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", line], capture_output=True, text=True, check=False
-    )
+    command = in_namespace(public, unit, options, f"timeout 3 {drop}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
+
+
+PORT = "-i 1@eth1"
+AGENT = "--address 10.0.3.31 --gateway 10.0.3.1 --control 127.0.0.1:9471"
 
 
 @pytest.mark.root
@@ -103,12 +116,8 @@ def started(public: Path, unit: str, capabilities: list[str], options: str) -> s
 @pytest.mark.parametrize(
     ("unit", "options", "serves"),
     [
-        ("sluice-switch.service", "-i 1@eth1", "serving P4Runtime on 127.0.0.1:9559, device 1, ports 1@eth1"),
-        (
-            "sluice-agent@.service",
-            "--address 10.0.3.31 --gateway 10.0.3.1 --control 127.0.0.1:9471",
-            "sluice-agent: 10.0.3.31 on eth1",
-        ),
+        ("sluice-switch.service", PORT, "serving P4Runtime on 127.0.0.1:9559, device 1, ports 1@eth1"),
+        ("sluice-agent@.service", AGENT, "sluice-agent: 10.0.3.31 on eth1"),
     ],
 )
 def test_capabilities_are_enough_in_place_of_root(public: Path, unit: str, options: str, serves: str) -> None:
@@ -116,3 +125,96 @@ def test_capabilities_are_enough_in_place_of_root(public: Path, unit: str, optio
     assert capabilities == settings(unit)["CapabilityBoundingSet"].split()
     assert serves in started(public, unit, capabilities, options)
     assert serves not in started(public, unit, ["CAP_NET_ADMIN"], options), "else they are not needed"
+
+
+@asynccontextmanager
+async def supervised(command: list[str], systemd: Systemd, **more: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A program that systemd has started."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=systemd.environment(WATCHDOG_S) | more,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        systemd.close()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@built
+@pytest.mark.parametrize(
+    ("unit", "options", "thread"),
+    [("sluice-switch.service", PORT, "data-plane"), ("sluice-agent@.service", AGENT, "engine")],
+)
+async def test_systemd_hears_that_packets_are_handled(public: Path, unit: str, options: str, thread: str) -> None:
+    assert (settings(unit)["Type"], "WatchdogSec" in settings(unit)) == ("notify", True)
+    systemd = Systemd(str(public / "notify"))
+    async with supervised(in_namespace(public, unit, options, ""), systemd) as process:
+        assert await systemd.hears("READY=1") == ["READY=1"]
+        assert process.stdout is not None
+        assert (await process.stdout.readline()).startswith(b"sluice-"), "it serves"
+        for _ in range(3):
+            assert await systemd.hears("WATCHDOG=1") == ["WATCHDOG=1"]
+        with hanging(process.pid, thread):
+            while not await systemd.silent_for(2 * WATCHDOG_S):  # what was said before
+                pass
+        await systemd.hears("WATCHDOG=1")
+        process.terminate()
+        assert "STOPPING=1" in await systemd.hears("STOPPING=1")
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.wait() == 0
+
+
+SWITCH = [str(BINARY), "--no-p4", "--", "--grpc-server-addr", "127.0.0.1:0"]
+
+
+@built
+async def test_an_abstract_socket_and_one_that_goes_away() -> None:
+    name = f"@sluice-{os.getpid()}"
+    systemd = Systemd(name)
+    async with supervised(SWITCH, systemd) as process:
+        await systemd.hears("WATCHDOG=1")
+        process.send_signal(signal.SIGSTOP)
+        while not await systemd.silent_for(2 * WATCHDOG_S):
+            pass
+        process.send_signal(signal.SIGCONT)
+        await systemd.hears("WATCHDOG=1")
+        systemd.close()
+        await asyncio.sleep(2 * WATCHDOG_S)
+        again = Systemd(name)
+        await again.hears("WATCHDOG=1")
+        again.close()
+
+
+@built
+@pytest.mark.parametrize(
+    "more",
+    [{"WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "soon"}, {"WATCHDOG_USEC": "0"}],
+    ids=["another's", "no number", "none"],
+)
+async def test_no_sign_of_life_where_none_is_wanted(tmp_path: Path, more: dict[str, str]) -> None:
+    systemd = Systemd(str(tmp_path / "notify"))
+    async with supervised(SWITCH, systemd, **more) as process:
+        await systemd.hears("READY=1")
+        assert await systemd.silent_for(3 * WATCHDOG_S)
+        process.terminate()
+        assert await systemd.hears("STOPPING=1") == ["STOPPING=1"]
+
+
+@built
+@pytest.mark.parametrize("name", ["/nowhere/notify", "@" + 200 * "x", "", "vsock:2:1"])
+async def test_a_socket_that_is_none_disturbs_nothing(tmp_path: Path, name: str) -> None:
+    systemd = Systemd(str(tmp_path / "notify"))
+    async with supervised(SWITCH, systemd, NOTIFY_SOCKET=name) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            assert b"serving P4Runtime" in await process.stdout.readline()
+            await asyncio.sleep(WATCHDOG_S)
+            process.terminate()
+            assert await process.wait() == 0

@@ -3,9 +3,9 @@
     python -m topo.load.answering --name s1 --address 10.0.11.1
 
 `GET /...?seed=S&bytes=N` is answered with the N bytes of `body`, a request with a body with that body's SHA-256,
-`CONNECT` and `Upgrade` with an echo of what follows. `wait=SECONDS` delays the answer. `Expect: 100-continue` is
-answered, and a client that ends its side still hears the answer. Each answer names the server (`X-Server`), and the
-window scale that it has told (`X-Scale`).
+`CONNECT` and `Upgrade` with an echo of what follows. `wait=SECONDS` delays the answer, `pace=SECONDS` the reading of
+each 64 KiB of the request. `Expect: 100-continue` is answered, and a client that ends its side still hears the answer.
+Each answer names the server (`X-Server`), and the window scale that it has told (`X-Scale`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Connection:
         query = dict(parse_qsl(urlsplit(target).query))
         if fields.get("expect") == "100-continue":
             self._writer.write(CONTINUE)
-        digest = await self._digest(fields)
+        digest = await self._digest(fields, float(query.get("pace", 0)))
         await asyncio.sleep(float(query.get("wait", 0)))
         answer = digest or body(int(query.get("seed", 0)), int(query.get("bytes", 0)))
         self._head("200 OK", f"Content-Length: {len(answer)}")
@@ -68,7 +68,7 @@ class Connection:
         own = (f"X-Server: {self._name}", f"X-Scale: {self._scale}")
         self._writer.write("\r\n".join([f"HTTP/1.1 {status}", *own, *fields, "", ""]).encode())
 
-    async def _digest(self, fields: Mapping[str, str]) -> bytes:
+    async def _digest(self, fields: Mapping[str, str], pace_s: float) -> bytes:
         """Of the request's body; empty when it has none."""
         digest = hashlib.sha256()
         if fields.get("transfer-encoding") == "chunked":
@@ -80,6 +80,7 @@ class Connection:
                 block = await self._reader.readexactly(min(left, BLOCK_BYTES))
                 digest.update(block)
                 left -= len(block)
+                await asyncio.sleep(pace_s)
         else:
             return b""
         return digest.hexdigest().encode()

@@ -13,7 +13,7 @@ import ssl
 import struct
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ IMAGES = {server.name for server in GROUPS["images"]}
 PATIENCE_S = 10.0
 WAIT_S = 2.0
 """How long a request may take to come, by default."""
+KEPT_S = 4.5
+"""Four keepalives of every second; two that nobody answers end a connection."""
 UPLOAD = body(7, 10 << 20)
 XML = "Content-Type: text/xml\r\n"
 ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
@@ -247,13 +249,38 @@ def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
     raise AssertionError(f"only servers with scale {scales} were met")
 
 
-def test_an_upload_to_a_server_with_a_small_window(lab: AnsweringLab) -> None:
+@pytest.mark.parametrize("path", ["/fast", "/stay/fast"])
+def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path: str) -> None:
     run_in(lab.pid(S3.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_rmem=4096 8192 16384"])
-    upload = UPLOAD[: 2 << 20]
+    head = f"PUT {path}?pace=0.01 HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(UPLOAD)}\r\n\r\n"
     with connected(lab) as client:
-        client.say(f"PUT /fast HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(upload)}\r\n\r\n".encode(), upload)
+        client.say(head.encode(), UPLOAD)
         status, _, told = client.answer()
-    assert (status, told) == (200, hashlib.sha256(upload).hexdigest().encode())
+    assert (status, told) == (200, hashlib.sha256(UPLOAD).hexdigest().encode())
+
+
+def keep_alive(client: Client) -> None:
+    """Have the client's kernel ask every second whether it is connected, and give up when it is not answered twice."""
+    connection = client.socket
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 2)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
+    """Before the first request by the agent; between two by the agent's server; behind the splice by the server."""
+    moments = (None, "/fast?bytes=9&seed=1", "/stay/fast?bytes=9&seed=1")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connected(lab)) for _ in moments]
+        for client, path in zip(clients, moments, strict=True):
+            keep_alive(client)
+            if path is not None:
+                client.say(get(path))
+                assert client.answer()[::2] == (200, body(1, 9))
+        time.sleep(KEPT_S)
+        for client in clients:
+            client.say(get("/fast?bytes=9&seed=2"))
+            assert client.answer()[::2] == (200, body(2, 9))
 
 
 NAMES = {S1: "a.example", S3: "b.example"}

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -16,6 +17,7 @@ from testbed.processes import await_true
 from topo.apache import PAGE
 from topo.content import AGENT, ContentLab, curl, server_of
 from topo.switches import switch_kind
+from topo.tests.flooding import flood
 from workload.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
 from workload.plan import DOWNLOAD_CLIENT
 
@@ -30,6 +32,7 @@ TOLD_S = 0.6
 """Agents tell the controller twice a second."""
 HEARD_S = 5.0
 TIMES = 20
+FLOOD_SYNS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +152,26 @@ def test_later_connections_of_a_sticky_client_pass_no_agent(lab: ContentLab) -> 
     assert found == {first}
     # A connection that passes an agent costs it two packets at least. The router answers it now and then.
     assert packets(lab) - before < TIMES
+
+
+def test_a_flood_of_syns_leaves_guesses_as_they_are(lab: ContentLab) -> None:
+    guesses = settled(lab)
+    before = counts(lab)["handshakes"]
+    flooding = Thread(target=flood, args=(lab, FLOOD_SYNS))
+    flooding.start()
+    during = 0
+    while flooding.is_alive() or not during:
+        assert bought(lab) == S3.name
+        during += 1
+    flooding.join()
+    wanted = before + FLOOD_SYNS // 2
+
+    def told() -> bool:
+        now = counts(lab)
+        right, wrong = (now[name] - guesses.before[name] for name in ("guesses_right", "guesses_wrong"))
+        return (right, wrong) == (during, 0) and now["handshakes"] > wanted
+
+    await_true(f"{during} right guesses during a flood", told, HEARD_S)
 
 
 def test_another_agent_goes_on_when_one_is_killed(lab: ContentLab) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import struct
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,8 +21,9 @@ from testbed.processes import Process, await_true, run_in
 from topo.content import AGENT, ANSWERING_RULES, AnsweringLab, asked
 from topo.load.answering import PORT
 from topo.switches import switch_kind
-from workload.content import AGENTS, GROUPS, S3, SHOP, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVERS
+from topo.tests.flooding import flood
+from workload.content import AGENTS, GROUPS, S3, SHOP
+from workload.plan import LOAD_CLIENT, SERVERS
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
@@ -40,7 +40,6 @@ SPLICED = ("--paths", "/stay/images", "/stay/fast")
 """For one request a connection."""
 LONG = ("--paths", "/stay/images")
 EACH = ("--paths", "/images", "/fast")
-ETH_P_IP = 0x0800
 FLOOD_SYNS = 20_000
 
 
@@ -192,34 +191,10 @@ def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> N
     assert times
 
 
-def syn(number: int) -> bytes:
-    """A SYN of a client that does not exist, in c2's subnet, as a frame."""
-    source, target = DOWNLOAD_CLIENT.address + 1 + number % 200, SHOP_ADDRESS
-    tcp = struct.pack("!HHIIBBHHH", 1024 + number // 200, PORT, number * 7919, 0, 5 << 4, 2, 64_000, 0, 0)
-    pseudo = source.packed + target.packed + struct.pack("!HH", socket.IPPROTO_TCP, len(tcp))
-    tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
-    ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), number & 0xFFFF, 0, 64, 6, 0, source.packed, target.packed
-    )
-    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
-    macs = bytes.fromhex((DOWNLOAD_CLIENT.gateway_mac + DOWNLOAD_CLIENT.mac).replace(":", ""))
-    return macs + struct.pack("!H", ETH_P_IP) + ip + tcp
-
-
-def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
 def test_a_flood_of_syns_takes_nothing(lab: AnsweringLab) -> None:
     before = counts(lab)
     spliced = lab.start_asking("--seconds", "4", "--at-once", "10", "--requests", "20", *LONG)
-    with socket_in(lab.pid(DOWNLOAD_CLIENT.name), socket.AF_PACKET, socket.SOCK_RAW) as flood:
-        flood.bind((f"{DOWNLOAD_CLIENT.name}-eth0", ETH_P_IP))
-        for number in range(FLOOD_SYNS):
-            flood.send(syn(number))
+    flood(lab, FLOOD_SYNS)
     assert assert_right(spliced) > 0
     agents = shop(lab)["content"]["agents"]
     assert sum(agent["memory"] for agent in agents) < 100_000

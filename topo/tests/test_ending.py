@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from topo.cgroups import PREFIX, mounted
+from topo.ground import Ground
+from topo.interrupts import Interrupted, interruptible
+from topo.mn import Node
 from topo.switches import REPOSITORY, SWITCHES, switch_kind
+from workload.plan import THREE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
 
@@ -117,6 +121,37 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: s
     assert code == 128 + number, output
     assert f"ended by {number.name}; everything it started is gone" in output
     assert traces.processes and traces.namespaces
+    assert traces.left() == []
+    assert interfaces() <= before
+
+
+class Network(Ground):
+    """No more than a switch with hosts around it."""
+
+    def build(self) -> None:
+        """Put the lab's hosts around the switch."""
+        self._prepare()
+        self._build_network(THREE.hosts)
+
+
+@pytest.mark.parametrize("command", [1, 25, 30])
+def test_an_interrupt_waits_for_what_a_node_answers_to_mininet(monkeypatch: pytest.MonkeyPatch, command: int) -> None:
+    before, asked, traces = interfaces(), 0, Traces(os.getpid())
+    unchanged = Node.waitOutput
+
+    def interrupted(self: Node, verbose: bool = False, findPid: bool = True) -> str:
+        nonlocal asked
+        asked += 1
+        if asked == command:
+            traces.look()
+            signal.raise_signal(signal.SIGINT)
+        return unchanged(self, verbose, findPid)
+
+    monkeypatch.setattr(Node, "waitOutput", interrupted)
+    network = Network(switch_kind())
+    with interruptible(), pytest.raises(Interrupted), network:
+        pytest.fail("the network came up")
+    assert traces.namespaces
     assert traces.left() == []
     assert interfaces() <= before
 

@@ -145,7 +145,7 @@ def test_controllers_and_programs_are_replaced_under_load(net: Upgrading) -> Non
     load.goes_on()
     newest = net.controller(net.version("newest", ROUTES, 8192))
     assert newest.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
-    assert "the switch keeps its state" in newest.output()
+    assert "asking the switch to replace its program and to keep its state" in newest.output()
     load.goes_on()
     newest.stop()
 

@@ -6,13 +6,13 @@ It outlives the controller in a file beside the control socket: clients that wer
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.log import logger
+from sluice.wholefile import write_whole
 
 _log = logger("agents")
 
@@ -57,11 +57,7 @@ def load(path: Path) -> Cookies:
 def save(path: Path, cookies: Cookies) -> None:
     """For its owner alone. One that cannot be written is only lost at a restart."""
     said = {"key": cookies.key.hex(), "former": cookies.former.hex(), "since_s": cookies.since_s}
-    beside = path.with_name(f"{path.name}.new")
     try:
-        beside.unlink(missing_ok=True)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(said, file)
-        beside.replace(path)
+        write_whole(path, json.dumps(said))
     except OSError as error:
         _log.warning("cookie keys are not kept", extra={"file": str(path), "error": str(error)})

@@ -6,6 +6,7 @@ from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered, ratio_with_every_synack
 from .options import BalanceOptions, Mode, ProductionOptions
 from .ratios import Member, fair_shares
+from .spill import full_servers, refuses
 from .weights import largest_remainder, to_ratios, weight_sum
 
 __all__ = [
@@ -20,9 +21,11 @@ __all__ = [
     "Mode",
     "ProductionOptions",
     "fair_shares",
+    "full_servers",
     "largest_remainder",
     "ratio_of_unanswered",
     "ratio_with_every_synack",
+    "refuses",
     "to_ratios",
     "weight_sum",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from .counts import CounterReset, Counts
@@ -98,10 +98,20 @@ class Balancer:
         self._evidence[server] = Window(self._options.intervals)
         self._work[server] = deque(maxlen=self._options.intervals)
 
-    def weights(self) -> dict[int, int]:
-        """The present ratios as selector weights. Production mode keeps every active server measurable."""
+    def weights(self, without: Collection[int] = ()) -> dict[int, int]:
+        """The present ratios as selector weights. Production mode keeps every active server measurable.
+
+        Servers ``without`` weight are left out, unless nobody else is active. Where only those have a ratio the others
+        share by capacity.
+        """
+        left = {i: 0.0 if i in without else ratio for i, ratio in self._ratios.items()}
+        others = {i: member for i, member in self._members.items() if not member.draining and i not in without}
+        if not others:
+            left, without = self._ratios, ()
+        elif sum(left.values()) <= 0:
+            left |= fair_shares(others)
         present = self._active if self._options.mode is Mode.PRODUCTION else ()
-        return largest_remainder(self._ratios, present=present)
+        return largest_remainder(left, present=[i for i in present if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
         """Go on from ratios found in the switch, unless they are what the present ones round to."""
@@ -164,10 +174,13 @@ class Balancer:
         """
         self._meetings.meet(open_now)
 
-    def observe(self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False) -> Decision | None:
+    def observe(
+        self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False, full: Collection[int] = ()
+    ) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
-        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server.
+        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server. Servers that
+        were ``full`` since the last reading got fewer connections than others for that: they are not taken for slow.
         """
         met = self._meetings.take()
         known = set(self._previous)
@@ -185,7 +198,7 @@ class Balancer:
         for server, counts in differences.items():
             self._windows[server].push(counts)
             self._evidence[server].push(counts)
-            if server in met and server in known:
+            if server in met and server in known and server not in full:
                 self._work[server].append(Work(*met[server], counts.synack))
             else:
                 self._work[server].clear()

@@ -65,7 +65,7 @@ class Side:
 
     scale: int
     least: int
-    """The least cap on its windows, in bytes: a multiple of 2^scale."""
+    """The least cap on its windows, in bytes."""
     next: int
     """Right edge of what it sent."""
     acked: int
@@ -90,8 +90,7 @@ class Side:
         if ack is Ack.UNKNOWN:
             return segment.window
         if ack is not Ack.OLD:
-            offered = min(segment.window, self.cap >> self.scale)
-            edge = (segment.acknowledgement + (offered << self.scale)) % _WRAP
+            edge = (segment.acknowledgement + min(segment.window << self.scale, self.cap)) % _WRAP
             if later(edge, self.edge):
                 self.edge = edge
         left = (self.edge - segment.acknowledgement) % _WRAP
@@ -112,14 +111,14 @@ def agreed(syn: Hello, syn_ack: Hello, acknowledgement: int) -> tuple[Side, Side
         scales = min(syn.scale, LARGEST_SCALE), min(syn_ack.scale, LARGEST_SCALE)
     client = Side(
         scale=scales[0],
-        least=_least(syn.mss, scales[0]),
+        least=_least(syn.mss),
         next=acknowledgement,
         acked=syn_ack.number,
         edge=(syn_ack.number + 1 + syn.window) % _WRAP,
     )
     server = Side(
         scale=scales[1],
-        least=_least(syn_ack.mss, scales[1]),
+        least=_least(syn_ack.mss),
         next=(syn_ack.number + 1 + syn_ack.payload) % _WRAP,
         acked=acknowledgement,
         edge=(acknowledgement + syn_ack.window) % _WRAP,
@@ -127,6 +126,6 @@ def agreed(syn: Hello, syn_ack: Hello, acknowledgement: int) -> tuple[Side, Side
     return client, server
 
 
-def _least(mss: int, scale: int) -> int:
-    """Four segments, and no less than a window can say."""
-    return -(-4 * (mss or DEFAULT_MSS) >> scale) << scale
+def _least(mss: int) -> int:
+    """Four segments."""
+    return 4 * (mss or DEFAULT_MSS)

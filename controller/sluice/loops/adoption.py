@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.balance import Balancer, Mode, to_ratios
+from sluice.balance import Balancer, Member, Mode, fair_shares, to_ratios
 from sluice.switch.errors import SwitchError
 from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
 from sluice.switch.reconcile import Found
@@ -65,12 +65,21 @@ def _take_weights(world: World, service: Service, found: Found, now_s: float) ->
     old = [m for m, s in zip(members, service.servers, strict=True) if s.id in known]
     if weights and options.mode is not Mode.FIXED and any(not m.draining for m in old):
         balancer = view.balancer
-        if weights != balancer.weights():
+        if weights != view.weights:
             if len(old) < len(members):
                 balancer = Balancer(old, options)
-            balancer.adopt(to_ratios(weights))
+            balancer.adopt(_with_full(to_ratios(weights), old, service))
         view.balancer = balancer
     view.balancer.configure(members, options, now_s)
+
+
+def _with_full(ratios: dict[int, float], members: list[Member], service: Service) -> dict[int, float]:
+    """The ratios found, and fair shares for servers that were left out since they were full: theirs are not known."""
+    full = [m.server_id for m in members if not m.draining and m.server_id in service.caps.keys() - ratios.keys()]
+    fair = fair_shares({member.server_id: member for member in members})
+    given = {server: fair[server] for server in full}
+    left = 1.0 - sum(given.values())
+    return {server: ratio * left for server, ratio in ratios.items()} | given
 
 
 def _ids(plan: Plan) -> tuple[list[int], list[int]]:

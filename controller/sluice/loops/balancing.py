@@ -24,6 +24,7 @@ from .link import Link
 from .trace import Trace, record
 from .world import World
 
+_Weights = Mapping[int, int]
 _log = logger("balance")
 
 WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER})
@@ -52,23 +53,20 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
         readings = await read_counts(link.registers, [service])
         if service.second_look(view.balancer.options.mode):
             view.balancer.meet(await read_loads(link.registers, servers))
-        before, ejected = view.balancer.weights(), view.balancer.ejected
+        before, ejected = view.weights, view.balancer.ejected
         hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(loop.time(), readings, hold=hold)
+        decision = view.balancer.observe(loop.time(), readings, hold=hold, full=view.been_full)
+        view.been_full, weights = view.full, view.weights
         try:
             if decision is not None:
                 state = world.part(service) if link.apart else world.state()
                 wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
-                view.weight_changes += decision.weights != before
+                view.weight_changes += weights != before
                 last, view.decision = view.decision, decision
                 trace.write(record(service, view, decision, wrote=wrote))
                 _tell(world.names(service), service, decision, wrote=wrote)
-                if (
-                    decision.weights != before
-                    or last is None
-                    or last.diagnosis.condition != decision.diagnosis.condition
-                ):
-                    _decided(world.events, service, view.balancer.options.mode, decision, before)
+                if weights != before or last is None or last.diagnosis.condition != decision.diagnosis.condition:
+                    _decided(world.events, service, view.balancer.options.mode, decision, (before, weights))
                 _ejected(world.events, service, ejected, view.balancer.ejected)
         finally:
             view.due_s = due = next_turn(due, view.balancer.options.period_s, loop.time())
@@ -88,10 +86,14 @@ def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wro
     )
 
 
-def _decided(events: Events, service: Service, mode: Mode, decision: Decision, before: Mapping[int, int]) -> None:
+def _decided(
+    events: Events, service: Service, mode: Mode, decision: Decision, before_after: tuple[_Weights, _Weights]
+) -> None:
+    """With the weights that were, and those that are."""
     names = {server.id: server.name for server in service.servers}
-    after = {names[number]: weight for number, weight in decision.weights.items()}
-    earlier = {names[number]: weight for number, weight in before.items() if number in names}
+    earlier, after = (
+        {names[number]: weight for number, weight in some.items() if number in names} for some in before_after
+    )
     changed = [
         f"{name} {earlier.get(name, 0)} -> {after.get(name, 0)}"
         for name in names.values()

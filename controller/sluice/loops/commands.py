@@ -12,7 +12,7 @@ from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
 
 from .newsview import NewsView
 from .resourcesview import ResourcesView
-from .world import ServiceView, World
+from .world import SERVICE, ServiceView, World
 
 
 class Refused(Exception):
@@ -67,6 +67,9 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
             view = ServiceView(Balancer(world.members(service), world.options(service)))
         else:
             view.balancer.configure(world.members(service), world.options(service), now_s)
+            view.full &= service.caps.keys()
+            known = {SERVICE, *service.caps} if service.caps else set[int]()
+            view.told_full = {one: at for one, at in view.told_full.items() if one in known}
         views[service.id] = view
     world.views = views
     if config.news is None:

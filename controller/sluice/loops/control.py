@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from sluice import status
 from sluice.configload import ConfigError
@@ -18,7 +18,7 @@ from sluice.switch.errors import SwitchError
 
 from .commands import Refused
 from .controller import Controller
-from .events import Event, Events
+from .events import Events
 
 _log = logger("control")
 
@@ -139,46 +139,3 @@ def _remove_stale(path: str) -> None:
             Path(path).unlink(missing_ok=True)
             return
     raise ControlInUse(f"{path} is in use by another controller; give this one another `control:` path")
-
-
-def ask(path: str, request: dict[str, Any], timeout_s: float = 30.0) -> Any:
-    """Send one command to a running controller and return its result. Blocking.
-
-    Raises Refused with the controller's words, or with what to do when there is none.
-    """
-    with _asked(path, request, timeout_s) as (_, stream):
-        return result_of(path, stream.readline())
-
-
-def follow(path: str) -> Generator[Event]:
-    """The controller's last events, and then those that happen, until it ends. Blocking. Raises Refused."""
-    with _asked(path, {"command": "events", "follow": True}, 30.0) as (client, stream):
-        yield from result_of(path, stream.readline())
-        client.settimeout(None)
-        for line in stream:
-            yield json.loads(line)
-
-
-@contextmanager
-def _asked(path: str, request: dict[str, Any], timeout_s: float) -> Generator[tuple[socket.socket, BinaryIO]]:
-    try:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(timeout_s)
-            client.connect(path)
-            client.sendall(json.dumps(request).encode() + b"\n")
-            with client.makefile("rb") as stream:
-                yield client, stream
-    except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise Refused(f"no controller listens on {path}; start one with `sluice run`") from error
-    except (OSError, TimeoutError) as error:
-        raise Refused(f"{path}: {error}") from error
-
-
-def result_of(path: str, line: bytes) -> Any:
-    """What a line of the controller answers. Raises Refused with its words."""
-    if not line:
-        raise Refused(f"{path}: the controller closed the connection without an answer")
-    reply = json.loads(line)
-    if not reply["ok"]:
-        raise Refused(reply["error"])
-    return reply["result"]

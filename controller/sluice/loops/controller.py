@@ -26,10 +26,11 @@ from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 from sluice.switch.upgrade import Program, bring
 
-from . import news, resources
+from . import news, resources, spilling
 from .adoption import adopt
 from .agents import Agents
 from .balancing import balance
+from .baselinefile import BaselineFile
 from .commands import Change, Refused, find_server, planned, reconfigure, set_drain, set_mode
 from .events import Kind
 from .link import Link
@@ -95,6 +96,7 @@ class Controller:
         self._target = target
         self._may_lose = may_lose
         """The program may be loaded where that ends connections."""
+        self._baseline = BaselineFile()
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
         self._stages: Stages | None = None
@@ -156,7 +158,9 @@ class Controller:
         try:
             if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
                 await self._look_at_pins(link)
+            self._baseline.restore(self.world)
             adopt(self.world, found, asyncio.get_running_loop().time())
+            await spilling.look(self.world, link)
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not program.adopted
@@ -196,10 +200,12 @@ class Controller:
         }
         for service in self.world.plan.services:
             tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
+        if self.world.plan.capped:
+            tasks["spill"] = spilling.spill(self.world, link)
         if self.world.config.contents:
             tasks["agents"] = self.agents.follow(link)
         if self.world.news is not None:
-            tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace)
+            tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace, self._baseline)
         if (view := self.world.resources) is not None:
             if self._stages is None:
                 self._stages = SwitchStages(self.world, link)
@@ -267,6 +273,7 @@ class Controller:
                         await self._look_at_pins(link)
                     await self.agents.prepare(planned(self.world, order.config))
                     reconfigure(self.world, order.config, time())
+                    self._baseline.restore(self.world)
                     updates = await link.apply(self.world.state())
             except Refused as error:
                 order.failed(error)

@@ -51,7 +51,7 @@ _PACKETS = {
     "punts": "Packets for the controller, by reason",
     "punts_limited": "Those that were too many for it",
 }
-_STATES = ("in", "draining", "ejected", "absent")
+_STATES = ("in", "full", "draining", "ejected", "absent")
 """Of a server; `absent` is an agent that does not answer."""
 
 
@@ -143,6 +143,12 @@ def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
     for service in services:
         condition.add_metric([service["name"], service["condition"]], 1)
     yield condition
+    refuses = GaugeMetricFamily(
+        "sluice_service_refuses", "1 while all its servers are full, and new connections refused", labels=["service"]
+    )
+    for service in services:
+        refuses.add_metric([service["name"]], float(service["refuses"]))
+    yield refuses
 
 
 def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -157,6 +163,7 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
         ("ratio", "Share of new connections"),
         ("r", "R over the window (no evidence: NaN)"),
         ("open", "Open connections"),
+        ("max_connections", "The most that it is to have (no cap: NaN)"),
     ):
         gauge = GaugeMetricFamily(f"sluice_server_{key}", text, labels=labels)
         for service, server in rows:

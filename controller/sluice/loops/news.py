@@ -10,6 +10,7 @@ from sluice.names import Meter, Table
 from sluice.news import Decision
 from sluice.switch.ledger import read_counts
 
+from .baselinefile import BaselineFile
 from .events import Kind
 from .grid import next_turn
 from .link import Link
@@ -24,8 +25,12 @@ METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
 """What a decision may change. The refilling of a bucket by a write is why only what differs is written."""
 
 
-async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) -> None:
+async def control(
+    world: World, link: Link, view: NewsView, trace: NewsTrace, baseline: BaselineFile | None = None
+) -> None:
     """Never returns. Raises SwitchError when the switch does not answer.
+
+    What is usual is kept in a file (``baseline``).
 
     Flows are read several times an interval, as a flow's cell is another's soon after it ended; requests and the
     ledger at its end.
@@ -47,6 +52,8 @@ async def control(world: World, link: Link, view: NewsView, trace: NewsTrace) ->
             decision = None
         if decision is not None:
             await _act(world, link, view, trace, decision)
+            if baseline is not None:
+                baseline.keep(world)
         reading = next_turn(reading, poll_s, loop.time())
         await asyncio.sleep(min(reading, observation) - loop.time())
 

@@ -9,7 +9,7 @@ from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
-from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target
+from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target, Usual
 from sluice.switch.bucket import Bucket
 from sluice.switch.destinations import REST, TOGETHER, read_requests
 from sluice.switch.plan import Plan
@@ -104,6 +104,15 @@ class NewsView:
         self._samples.rebase()
         self._drain = True
         self._collector.take()
+
+    @property
+    def usual(self) -> Usual | None:
+        """See News."""
+        return self._news.usual
+
+    def restore(self, usual: Usual) -> None:
+        """See News."""
+        self._news.restore(usual)
 
     def stand_by(self) -> None:
         """Another controller leads: limits are its business, and this one may go on from those that it leaves."""

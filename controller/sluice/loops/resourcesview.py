@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.balance import Counts
 from sluice.config import ServerConfig
@@ -208,13 +210,12 @@ class ResourcesView:
         known &= ~np.isin(noted.flow, np.fromiter(barred, np.int64, len(barred)))
         old = known & (noted.idle_s >= least_s[np.where(known, noted.server, 0)])
         many = np.bincount(noted.server[old], minlength=least_s.size)
-        waiting = Counter(pending.values())
+        waiting, listed = Counter(pending.values()), _ByServer(noted, old)
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
             # Notes of connections that have ended stay until somebody looks.
             view.connections, view.idle = loads[server], min(loads[server], int(many[server]))
-            of_server = _listed(noted, old, server)
-            for one in view.closer.choose(now_s, loads[server], of_server, waiting[server]):
+            for one in view.closer.choose(now_s, loads[server], listed.of(server), waiting[server]):
                 chosen[one.slot] = server
         return chosen
 
@@ -278,10 +279,25 @@ class ResourcesView:
         self.idling[one.server].asked += 1
 
 
-def _listed(noted: Noted, wanted: Flags, server: int) -> Iterator[Idle]:
-    """A server's, when somebody asks."""
-    rows = np.flatnonzero(wanted & (noted.server == server))
-    yield from map(Idle, noted.flow[rows].tolist(), noted.idle_s[rows].tolist())
+class _ByServer:
+    """Some of the notes, by server; sorted once, and only when somebody asks."""
+
+    def __init__(self, noted: Noted, wanted: Flags) -> None:
+        self._noted, self._wanted = noted, wanted
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The notes' rows by server, each server's in their order; and the server of each."""
+        rows = np.flatnonzero(self._wanted)
+        rows = rows[np.argsort(self._noted.server[rows], kind="stable")]
+        return rows, self._noted.server[rows]
+
+    def of(self, server: int) -> Iterator[Idle]:
+        """A server's."""
+        rows, servers = self._sorted
+        first, end = np.searchsorted(servers, (server, server + 1))
+        mine = rows[first:end]
+        yield from map(Idle, self._noted.flow[mine].tolist(), self._noted.idle_s[mine].tolist())
 
 
 def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:

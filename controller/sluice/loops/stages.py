@@ -20,6 +20,8 @@ class SwitchStages:
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
         self._closing = closing.Closing(link.session, link.registers)
+        self._plan = world.plan
+        self._services = closing.services_of(self._plan)
 
     async def transfers(self) -> Columns:
         """See Stages."""
@@ -43,8 +45,10 @@ class SwitchStages:
 
     async def probe(self, one: Candidate, least_age_s: float) -> None:
         """See Stages."""
-        service = closing.services_of(self._world.plan)[one.server]
-        await self._closing.tickle(one.flow, service, least_age_s)
+        if self._plan is not self._world.plan:
+            self._plan = self._world.plan
+            self._services = closing.services_of(self._plan)
+        await self._closing.tickle(one.flow, self._services[one.server], least_age_s)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """See Stages."""

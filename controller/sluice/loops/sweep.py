@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -34,10 +35,10 @@ async def sweep(world: World, link: Link) -> None:
     Without it a client that vanishes would count against its server for ever, a removed server would stay translated,
     and a full table would keep idle connections as long as an empty one.
     """
-    time = asyncio.get_running_loop().time
+    now_s = asyncio.get_running_loop().time
     while True:
-        await asyncio.sleep(until_next(link.since_s, SWEEP_S, time()))
-        await sweep_once(world, link, time())
+        await asyncio.sleep(until_next(link.since_s, SWEEP_S, now_s()))
+        await sweep_once(world, link, now_s())
 
 
 async def sweep_once(world: World, link: Link, now_s: float) -> None:
@@ -46,6 +47,7 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
     ``now_s`` is the controller's time, in seconds.
     """
     slots, kept = await kept_slots(world, link.registers, link.clock, now_s)
+    world.ages.look(slots, kept, time.time())
     await correct_loads(world, link.registers, slots, kept)
     world.table = Occupancy(slots.size, int(np.count_nonzero(kept)))
     idle_s = idle_for(world.table.share, world.config.connections)

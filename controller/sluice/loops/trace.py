@@ -26,7 +26,7 @@ def number(value: float | None) -> float | str | None:
 
 def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bool) -> dict[str, Any]:
     """One decision as a mapping; per server everything it was decided from."""
-    members = view.balancer.members
+    members, weights = view.balancer.members, view.weights
     return {
         "time": round(time.time(), 3),
         "service": service.name,
@@ -46,8 +46,9 @@ def record(service: Service, view: ServiceView, decision: Decision, *, wrote: bo
                 "r_every_synack": number(decision.r_every_synack[server.id]),
                 "work": asdict(decision.work[server.id]) if server.id in decision.work else None,
                 "ratio": round(decision.ratios[server.id], 6),
-                "weight": decision.weights.get(server.id, 0),
+                "weight": weights.get(server.id, 0),
                 "ejected": server.id in decision.ejected,
+                "full": server.id in view.full,
                 "draining": members[server.id].draining,
             }
             for server in service.servers

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Address
-from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode
+from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, full_servers, refuses
 from sluice.config import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
@@ -20,7 +20,11 @@ from sluice.switch.state import Crowd, Neighbour, State
 from .events import Events
 from .neighbourtable import NeighbourTable
 from .newsview import NewsView
+from .pinages import PinAges
 from .resourcesview import ResourcesView
+
+SERVICE = 0
+"""Stands for all servers of a service together among their numbers, which begin at 1."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,35 @@ class ServiceView:
     """Writes of a changed weight vector since the controller started."""
     due_s: float | None = None
     """When the next decision is due; None: at once, for what is read next is a new beginning."""
+    full: frozenset[int] = frozenset()
+    """Servers at their cap of open connections, as of the last look."""
+    been_full: frozenset[int] = frozenset()
+    """Those that were since the last decision."""
+    refusing: bool = False
+    """Whether the last look had the switch refuse new connections."""
+    told_full: dict[int, float] = field(default_factory=dict[int, float])
+    """Servers, or SERVICE, of which people were told that they are full, and when that was last so (`spilling`)."""
+
+    @property
+    def weights(self) -> dict[int, int]:
+        """The selector weights: those decided, of the servers that are not full."""
+        return self.balancer.weights(self.full)
+
+    @property
+    def taking(self) -> frozenset[int]:
+        """Servers that could be given connections: they do not drain, and answer."""
+        members = self.balancer.members.items()
+        return frozenset(i for i, member in members if not member.draining) - self.balancer.ejected
+
+    @property
+    def refuses(self) -> bool:
+        """Whether new connections are refused, for all servers are full."""
+        return refuses(self.full, self.taking)
+
+    def look(self, caps: Mapping[int, int], open_now: Mapping[int, int]) -> None:
+        """Take in the open connections of the servers that have a cap."""
+        self.full = full_servers(caps, open_now, self.full, self.taking)
+        self.been_full |= self.full
 
     def rebase(self) -> None:
         """The switch's counters may have been reset."""
@@ -82,6 +115,8 @@ class World:
     """Server numbers that pins name, as of the last look at the connection table."""
     table: Occupancy | None = None
     """None before the first sweep."""
+    ages: PinAges = field(default_factory=PinAges)
+    """Of pins, as of the sweeps."""
     events: Events = field(default_factory=Events)
 
     @classmethod
@@ -120,9 +155,11 @@ class World:
         """Everything the switch is to hold."""
         return State(
             plan=self.plan,
-            weights={number: view.balancer.weights() for number, view in self.views.items()},
+            weights={number: view.weights for number, view in self.views.items()},
             second_look=self.second_look(self.plan.services),
             ejected=self.ejected,
+            refusing=frozenset(number for number, view in self.views.items() if view.refuses),
+            full=self.full_of_groups,
             draining=frozenset(self.drained),
             absent=frozenset(self.absent),
             leaving=frozenset(self.leaving),
@@ -138,9 +175,11 @@ class World:
         view = self.views[service.id]
         return State(
             plan=replace(self.plan, services=(service,), retired=()),
-            weights={service.id: view.balancer.weights()},
+            weights={service.id: view.weights},
             second_look=self.second_look((service,)),
             ejected=self.ejected,
+            refusing=frozenset({service.id} if view.refuses else ()),
+            full=self.full_of_groups,
             draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
             absent=frozenset(self.absent),
             leaving=frozenset(self.leaving),
@@ -158,6 +197,12 @@ class World:
     def ejected(self) -> frozenset[int]:
         """Servers that a balancer has ejected; of a server in several groups one is enough."""
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
+
+    @property
+    def full_of_groups(self) -> frozenset[int]:
+        """Full servers of content services' groups; of one in several groups one is enough."""
+        groups = (self.views[service.id] for service in self.plan.services if service.of is not None)
+        return frozenset[int]().union(*(view.full for view in groups))
 
     def second_look(self, services: Iterable[Service]) -> frozenset[int]:
         """Those among the services, by number, whose new connections take a second look."""

@@ -2,6 +2,7 @@
 
 from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError
+from .filters import Average
 from .flows import FlowCollector
 from .limit import Limit
 from .news import News
@@ -10,9 +11,11 @@ from .pools import Pool
 from .rates import FlowRates, fastest_mean
 from .requests import Requests
 from .split import Split, Splitter, whole
+from .usual import Usual
 from .verdict import Cause, Verdict
 
 __all__ = [
+    "Average",
     "Cause",
     "Decision",
     "FlowCollector",
@@ -30,6 +33,7 @@ __all__ = [
     "Split",
     "Splitter",
     "Target",
+    "Usual",
     "Verdict",
     "fastest_mean",
     "whole",

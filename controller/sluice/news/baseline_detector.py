@@ -6,7 +6,7 @@ import math
 from collections import deque
 
 from .detector import Detection
-from .filters import Baseline
+from .filters import Average, Baseline
 from .options import NewsOptions
 
 _BUSIER_MOST = 0.5
@@ -55,6 +55,17 @@ class BaselineDetector:
     def warm(self) -> bool:
         """Enough was learned to judge by: two windows full."""
         return self._ar.count >= 2 * self._options.production.intervals
+
+    @property
+    def kept(self) -> tuple[Average, Average] | None:
+        """AR, bit/s, and requests per second as they usually are; None while there is not enough to judge by."""
+        ar, requests = self._ar.kept, self._requests.kept
+        return (ar, requests) if self.warm and ar and requests else None
+
+    def restore(self, ar: Average, requests: Average) -> None:
+        """Go on from what an earlier detector knew."""
+        self._ar.restore(ar)
+        self._requests.restore(requests)
 
     @property
     def reference(self) -> float | None:

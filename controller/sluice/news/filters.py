@@ -22,6 +22,16 @@ class HighLowFilter:
         self.average = observed if self.average is None else gain * self.average + (1 - gain) * observed
 
 
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A baseline at one moment."""
+
+    average: float
+    deviation: float
+    count: int
+    """Observations that it was made of."""
+
+
 @dataclass(slots=True)
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
@@ -44,6 +54,15 @@ class Baseline:
         weight = max(1 - self.gain, 1 / self.count)
         self.deviation += weight * (abs(observed - self.average) - self.deviation)
         self.average += weight * (observed - self.average)
+
+    @property
+    def kept(self) -> Average | None:
+        """What outlives this process; None before the first observation."""
+        return None if self.average is None else Average(self.average, self.deviation, self.count)
+
+    def restore(self, kept: Average) -> None:
+        """Go on from what an earlier process knew."""
+        self.average, self.deviation, self.count = kept.average, kept.deviation, kept.count
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
         """Part of the average by which an observation must differ: ``noise`` deviations within the bounds."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import sqrt
 
 from sluice.addresses import Packed
 
-from .filters import Baseline
+from .filters import Average, Baseline
 from .hotspot import HotSpotTable
 from .options import NewsMode, NewsOptions
 from .requests import Interval
@@ -59,6 +59,17 @@ class Identification:
         for destination, requests in interval.requests.items():
             usual = self._usual.setdefault(destination, Baseline(self._options.production.gain))
             usual.fold(requests.offered / interval.seconds)
+
+    @property
+    def kept(self) -> dict[Packed, Average]:
+        """What each destination usually gets, requests per second."""
+        return {i: average for i, usual in self._usual.items() if (average := usual.kept) is not None}
+
+    def restore(self, kept: Mapping[Packed, Average]) -> None:
+        """Go on from what an earlier process knew."""
+        for destination, average in kept.items():
+            usual = self._usual[destination] = Baseline(self._options.production.gain)
+            usual.restore(average)
 
     def usual(self, destination: Packed) -> float:
         """A destination's usual requests per second; 0 when nothing is known."""

@@ -17,6 +17,7 @@ from .production import Health, ProductionRegulator
 from .regulator import PaperRegulator
 from .requests import Requests
 from .scoreboard import Scoreboard
+from .usual import Usual
 from .verdict import Cause
 from .window import Measurement
 
@@ -64,7 +65,7 @@ class ControlMode(ABC):
         """Take over changed parameters."""
 
     @abstractmethod
-    def adopt(self, rate: float) -> None:
+    def adopt(self, target: Target, rate: float, spot: Identification) -> None:
         """Go on from a limit found in the switch."""
 
     @abstractmethod
@@ -79,6 +80,13 @@ class ControlMode(ABC):
     def learned(self) -> bool:
         """The last interval was healthy: what it shows is usual."""
         return False
+
+    def kept(self, spot: Identification) -> Usual | None:
+        """What it knows of usual traffic and can go on from; None while that is nothing, and in modes that cannot."""
+        return None
+
+    def restore(self, usual: Usual, spot: Identification) -> None:  # noqa: B027
+        """Go on from what an earlier process knew."""
 
     @abstractmethod
     def start(self, candidate: Candidate, spot: Identification) -> bool:
@@ -116,7 +124,7 @@ class PaperMode(ControlMode):
         self._detector.configure(options.tolerance, options.gain_quiet, options.gain_alarm)
         self._limit.configure(options)
 
-    def adopt(self, rate: float) -> None:
+    def adopt(self, target: Target, rate: float, spot: Identification) -> None:
         self._limit.adopt(rate)
 
     def drop(self) -> None:
@@ -146,7 +154,7 @@ class StaticMode(PaperMode):
 
     limits = False
 
-    def adopt(self, rate: float) -> None:
+    def adopt(self, target: Target, rate: float, spot: Identification) -> None:
         """A limit that was found is forgotten."""
 
 
@@ -174,8 +182,9 @@ class ProductionMode(ControlMode):
         self._detector.configure(options)
         self._limit.configure(options)
 
-    def adopt(self, rate: float) -> None:
-        self._limit.adopt(rate, known=self._detector.warm)
+    def adopt(self, target: Target, rate: float, spot: Identification) -> None:
+        # What is usual is not known without a baseline: then this limit stands for it.
+        self._limit.adopt(rate, self._usual(target, spot) if self._detector.warm else rate)
 
     def drop(self) -> None:
         self._limit = ProductionRegulator(self._options)
@@ -193,13 +202,24 @@ class ProductionMode(ControlMode):
     def learned(self) -> bool:
         return self._detector.learned
 
+    def kept(self, spot: Identification) -> Usual | None:
+        averages = self._detector.kept
+        return None if averages is None else Usual(*averages, spot.kept)
+
+    def restore(self, usual: Usual, spot: Identification) -> None:
+        self._detector.restore(usual.ar, usual.requests)
+        spot.restore(usual.destinations)
+
     def start(self, candidate: Candidate, spot: Identification) -> bool:
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
             return False  # many packets, few requests: the next whole interval tells
-        usual = self._detector.usual if target is None else spot.usual(target)
-        self._limit.start(rate, _share(candidate.ar, candidate.ar_average), usual)
+        self._limit.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
         return True
+
+    def _usual(self, target: Target, spot: Identification) -> float:
+        """A target's usual requests per second."""
+        return self._detector.usual if target is None else spot.usual(target)
 
     def move(
         self, detection: Detection, measured: Measurement, target: Requests, seconds: float, *, aimed: bool

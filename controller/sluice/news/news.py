@@ -22,6 +22,7 @@ from .pools import Pool, judge_each, together
 from .rates import checked, measured_share
 from .requests import Interval, RequestMeter, Requests
 from .sentence import sentence
+from .usual import Usual
 from .verdict import Cause, Verdict
 from .window import Measurement, MeasurementWindow
 
@@ -90,8 +91,17 @@ class News:
         if not self._mode.limits:
             return
         self._limited, self._hot_spot = target, target
-        self._mode.adopt(rate)
+        self._mode.adopt(target, rate, self._spot)
         self._written = self.limits
+
+    @property
+    def usual(self) -> Usual | None:
+        """What is to outlive this process; None while nothing is known, and in modes that keep nothing."""
+        return self._mode.kept(self._spot)
+
+    def restore(self, usual: Usual) -> None:
+        """Go on from what an earlier process knew; a mode that keeps nothing forgets it."""
+        self._mode.restore(usual, self._spot)
 
     def rebase(self) -> None:
         """The switch's counters may have been reset: the next reading is a new beginning."""

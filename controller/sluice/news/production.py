@@ -61,12 +61,9 @@ class ProductionRegulator:
             self._search.degraded(ar_share, self._options.production)
         self._moved()
 
-    def adopt(self, rate: float, *, known: bool) -> None:
-        """Go on from a limit found in the switch.
-
-        Unless a baseline is ``known``, the floor is a part of this limit: what is usual is not known.
-        """
-        self._floor = 0.0 if known else rate * self._options.production.limit_floor
+    def adopt(self, rate: float, usual: float) -> None:
+        """Go on from a limit found in the switch; ``usual`` as for ``start``."""
+        self._floor = usual * self._options.production.limit_floor
         self._search = CapacitySearch(rate)
         self._moved()
 

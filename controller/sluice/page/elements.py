@@ -6,22 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nicegui import Client, ui
+from nicegui.events import GenericEventArguments
 
 from sluice.balance import Mode
 from sluice.loops.commands import Refused
 from sluice.loops.events import Kind
 
-from . import charts, view
+from . import view
 from .hub import Hub
+from .shown import CROWD_CHARTS, SERVICE_CHARTS, Shown
 from .token import Lock
 
-_QUANTITIES = {
-    "ratio": "ratio",
-    "r": "R",
-    "open": "open connections",
-    "syn": "SYN/s",
-    "failures": "failures/s (SYNs without a SYN-ACK)",
-}
 _STYLE = """
 .nicegui-content { padding: 8px; gap: 8px }
 .nicegui-content .q-card { gap: 4px; padding: 8px; min-width: 0 }
@@ -40,6 +35,8 @@ class Page:
         self._hub, self._client, self._chosen = hub, client, chosen
         self._charts: dict[str, ui.echart] = {}
         self._which: ui.select | None = None
+        self._shown_page: tuple[int, int, int] | None = None
+        """Of the events: the page, its rows, and how many there are."""
         """The server to drain, where that may be done here."""
         ui.add_css(_STYLE)
         self._head()
@@ -80,7 +77,7 @@ class Page:
             self._sentence = ui.label().classes("sluice-sentence")
             self._servers = _table(view.SERVERS, "servers")
             with ui.element().classes("sluice-grid"):
-                for key in _QUANTITIES:
+                for key in SERVICE_CHARTS:
                     self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
 
     def _control(self, lock: Lock) -> None:
@@ -116,10 +113,10 @@ class Page:
         with _card("flash crowds") as card:
             self._crowd_card = card
             self._crowd_sentence = ui.label().classes("sluice-crowd")
-            self._crowd = ui.label()
+            self._crowd = ui.label().classes("sluice-crowd-line")
             self._destinations = _table(view.DESTINATIONS, "destinations")
             with ui.element().classes("sluice-grid"):
-                for key in ("crowd", "ar"):
+                for key in CROWD_CHARTS:
                     self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
 
     def _packets(self) -> None:
@@ -140,38 +137,40 @@ class Page:
                 kinds = [str(kind) for kind in Kind]
                 self._kinds = ui.select(kinds, label="kinds", multiple=True, on_change=self._list)
                 self._kinds.props("dense use-chips").style("min-width: 9em")
-            self._list_of = _table(view.EVENTS, "events", key="id")
+            self._list_of = _table(view.EVENTS, "events", key="id", sortable=False)
+            self._list_of.pagination = {"page": 1, "rowsPerPage": _PAGE, "rowsNumber": 0}
+            self._list_of.on("request", self._turn, ["pagination"])
 
     # -- what moves
 
     def refresh(self) -> None:
         """Show what the hub has."""
         with self._client:
-            hub = self._hub
+            hub, shown = self._hub, self._hub.shown
             self._error.text, self._error.visible = hub.error, bool(hub.error)
-            if hub.sample is None or hub.rates is None:
+            if shown is None:
                 return
-            sample, rates = hub.sample, hub.rates
-            self._switch.text = view.head(sample.status)
-            self._out.text = "; ".join(view.out(sample.status))
+            self._switch.text = shown.head
+            self._out.text = shown.out
             self._list()
-            _rows(self._health, view.health(sample.status))
+            _rows(self._health, shown.health)
             if hub.error:
                 return
-            _rows(self._table, view.services(sample, rates))
-            _rows(self._drops, view.drops(sample, rates))
-            self._show_service()
-            self._show_crowds()
+            _rows(self._table, shown.services)
+            _rows(self._drops, shown.drops)
+            self._show_service(shown)
+            self._show_crowds(shown)
 
     def _choose(self, name: str) -> None:
         self._chosen = name
         if self._which is not None:
             self._which.set_options([], value=None)
-        self._show_service()
+        if self._hub.shown is not None:
+            self._show_service(self._hub.shown)
 
-    def _show_service(self) -> None:
-        sample, rates = self._hub.sample, self._hub.rates
-        if sample is None or rates is None or (one := view.service(sample, self._chosen)) is None:
+    def _show_service(self, shown: Shown) -> None:
+        one = shown.service(self._chosen)
+        if one is None:
             return
         name = str(one["name"])
         if self._chosen is not None and self._chosen != name:
@@ -181,29 +180,53 @@ class Page:
         self._chosen = name
         self._title.text = f"{name} {one['address']}, mode {one['mode']}, {one['weight_changes']} weight changes"
         self._sentence.text = str(one["sentence"])
-        _rows(self._servers, view.servers(one, rates))
+        _rows(self._servers, shown.servers(one))
         names = tuple(str(server["name"]) for server in one["servers"])
         if self._which is not None and tuple(self._which.options) != names:
             first = None if self._which.options else names[0]
             kept = self._which.value if self._which.value in names else first
             self._which.set_options(list(names), value=kept)
-        for key, title in _QUANTITIES.items():
-            _draw(self._charts[key], charts.lines(title, names, self._hub.history.service(name, names, key)))
+        for key, options in shown.charts(one).items():
+            _draw(self._charts[key], options)
 
-    def _show_crowds(self) -> None:
-        sample, rates = self._hub.sample, self._hub.rates
-        news = sample.status.get("news") if sample is not None else None
+    def _show_crowds(self, shown: Shown) -> None:
+        news = shown.news
         self._crowd_card.visible = news is not None
-        if news is None or rates is None:
+        if news is None:
             return
         self._crowd_sentence.text, self._crowd.text = news["sentence"], view.crowd(news)
-        _rows(self._destinations, view.destinations(news, rates))
-        told = ("offered", "admitted", "refused", "limit")
-        _draw(self._charts["crowd"], charts.lines("new connections/s", told, self._hub.history.crowd(*told)))
-        _draw(self._charts["ar"], charts.lines("AR, kbit/s", ["AR"], self._hub.history.crowd("ar")))
+        _rows(self._destinations, shown.destinations)
+        for key, options in shown.crowd_charts.items():
+            _draw(self._charts[key], options)
 
     def _list(self) -> None:
-        _rows(self._list_of, view.events(self._hub.events, self._words.value or "", self._kinds.value or ()))
+        """The browser has the rows that it shows, and no others."""
+        page, count = turned(self._list_of.pagination)
+        words, kinds = self._words.value, self._kinds.value
+        words, kinds = words if isinstance(words, str) else "", kinds if isinstance(kinds, list) else ()
+        first = (page - 1) * count
+        rows, total = view.events(self._hub.events, words, kinds, first, count or None)
+        if total <= first > 0:  # fewer than there were
+            page, (rows, total) = 1, view.events(self._hub.events, words, kinds, 0, count)
+        _rows(self._list_of, rows)
+        if self._shown_page != (page, count, total):
+            self._shown_page = (page, count, total)
+            self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": total}
+
+    def _turn(self, request: GenericEventArguments) -> None:
+        page, count = turned(request.args.get("pagination") if isinstance(request.args, dict) else None)
+        self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": 0}
+        self._shown_page = None
+        self._list()
+
+
+def turned(asked: object) -> tuple[int, int]:
+    """The page of events that a browser asks for, and its rows (0: all); the first where it asks for anything else."""
+    match asked:
+        case {"page": int(page), "rowsPerPage": int(count)} if page >= 1 and count in (_PAGE, 100, 0):
+            return page, count
+        case _:
+            return 1, _PAGE
 
 
 def _card(title: str) -> ui.card:
@@ -213,14 +236,14 @@ def _card(title: str) -> ui.card:
     return card
 
 
-def _table(columns: view.Columns, mark: str, key: str = "name") -> ui.table:
+def _table(columns: view.Columns, mark: str, key: str = "name", *, sortable: bool = True) -> ui.table:
     made = [
         {
             "name": field,
             "label": title,
             "field": field,
             "align": "left" if field in columns.text else "right",
-            "sortable": True,
+            "sortable": sortable,
         }
         for field, title in columns.titles.items()
     ]
@@ -238,6 +261,7 @@ def _rows(table: ui.table, rows: list[view.Row]) -> None:
 
 
 def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
+    """Others show the same options."""
     chart.options.clear()
     chart.options.update(options)
     chart.update()

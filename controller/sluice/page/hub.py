@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from sluice.log import logger
-from sluice.loops import control
 from sluice.loops.commands import Refused
+from sluice.loops.controlclient import asked, followed
 from sluice.loops.events import Event
 
 from .history import History
 from .rates import Rates, Sample
+from .shown import Shown
 
 _log = logger("page")
 
@@ -25,21 +25,21 @@ PERIOD_S = 2.0
 EVENTS = 1_000
 """So many of the past are kept."""
 _SHARE, _LONGEST_S = 60, 15.0
-"""A reading, the answer included, is at most a sixtieth of the time; unless it took a quarter of a second."""
+"""A reading, the answer and what is sent of it included, is at most a sixtieth of the time; unless it took a quarter
+of a second."""
+_SENDING_S = 0.5
+"""Within this after a reading, what changed is made JSON and sent."""
 _ANSWER_S = 10.0
 _PAUSE_S = 1.0
 """Before a controller that has gone is asked for events again."""
-_LINE = 64 << 20
-"""Bytes of an answer, at most: a status of 1,000 servers has half a million."""
 
 
 class Hub:
     """What all viewers see. Runs in one event loop."""
 
     def __init__(self, path: str, period_s: float = PERIOD_S) -> None:
-        self.sample: Sample | None = None
-        """The newest; None until the first answer."""
-        self.rates: Rates | None = None
+        self.shown: Shown | None = None
+        """The newest reading; None until the first answer."""
         self.history = History()
         self.events: deque[Event] = deque(maxlen=EVENTS)
         self.error = ""
@@ -53,7 +53,7 @@ class Hub:
         self._viewers[key] = tell
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._listen())]
-        elif self.sample is not None:
+        elif self.shown is not None:
             tell()
 
     def leave(self, key: str) -> None:
@@ -66,8 +66,7 @@ class Hub:
 
     async def ask(self, request: Mapping[str, Any]) -> Any:
         """Have the controller do a command. Raises Refused."""
-        async with _asked(self._path, request) as reader:
-            return control.result_of(self._path, await _line(self._path, reader))
+        return await asked(self._path, request, _ANSWER_S)
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -85,7 +84,9 @@ class Hub:
                     tell()
                 except Exception:
                     _log.exception("a viewer cannot be shown the reading")
-            await asyncio.sleep(pause_s(self._period_s, took + time.process_time() - used) - took)
+            await asyncio.sleep(min(self._period_s, _SENDING_S))
+            pause = pause_s(self._period_s, took + time.process_time() - used)
+            await asyncio.sleep(pause - (loop.time() - began))
 
     async def _read(self) -> None:
         try:
@@ -95,19 +96,18 @@ class Hub:
             self.history.gap(time.time())
             return
         self.error = "" if "services" in sample.status else f"the controller does not lead: {sample.status['role']}"
-        self.rates = Rates(sample, recent(self.sample, sample.time_s))
-        self.history.add(sample, self.rates)
-        self.sample = sample
+        before = self.shown.sample if self.shown is not None else None
+        rates = Rates(sample, recent(before, sample.time_s))
+        self.history.add(sample, rates)
+        self.shown = Shown(sample, rates, self.history)
 
     async def _listen(self) -> None:
         while True:
             with suppress(Refused):
-                async with _asked(self._path, {"command": "events", "follow": True}) as reader:
-                    past = control.result_of(self._path, await _line(self._path, reader))
-                    self.events.clear()
-                    self.events.extend(past)
-                    while line := await reader.readline():
-                        self.events.append(json.loads(line))
+                told = followed(self._path, _ANSWER_S)
+                self.events = deque(await anext(told), EVENTS)
+                async for some in told:
+                    self.events.extend(some)
             await asyncio.sleep(_PAUSE_S)
 
 
@@ -119,28 +119,3 @@ def recent(before: Sample | None, now_s: float) -> Sample | None:
 def pause_s(period_s: float, work_s: float) -> float:
     """From one reading to the next: longer where one is much work, or processors are short."""
     return max(period_s, min(_SHARE * work_s, _LONGEST_S))
-
-
-@asynccontextmanager
-async def _asked(path: str, request: Mapping[str, Any]) -> AsyncGenerator[asyncio.StreamReader]:
-    try:
-        reader, writer = await asyncio.open_unix_connection(path, limit=_LINE)
-    except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise Refused(f"no controller listens on {path}; start one with `sluice run`") from error
-    except OSError as error:
-        raise Refused(f"{path}: {error}") from error
-    try:
-        writer.write(json.dumps(request).encode() + b"\n")
-        yield reader
-    except (OSError, ValueError) as error:
-        raise Refused(f"{path}: {error}") from error
-    finally:
-        writer.close()
-
-
-async def _line(path: str, reader: asyncio.StreamReader) -> bytes:
-    try:
-        async with asyncio.timeout(_ANSWER_S):
-            return await reader.readline()
-    except TimeoutError as error:
-        raise Refused(f"{path}: the controller has not answered for {_ANSWER_S:g} s") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -51,6 +52,8 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     def page(client: Client, service: str | None = None) -> None:  # pyright: ignore[reportUnusedFunction]
         Page(hub, lock, client, service)
 
+    # Whoever asks for what is not there would write into our log.
+    logging.getLogger("nicegui").setLevel(logging.ERROR)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)
     server = _Server(

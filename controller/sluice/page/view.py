@@ -14,6 +14,8 @@ Row = dict[str, Any]
 NONE = "–"
 """In place of a number that nobody knows."""
 
+_SOUGHT = 200
+"""Characters of what is sought in events."""
 _NAMED = 12
 """So many of those that are out are named."""
 
@@ -221,9 +223,23 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "none"
 
 
-def events(past: Sequence[Mapping[str, Any]], text: str = "", kinds: Collection[str] = ()) -> list[Row]:
-    """The events that have a text and are of one of some kinds (none: of any), the newest first."""
-    wanted = text.casefold().split()
+def events(
+    past: Sequence[Mapping[str, Any]],
+    text: str = "",
+    kinds: Collection[str] = (),
+    first: int = 0,
+    count: int | None = None,
+) -> tuple[list[Row], int]:
+    """The events that have a text and are of one of some kinds (none: of any), the newest first: rows of so many of
+    them (None: all) from the first on, and how many there are."""
+    wanted = set(text[:_SOUGHT].casefold().split())
+    found = [
+        (number, one)
+        for number, one in enumerate(past)
+        if (not kinds or one["kind"] in kinds) and all(word in one["text"].casefold() for word in wanted)
+    ]
+    found.reverse()
+    some = found[first:] if count is None else found[first : first + count]
     return [
         {
             "id": number,
@@ -231,6 +247,5 @@ def events(past: Sequence[Mapping[str, Any]], text: str = "", kinds: Collection[
             "kind": one["kind"],
             "text": one["text"],
         }
-        for number, one in reversed(list(enumerate(past)))
-        if (not kinds or one["kind"] in kinds) and all(word in one["text"].casefold() for word in wanted)
-    ]
+        for number, one in some
+    ], len(found)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -69,19 +67,7 @@ def _plot_file(text: str) -> Path:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Run it; the exit status: 1 when the decisions are not those of the trace, and a shell's for SIGPIPE when whoever
-    reads the output has enough (`| head`)."""
-    try:
-        status = _replay(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What is left in Python's buffer goes nowhere, or the interpreter would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    return status
-
-
-def _replay(options: argparse.Namespace) -> int:
+    """Run it; the exit status: 1 when the decisions are not those of the trace."""
     run = Replay(load(options.config))
     segments = read_capture(options.capture, _warn)
     trace, start_s, live = None, options.start, LiveTimes()

@@ -10,6 +10,7 @@ import numpy as np
 
 from .columns import Flags, Numbers
 from .need import Needs
+from .segments import in_segments
 from .shares import Sharing
 from .throughput import Column
 
@@ -17,6 +18,8 @@ SMALL = 64_000
 """Bytes below which a transfer is left alone. The papers say "small" without a number."""
 WORTH = 1 / 8
 """A cap is written when it changes by more than this part."""
+UNUSED = 1 / 32
+"""Small changes are written as well when they would leave more than this part of a budget unused."""
 LARGEST = float((1 << 30) - 1)
 """No window is above this (RFC 7323, section 2.3)."""
 
@@ -40,7 +43,7 @@ class Told(NamedTuple):
     """The cap of connections without one of their own; 0: none."""
     transfers: int = 0
     capped: int = 0
-    """Those whose share is below their need."""
+    """Those whose share is a segment or more below their need."""
     flight: float = 0.0
     need: float = 0.0
     share: float = 0.0
@@ -60,6 +63,7 @@ class Direction:
         server: Numbers,
         needs: Column,
         flight: Column,
+        mss: Column,
     ) -> tuple[Column, Flags, dict[int, Told]]:
         """The caps, which of them are to be written, and a row for each server.
 
@@ -71,14 +75,16 @@ class Direction:
         for number, (budget, sampling) in budgets.items():
             if budget.fixed is None:
                 parts[number] = budget.size / 2**sampling
-        caps = shared(budgets, parts, server, needs)
+        caps = shared(budgets, parts, server, needs, mss)
         is_worth = _differs(self.held, caps)
         effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
-        # What is not written would come to more than there is: then all that sinks is.
-        is_worth |= (effect > parts)[server] & (caps < self.held)
+        # What is not written would come to more than there is, or leave much of it unused: then all that differs is.
+        enough = (1 - UNUSED) * parts
+        is_off = (effect > parts) | ((effect < enough) & (np.bincount(server, caps, servers) >= enough))
+        is_worth |= is_off[server] & (caps != self.held)
 
         taking = needs > 0
-        columns = (taking, caps < needs * (1 - 1e-9), np.where(taking, flight, 0.0), needs, caps)
+        columns = (taking, caps < needs - np.maximum(mss - 1.0, 0.0), np.where(taking, flight, 0.0), needs, caps)
         sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
         for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
@@ -96,11 +102,13 @@ def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -
     return int(new) if abs(new - before) > WORTH * before else before
 
 
-def shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column) -> Column:
+def shared(
+    budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column, mss: Column
+) -> Column:
     """The shares of each server's part in whole bytes, at least 1; 0 for those who need nothing, or have no budget.
 
     But for the papers' needs, what nobody needs is shared by the need: it is room for TCP's swing, whose mean the need
-    is, and room to grow in for a transfer that loses nothing.
+    is, and room to grow in for a transfer that loses nothing. Such shares are in whole segments.
     """
     caps, grows = np.zeros(len(needs)), np.zeros(len(parts), np.bool_)
     ways: dict[Sharing, list[int]] = {}
@@ -116,7 +124,10 @@ def shared(budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Num
         whole = np.bincount(owners, shares, len(parts))
         has_room = grows & (whole > 0) & (whole < parts)
         more = np.divide(parts, whole, out=np.ones(len(parts)), where=has_room)
-        caps[active] = np.clip(np.floor(shares * more[owners]), 1.0, LARGEST)
+        shares = shares * more[owners]
+        rounds = grows[owners]
+        shares[rounds] = in_segments(shares[rounds], mss[active][rounds], owners[rounds], parts)
+        caps[active] = np.clip(np.floor(shares), 1.0, LARGEST)
     return caps
 
 

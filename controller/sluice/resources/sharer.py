@@ -90,7 +90,7 @@ class Sharer:
         self._estimator.observe(reading)
         needs = self._send_needs(columns, server)
         sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
-        caps, worth, send = self._send.decide(sending, server, needs, reading.flight)
+        caps, worth, send = self._send.decide(sending, server, needs, reading.flight, reading.mss)
         receive = {
             number: received(one.receive, connections.get(number, 0), self.defaults.get(number, Defaults()).receive)
             for number, one in self.managed.items()

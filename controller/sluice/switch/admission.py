@@ -11,14 +11,18 @@ from sluice.names import Meter
 from .bucket import Bucket
 from .state import State
 
+NOTHING = Bucket(0, 0)
+"""Refuses every new connection; the SYNs of pinned ones pass."""
+
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """The buckets of the services that have a limit, by service number. Without one everything is green."""
-    return {
+    """The buckets of the services that have a limit or refuse, by service number. Without one everything is green."""
+    limits = {
         service.id: Bucket(limit.rate_per_s, limit.burst)
         for service in state.plan.services
         if (limit := service.config.admission)
     }
+    return limits | dict.fromkeys(state.refusing, NOTHING)
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:

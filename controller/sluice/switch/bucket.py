@@ -18,7 +18,9 @@ class Bucket:
         return cls(max(1, round(rate)), max(1, round(burst)))
 
     def is_close(self, other: Bucket) -> bool:
-        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more."""
+        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more. Nothing is close to none."""
+        if (self.burst == 0) != (other.burst == 0):
+            return False
         return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (
             abs(self.burst - other.burst) <= max(1, self.burst // 100)
         )

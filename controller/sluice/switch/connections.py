@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sluice.config import ConnectionsConfig
 from sluice.dataplane.pins import LIFETIMES
-from sluice.dataplane.table import STATE_BITS, STATE_SHIFT, WRAP
+from sluice.dataplane.table import FINGERPRINT_SHIFT, STATE_BITS, STATE_SHIFT, WRAP
 from sluice.names import Action, PinState, Register, Table
 
 from .registers import Registers
@@ -21,6 +21,7 @@ from .targets.units import Units
 
 _STAMP, _HALF = WRAP - 1, WRAP // 2
 _STATE = (1 << STATE_BITS) - 1
+_SERVER_BITS = 16
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
@@ -70,6 +71,10 @@ class Slots:
     servers: NDArray[np.int64]
     states: NDArray[np.int64]
     """Of PinState."""
+    whose: NDArray[np.int64]
+    """See `whose`."""
+    places: NDArray[np.int64]
+    """Where they are: the second way's slots stand behind the first one's."""
     size: int
     """Slots in all, those never taken included."""
 
@@ -96,6 +101,11 @@ class Slots:
         return self.states < PinState.SERVER_CLOSING
 
 
+def whose(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """What tells a slot's connection from others: its fingerprint and its server."""
+    return keys >> np.uint64(FINGERPRINT_SHIFT) << np.uint64(_SERVER_BITS) | servers
+
+
 async def read_slots(registers: Registers) -> Slots:
     """Read the whole table: some 10^5 cells a register, once a minute at most. Raises SwitchError."""
     pairs: list[tuple[str, str]] = [
@@ -108,6 +118,8 @@ async def read_slots(registers: Registers) -> Slots:
     states = others[0] if others else keys >> np.uint64(STATE_SHIFT) & np.uint64(_STATE)
     used = np.flatnonzero(keys)
     return Slots(
+        whose=whose(keys[used], servers[used]).astype(np.int64),
+        places=used,
         stamps=(keys[used] & np.uint64(_STAMP)).astype(np.int64),
         servers=servers[used].astype(np.int64),
         states=states[used].astype(np.int64),

@@ -30,6 +30,7 @@ class Server:
     capacity: float
     drain: bool
     """Draining by configuration."""
+    max_connections: int | None = None
 
     @property
     def endpoint(self) -> Endpoint:
@@ -54,6 +55,11 @@ class Service:
     servers: tuple[Server, ...]
     of: Home | None = None
     """The content service that it is a group of."""
+
+    @property
+    def caps(self) -> dict[int, int]:
+        """The most open connections of those servers that have a cap, by number."""
+        return {one.id: one.max_connections for one in self.servers if one.max_connections is not None}
 
     @property
     def is_content(self) -> bool:
@@ -127,6 +133,11 @@ class Plan:
     def service(self, name: str) -> Service | None:
         """The service of that name."""
         return next((service for service in self.services if service.name == name), None)
+
+    @cached_property
+    def capped(self) -> tuple[Service, ...]:
+        """The services of which a server has a cap on open connections: they are looked at ten times a second."""
+        return tuple(service for service in self.services if service.caps)
 
     @cached_property
     def own_addresses(self) -> frozenset[Address]:
@@ -284,6 +295,7 @@ class _Numbers:
             protocol=service.protocol,
             capacity=config.capacity,
             drain=config.drain,
+            max_connections=config.max_connections,
         )
 
     def _number(self, service: Service, name: str, endpoint: Endpoint) -> int:

@@ -143,8 +143,8 @@ async def reconcile(
     """Write what differs between ``found`` and ``state``; returns the number of updates. Raises SwitchError.
 
     With ``tables`` only those and ``meters`` are looked at; a state that is not whole needs ``tables`` that a decision
-    changes, and a target whose groups do not share room. ``found`` is brought up to date, so that the next call writes
-    only what has changed since; after an error it is not, and the switch is to be read again.
+    changes, no meter but admission's, and a target whose groups do not share room. ``found`` is brought up to date, so
+    that the next call writes only what has changed since; after an error it is not, and the switch is to be read again.
     """
     changes = changes_of(session, found, state, tables, meters)
     updates = changes.updates
@@ -186,7 +186,7 @@ def changes_of(
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
     buckets: dict[Meter, Mapping[int, Bucket]] = {
-        meter: {index: target.bucket(bucket) for index, bucket in wanted(state).items()}
+        meter: _others(found, meter, state) | {i: target.bucket(bucket) for i, bucket in wanted(state).items()}
         for meter, wanted in _METERS.items()
         if tables is None or meter in meters
     }
@@ -196,6 +196,15 @@ def changes_of(
         for change in admission.changes(meter, found.meters[meter], want, rounded=found.rounded)
     ]
     return Changes(updates, have, wanted, buckets)
+
+
+def _others(found: Found, meter: Meter, state: State) -> dict[int, Bucket]:
+    """What of a meter is not a state's to say: where it has some services only, all of the others' cells."""
+    if state.whole:
+        return {}
+    assert meter is Meter.ADMISSION, f"{meter} does not count by services"
+    theirs = {service.id for service in state.plan.services}
+    return {index: bucket for index, bucket in found.meters[meter].items() if index not in theirs}
 
 
 def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[Table]) -> dict[Key, p4r.TableEntry]:
@@ -272,14 +281,14 @@ def _buckets(session: Session, meter: Meter, entities: Iterable[p4r.Entity]) -> 
         if e.meter_entry.meter_id == number
         and e.meter_entry.HasField("config")
         # A meter that was never set reads back on BMv2 as the largest rates there are.
-        and 0 < e.meter_entry.config.cir < 1 << 32
+        and e.meter_entry.config.cir < 1 << 32
     }
 
 
 def _interpret(session: Session, found: Found) -> None:
     schema = session.pipeline.schema
     tables = {one.id: table for table in Table if (one := schema.tables.get(table))}
-    draining: set[int] = set()
+    draining, unwilling = set[int](), set[int]()
     deny, grouped, content = (
         one.id if (one := schema.actions.get(name)) else None
         for name in (Action.DENY_DIRECT, Action.FROM_CONTENT, Action.TO_CONTENT)
@@ -300,6 +309,7 @@ def _interpret(session: Session, found: Found) -> None:
             case Table.SERVERS:
                 placed.add(match[1])
                 draining |= {match[1]} if entry.metadata == translate.DRAINING else set()
+                unwilling |= {match[1]} if params[2] else set()
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
                 found.neighbours[from_number(match[1], IPV4_BITS)] = Neighbour(params[0], mac)
@@ -316,13 +326,13 @@ def _interpret(session: Session, found: Found) -> None:
             case _:
                 pass
     if not session.target.metadata:
-        draining = _left_out(found)
+        draining = _left_out(found) & unwilling
     found.draining = frozenset(draining)
     found.absent = frozenset(origin.id for origin in found.origins.values()) - placed
 
 
 def _left_out(found: Found) -> set[int]:
-    """Servers that their service's group leaves out, where nothing could be noted: they drain.
+    """Servers that their service's group leaves out, where nothing could be noted: they drain, or are full.
 
     Any other server has a weight of at least 1, an ejected one its probe's share.
     """

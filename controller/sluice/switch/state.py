@@ -47,6 +47,10 @@ class State:
     second_look: frozenset[int] = frozenset()
     """Services whose new connections go to the one of two servers that has less to do."""
     ejected: frozenset[int] = frozenset()
+    refusing: frozenset[int] = frozenset()
+    """Services whose servers are all full: they take no new connections."""
+    full: frozenset[int] = frozenset()
+    """Full servers of groups: what their content service remembers leads no new connections to them."""
     draining: frozenset[int] = frozenset()
     """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
     absent: frozenset[int] = frozenset()

@@ -16,15 +16,17 @@ DRAINING = b"drain"
 
 def entries(state: State) -> Iterator[P4TableEntry]:
     """Configured servers, and those retired. Of the ejected, the drained and the retired, packets of new connections
-    whose ports still have a pin go elsewhere. What an absent agent had goes to another one."""
+    whose ports still have a pin go elsewhere; of a group's full ones, those of remembered clients. What an absent agent
+    had goes to another one."""
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),
         *((retired.id, retired.endpoint, True) for retired in state.plan.retired),
     ]
+    unwilling = state.ejected | state.draining | state.full
     for server, (address, _, port), draining in numbered:
         if server in state.absent:
             continue
-        taken = draining or server in state.ejected or server in state.draining
+        taken = draining or server in unwilling
         yield P4TableEntry(
             Table.SERVERS,
             match=P4TableMatch(server=server),

@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
 from fakeswitch import FakeSwitch
 from finsy import P4CloneSessionEntry
 from live import PATIENCE_S, Running, WriteConfig, running, until
 from sluice import status
-from sluice.addresses import from_text
+from sluice.addresses import Address, from_text
+from sluice.configload import load, parse
 from sluice.frames import tickle
+from sluice.loops.link import Link
+from sluice.loops.stages import SwitchStages
+from sluice.loops.world import World
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
-from sluice.switch.closing import services_of
+from sluice.switch import closing
+from sluice.switch.closing import Candidate, services_of
+from sluice.switch.plan import Plan, make_plan
 from sluice.switch.targets.units import MICROSECONDS
 
 S1 = 1
@@ -114,3 +122,32 @@ async def test_a_controller_that_comes_back_finds_the_clone_session(
         cells(switch)
         await tickled(switch)
         assert len(switch.clone_sessions) == 1
+
+
+async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round probes many; behind a reload, in the new service's name."""
+    made: list[Plan] = []
+
+    def counted(plan: Plan) -> dict[int, tuple[Address, int]]:
+        made.append(plan)
+        return services_of(plan)
+
+    told: list[tuple[int, tuple[Address, int]]] = []
+
+    async def tickle_of(flow: int, service: tuple[Address, int], least_age_s: float) -> None:
+        told.append((flow, service))
+
+    def fake(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(tickle=tickle_of)
+
+    monkeypatch.setattr(closing, "services_of", counted)
+    monkeypatch.setattr(closing, "Closing", fake)
+    world = World.of(load(write_config()))
+    stages = SwitchStages(world, cast(Link, SimpleNamespace(session=None, registers=None)))
+    one = Candidate(flow=7, server=S1, idle_s=9.0)
+    for port in (80, 81):
+        world.plan = make_plan(parse(write_config().read_text().replace("port: 80\n", f"port: {port}\n", 1)))
+        for _ in range(3):
+            await stages.probe(one, LEAST_AGE_S)
+    assert told == [(7, (from_text("10.0.0.100"), port)) for port in (80, 81) for _ in range(3)]
+    assert len(made) == 3, "at the start, and once for each plan"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from live import WriteConfig, feed, running, settled, until
-from sluice.loops import control
+from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.statustext import render
@@ -18,7 +18,7 @@ from sluice.switch.translate import DRAINING
 async def _ask(controller: Controller, **request: Any) -> Any:
     path = controller.world.config.control
     async with control.serve(controller, path):
-        return await asyncio.to_thread(control.ask, path, request)
+        return await asyncio.to_thread(controlclient.ask, path, request)
 
 
 async def test_drained_server_gets_nothing_new_and_a_new_controller_knows(
@@ -208,7 +208,7 @@ async def test_socket_of_a_living_controller_is_not_taken(switch: FakeSwitch, wr
 
 def test_no_controller_is_said() -> None:
     with pytest.raises(Refused, match="no controller listens on"):
-        control.ask("/nonexistent/sluice.sock", {"command": "status"})
+        controlclient.ask("/nonexistent/sluice.sock", {"command": "status"})
 
 
 async def test_cancelled_sender_does_not_cost_the_lead(switch: FakeSwitch, write_config: WriteConfig) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from fakeswitch import FakeSwitch
 from live import WriteConfig, running
+from numpy.typing import NDArray
 from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
 from sluice.explaintext import render
-from sluice.loops import control
+from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.loops.history import weights_at
 from sluice.names import TICK_BASE, PinState
+from sluice.switch.connections import read_slots
+from sluice.switch.registers import Registers
 
 CLIENT, SERVICE = from_text("10.0.1.77"), from_text("10.0.0.100")
 NOW = TICK_BASE + 1_000_000
@@ -50,7 +56,7 @@ async def explain(controller: Controller, client: str, service: str = "web") -> 
     path = controller.world.config.control
     async with control.serve(controller, path):
         request = {"command": "explain", "client": client, "service": service}
-        return await asyncio.to_thread(control.ask, path, request)
+        return await asyncio.to_thread(controlclient.ask, path, request)
 
 
 async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -68,6 +74,66 @@ async def test_a_pinned_connection_its_state_and_what_a_syn_gets(switch: FakeSwi
         assert "a new SYN would go to s2, by pin: the connection's pin is live" in text
         assert "limits on new connections: none" in text
         assert (switch.registers, len(switch.writes)) == (before, writes), "nothing is disturbed"
+
+
+class Whole:
+    """The fake switch's registers as whole columns, at once."""
+
+    units = SimpleNamespace(pin_states=None)
+
+    def __init__(self, switch: FakeSwitch) -> None:
+        self._switch = switch
+
+    async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
+        columns: list[NDArray[np.uint64]] = []
+        for register in registers:
+            known = self._switch.schema.registers[register]
+            columns.append(np.zeros(known.size, np.uint64))
+            for (number, cell), value in self._switch.registers.items():
+                if number == known.id:
+                    columns[-1][cell] = value
+        return columns
+
+
+async def test_since_when_a_connection_is_pinned(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    """Between two looks at the table; `looks` are their times."""
+    looks = iter(1_700_000_000.0 + 60 * number for number in range(6))
+
+    async def pinned(port: int) -> tuple[str, str]:
+        shown = await explain(it.controller, f"10.0.1.77:{port}")
+        (one,) = shown["connections"]
+        text = render(shown).splitlines()[3].strip()
+        return one["server"], text
+
+    async def look(*, kept: bool = True) -> None:
+        slots = await read_slots(cast(Registers, Whole(switch)))
+        it.controller.world.ages.look(slots, np.full(len(slots.places), kept), next(looks))
+
+    async with running(write_config(mode="fixed")) as it:
+        pin(switch, 40000, 2, PinState.ESTABLISHED, way=2)
+        server, text = await pinned(40000)
+        assert (server, text.startswith("since when is not known before the controller's first look")) == ("s2", True)
+        await look()
+        pin(switch, 40001, 1, PinState.PENDING)
+        first = "2023-11-14 22:13:20 UTC"
+        assert await pinned(40000) == ("s2", f"since before {first}, the controller's first look at the table")
+        assert await pinned(40001) == ("s1", f"since a time after {first}, the controller's last look at the table")
+        await look()
+        second = "2023-11-14 22:14:20 UTC"
+        assert await pinned(40001) == ("s1", f"since a time from {first} to {second}")
+        pin(switch, 40001, 1, PinState.CLOSED)
+        await look()
+        assert await pinned(40001) == ("s1", f"since a time from {first} to {second}"), "its end is no beginning"
+        pin(switch, 40001, 1, PinState.PENDING)
+        third = "2023-11-14 22:15:20 UTC"
+        assert await pinned(40001) == ("s1", f"since a time after {third}, the controller's last look at the table")
+        pin(switch, 40000, 1, PinState.ESTABLISHED, way=2)
+        assert await pinned(40000) == ("s1", f"since a time after {third}, the controller's last look at the table")
+        await look()
+        await look(kept=False)
+        await look()
+        since = "since a time from 2023-11-14 22:17:20 UTC to 2023-11-14 22:18:20 UTC"
+        assert await pinned(40001) == ("s1", since), "the one before had vanished: its slot was given up"
 
 
 def test_the_weights_of_a_time_are_the_traces(tmp_path: Path) -> None:

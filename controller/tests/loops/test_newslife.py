@@ -9,7 +9,11 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice import status, statustext
+from sluice.configload import load
+from sluice.loops.baselinefile import BaselineFile
 from sluice.loops.commands import Refused
+from sluice.loops.world import World
+from sluice.news import Average, Usual
 
 NEWS = (
     "news: {mode: production, production: {detection_s: 60, window_s: 60, remember_s: 6.5536},"
@@ -90,6 +94,25 @@ async def test_without_news_nothing_is_measured(switch: FakeSwitch, write_config
         assert default_of(switch, "rate_settings") == [0, 0]
         assert not switch.entries("destinations")
         assert "news" not in await status.gather(it.controller)
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+async def test_controller_takes_over_what_an_earlier_one_left(
+    switch: FakeSwitch, write_config: WriteConfig, reloads: bool
+) -> None:
+    """At its start, and when flash-crowd control is configured later."""
+    config = load(write_config(more=NEWS))
+    kept, origin = Average(2e5, 1e3, 99), World.of(config)
+    assert origin.news is not None
+    origin.news.restore(Usual(kept, kept, {}))
+    BaselineFile().keep(origin)
+    async with running(write_config(more="" if reloads else NEWS)) as it:
+        if reloads:
+            write_config(more=NEWS)
+            await it.controller.reload()
+        assert it.controller.world.news is not None
+        usual = it.controller.world.news.usual
+        assert usual is not None and usual.ar == kept
 
 
 async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwitch, write_config: WriteConfig) -> None:

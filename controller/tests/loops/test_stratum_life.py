@@ -69,6 +69,22 @@ async def test_a_drain_outlives_the_controller(stratum: StratumSwitch, config: P
         assert set(stratum.weights(1)) == {1, 2}
 
 
+async def test_a_full_server_is_not_taken_for_a_drained_one(stratum: StratumSwitch, config: Path) -> None:
+    """Both are left out of the group, and nothing can be noted with an entry."""
+    config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
+    async with running(config):
+        stratum.hold("load_first", 1, 8)
+        await until(lambda: set(stratum.weights(1)) == {2}, "the full one to be left out")
+    async with running(config) as again:
+        assert [one["state"] for one in (await gather(again.controller))["services"][0]["servers"]] == ["full", "in"]
+        stratum.hold("load_first", 2, 8)
+        admission = stratum.schema.meters[Meter.ADMISSION].id
+        await until(lambda: stratum.meters[admission, 1].cir == 0, "nothing to be admitted")
+        stratum.hold("load_first", 1, 0)
+        await until(lambda: stratum.meters[admission, 1].cir == 254, "room again")
+        assert set(stratum.weights(1)) == {1}
+
+
 async def test_a_switch_lost_within_a_change_goes_on_and_is_put_right(stratum: StratumSwitch, config: Path) -> None:
     async with running(config) as it:
         stratum.fail_at = ("action_profile_group", p4r.Update.INSERT)

@@ -44,6 +44,9 @@ async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch
         await sweep_once(world, link, 0.0)
         assert len(switch.entries("servers")) == 2
         assert set(switch.weights(1)) == {2}
+        assert world.ages.since(9, 1 << 16 | 1, 2 * link.size(Register.PIN_KEY_1), is_open=True).before_s is not None, (
+            "`explain` knows of it"
+        )
 
         await registers.write(Register.PIN_KEY_1, 9, 0)
         await sweep_once(world, link, 0.0)

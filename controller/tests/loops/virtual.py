@@ -18,6 +18,7 @@ from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.loops import news
 from sluice.loops.balancing import balance
+from sluice.loops.baselinefile import BaselineFile
 from sluice.loops.link import Link
 from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
@@ -218,6 +219,8 @@ class Run:
     """From when on hardly any connection request is completed."""
     services: str = ""
     """Services beside web, as items of a list."""
+    baseline: BaselineFile | None = None
+    """What the controller keeps of it."""
     switch: Switch = field(default_factory=Switch)
     decisions: list[Decision] = field(default_factory=list[Decision])
 
@@ -235,12 +238,15 @@ class Run:
 
     async def _run(self, end_s: float) -> None:
         loop = asyncio.get_running_loop()
+        if self.baseline is not None:
+            self.baseline.restore(self.world)
         self.switch.step = MICROSECONDS.step(self.view.config.rate_window_s)
         await self.switch.apply(self.world.state())
         self.switch.updates.written.clear()
         self.established = self.switch.established()
         link = cast(Link, self.switch)
-        tasks = [asyncio.create_task(news.control(self.world, link, self.view, _Keep(self.decisions)))]
+        trace = _Keep(self.decisions)
+        tasks = [asyncio.create_task(news.control(self.world, link, self.view, trace, self.baseline))]
         services = self.world.plan.services if self.unanswered else ()
         tasks += [asyncio.create_task(balance(self.world, link, service, Trace(None))) for service in services]
         while loop.time() < end_s and not any(task.done() for task in tasks):

@@ -108,9 +108,12 @@ class Bottleneck:
                     self.refused_for_good += back
         return admitted
 
-    def restart(self) -> None:
-        """The controller ends, and another goes on from the limit in the switch."""
+    def restart(self, *, knows: bool = False) -> None:
+        """The controller ends, and another goes on from the limit in the switch; ``knows``: and from its baselines."""
         news = News(self.news.options)
+        if knows:
+            assert self.news.usual is not None
+            news.restore(self.news.usual)
         for target, limit in self.news.limits.items():
             news.adopt(target, limit.rate)
         self.news = news

@@ -187,6 +187,30 @@ def test_a_restart_in_the_crowd_ends_no_protection(change: str) -> None:
     assert link.counts[BYSTANDER].refused == 0
 
 
+@pytest.mark.parametrize("after_s", [-1, 1, 40])
+def test_one_that_knows_what_is_usual_controls_like_one_that_never_stopped(after_s: float) -> None:
+    """Stopped just before the onset, before the alarm (crashed in the crowd), or under the limit."""
+    onset, end = 200.0, 420.0
+    never, stopped = (Bottleneck(News(NewsOptions()), crowd(onset, 5), bystanders=3) for _ in range(2))
+    never.run(end)
+    stopped.run(onset + after_s)
+    before = stopped.decisions[-1].detection
+    stopped.restart(knows=True)
+    stopped.run(end)
+    assert alarms(stopped)[0] <= alarms(never)[0] + 2
+    resumed = next(d for d in stopped.decisions if d.time_s > onset + after_s)
+    assert resumed.detection.ar_average == pytest.approx(before.ar_average, rel=0.05)
+    assert all(set(d.limits) == {TARGET} for d in stopped.decisions if d.time_s > alarms(never)[0] + 4)
+    assert stopped.utilisation(onset + 60) > stopped_share(never, onset)
+    assert ar(stopped, onset + 60, end) > 0.7 * ar(stopped, 60, onset)
+    assert stopped.counts[BYSTANDER].refused == 0
+
+
+def stopped_share(never: Bottleneck, onset: float) -> float:
+    """What a stop may cost of the link: a tenth."""
+    return 0.9 * never.utilisation(onset + 60)
+
+
 def test_static_mode_goes_on_from_no_limit_however_long_the_crowd() -> None:
     link = Bottleneck(News(NewsOptions()), crowd(120, 5), bystanders=3)
     link.run(160)

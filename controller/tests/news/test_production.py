@@ -302,10 +302,10 @@ def test_lifted_when_requests_are_back_to_usual_although_responses_stay_slow() -
     assert target.rate is None
 
 
-@pytest.mark.parametrize(("known", "floor"), [(False, 50), (True, OPTIONS.limit_min)])
-def test_a_limit_that_was_found_has_a_floor_while_the_usual_rate_is_unknown(known: bool, floor: float) -> None:
+@pytest.mark.parametrize(("usual", "floor"), [(100, 50), (40, 20), (0, OPTIONS.limit_min)])
+def test_a_limit_that_was_found_has_a_floor_too(usual: float, floor: float) -> None:
     target = ProductionRegulator(OPTIONS)
-    target.adopt(100, known=known)
+    target.adopt(100, usual)
     for _ in range(60):
         after_rest(target, DEGRADED, BINDING)
     assert target.rate == approx(floor)

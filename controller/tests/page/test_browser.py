@@ -26,12 +26,18 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from sluice.loops import control
 from sluice.names import Register
+from sluice.page import view
 from sluice.page.token import token_of
+from sluice.status import news_status
 from test_cli import ENV, SLUICE
-from test_embedded_switch import BINARY
-from test_embedded_switch import start as start_switch
+from test_news import ONSET, PRODUCTION, WEB, crowd
+from virtual import Run
 
 from testbed import browser as testbed_browser
+from testbed.browser import shown_table as table
+from testbed.browser import shown_text as text
+from testbed.switches.embedded import BINARY
+from testbed.switches.started import start as start_switch
 
 pytestmark = [
     pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it"),
@@ -55,24 +61,6 @@ async def seen(chrome: Chrome, what: str, condition: Callable[[Chrome], Any]) ->
     return await asyncio.to_thread(wait)
 
 
-def text(chrome: Chrome, name: str) -> str:
-    """The text of one of the page's elements."""
-    return str(chrome.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", f".sluice-{name}"))
-
-
-def table(chrome: Chrome, name: str) -> list[dict[str, str]]:
-    """A table as rows by column title."""
-    script = """
-        const table = document.querySelector(arguments[0]);
-        const words = (cell) => [...cell.childNodes].filter((one) => one.tagName !== "I").map((one) => one.textContent);
-        const cells = (row, kind) => [...row.querySelectorAll(kind)].map((cell) => words(cell).join("").trim());
-        const [head, ...rows] = table ? [...table.querySelectorAll("tr")] : [];
-        return [head ? cells(head, "th") : [], rows.map((row) => cells(row, "td"))];
-    """
-    head, rows = cast(tuple[list[str], list[list[str]]], chrome.execute_script(script, f".sluice-{name}"))
-    return [dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)]
-
-
 def click(chrome: Chrome, name: str) -> None:
     """Press a button."""
     chrome.execute_script("document.querySelector(arguments[0]).click()", f".sluice-{name}")
@@ -90,7 +78,7 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
     """`sluice page` for the length of a block."""
     process = await asyncio.create_subprocess_exec(
         *SLUICE, "page", "-c", str(config), "--address", f"127.0.0.1:{port}", *more,
-        stdout=asyncio.subprocess.PIPE, env=ENV,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=ENV,
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -102,7 +90,8 @@ async def paged(config: Path, port: int, *more: str) -> AsyncGenerator[Served]:
         with suppress(ProcessLookupError):
             process.terminate()
         async with asyncio.timeout(PATIENCE_S):
-            await process.wait()
+            _, said = await process.communicate()
+    assert said == b"", "whatever browsers ask for, there is nothing to log"
 
 
 @asynccontextmanager
@@ -140,6 +129,13 @@ def hosts(chrome: Chrome) -> set[str]:
         message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
     ]
     return {url.split("/")[2] for url in urls if url.startswith(("http", "ws"))}
+
+
+def frames(chrome: Chrome) -> list[str]:
+    """What the browser got over the page's socket since the last look."""
+    messages = [json.loads(cast(str, one["message"]))["message"] for one in chrome.get_log("performance")]
+    got = [one["params"]["response"] for one in messages if one["method"] == "Network.webSocketFrameReceived"]
+    return [str(one["payloadData"]) for one in got]
 
 
 async def test_values_drain_and_a_controller_that_restarts(
@@ -240,6 +236,8 @@ async def test_100_services_of_10_servers_and_what_other_sites_send(
             chrome, "the servers of web99", lambda it: [row["SYN"] for row in table(it, "servers")] == ["99"] * 10
         )
         assert not chrome.find_elements(By.CSS_SELECTOR, ".sluice-token"), "nothing can be changed"
+        sizes = [len(payload) for payload in frames(chrome)]
+        assert 10_000 < max(sizes) < 100_000, "the other services' servers are not sent"
         await fits_a_phone_in_the_dark(chrome)
         await asyncio.to_thread(refuses_others, page.url)
         assert page.process.returncode is None
@@ -282,6 +280,71 @@ def refuses_others(url: str) -> None:
     assert code == 200
     assert "frame-ancestors 'none'" in {key.lower(): value for key, value in headers.items()}["content-security-policy"]
     assert get(url, "POST")[0] == 405
+    assert get(f"{url}nothing/%0a/here{1000 * 'x'}")[0] == 404
+
+
+async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
+    """What flash-crowd control says of a crowd that fills a link, before it, in it and two seconds later."""
+
+    def told(at_s: float) -> dict[str, Any]:
+        return status(service("web", server("s1"))) | {
+            "news": news_status(Run(PRODUCTION, crowd(WEB)).until(at_s).view)
+        }
+
+    config = tmp_path / "sluice.yaml"
+    config.write_text(web(control=str(tmp_path / "s.sock")))
+    calm, early, late = [await asyncio.to_thread(told, at_s) for at_s in (ONSET - 2, ONSET + 28, ONSET + 30)]
+    fake = FakeControl(calm)
+    async with controlled(tmp_path / "s.sock", fake), paged(config, unused_tcp_port) as page:
+        await asyncio.to_thread(chrome.get, page.url)
+        await seen(chrome, "that nothing is wrong", lambda it: text(it, "crowd") == calm["news"]["sentence"])
+        assert {row["limit/s"] for row in table(chrome, "destinations")} == {"–"}
+        fake.status = early
+        await seen(chrome, "the sentence", lambda it: text(it, "crowd").startswith("Flash crowd at web (10.0.0.100): "))
+        fake.status = late
+        (one,) = (one for one in late["news"]["destinations"] if one["name"].startswith("web "))
+        shown = {"destination": one["name"], "offered": str(one["offered"])}
+        await seen(
+            chrome, "the requests", lambda it: [r for r in table(it, "destinations") if shown.items() <= r.items()]
+        )
+        (row,) = (row for row in table(chrome, "destinations") if row["destination"] == one["name"])
+        counts = ("offered", "admitted", "refused", "returning")
+        assert {key: row[key] for key in counts} == {key: str(one[key]) for key in counts}
+        assert one["offered"] > one["admitted"] > 0 < one["refused"]
+        ((limit,), news) = (late["news"]["limits"], late["news"])
+        assert row["limit/s"] == view.quantity(limit["limit_per_s"])
+        offered, admitted, refused = (float(row[f"{key}/s"].replace(",", "")) for key in counts[:3])
+        assert offered > admitted > 0 < refused
+        assert text(chrome, "crowd") == late["news"]["sentence"]
+        assert f"AR {view.quantity(news['ar_bps'] / 1000)} kbit/s, on average " in text(chrome, "crowd-line")
+        assert text(chrome, "crowd-line").endswith(", hot spot web (10.0.0.100)")
+
+
+async def test_a_browser_is_sent_the_events_that_it_shows(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:
+    """And turns over to the others."""
+    config = tmp_path / "sluice.yaml"
+    config.write_text(web(control=str(tmp_path / "s.sock")))
+    past = [{"time": 1e9 + number, "kind": "decision", "text": f"decision-{number}."} for number in range(256)]
+    fake = FakeControl(status(service("web", server("s1"))), past)
+
+    def listed(it: Chrome) -> list[str]:
+        return [row["what and why"] for row in table(it, "events")]
+
+    async with controlled(tmp_path / "s.sock", fake), paged(config, unused_tcp_port) as page:
+        await asyncio.to_thread(chrome.get, page.url)
+        newest = [f"decision-{number}." for number in range(255, 235, -1)]
+        await seen(chrome, "the newest", lambda it: listed(it) == newest)
+        assert "1-20 of 256" in text(chrome, "events")
+        fake.tell({"time": 2e9, "kind": "decision", "text": "decision-256."})
+        await seen(chrome, "one more", lambda it: listed(it) == ["decision-256.", *newest[:-1]])
+        counts = [payload.count("decision-") for payload in frames(chrome)]
+        assert max(counts) == 20, counts
+        chrome.find_element(By.XPATH, "//*[contains(@class, 'sluice-events')]//button[.//i='chevron_right']").click()
+        await seen(chrome, "the next page", lambda it: "21-40 of 257" in text(it, "events"))
+        chrome.find_element(By.CSS_SELECTOR, "input.sluice-words, .sluice-words input").send_keys("decision-7")
+        await seen(
+            chrome, "those with a word", lambda it: listed(it) == [f"decision-{n}." for n in [*range(79, 69, -1), 7]]
+        )
 
 
 async def test_the_page_of_a_controller_that_is_restarted(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:

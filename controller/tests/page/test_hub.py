@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
+import pytest
 from fakecontrol import FakeControl, controlled
 from live import until
 from pagestatus import server, service, status
+from sluice.page import hub as hubs
 from sluice.page.hub import Hub, pause_s, recent
 from sluice.page.rates import Sample
 
@@ -61,7 +64,7 @@ async def test_a_status_that_is_none_ends_nothing(tmp_path: Path) -> None:
         hub.join("a", fail)
         await until(lambda: "internal error: KeyError" in hub.error, "the error")
         fake.status = status(service("web", server("s1")))
-        await until(lambda: hub.sample is not None and not hub.error, "the next reading")
+        await until(lambda: hub.shown is not None and not hub.error, "the next reading")
         fake.status = {"role": "standby", "switch": "a:1", "device_id": 1, "reprogrammed": 0}
         await until(lambda: hub.error == "the controller does not lead: standby", "the role")
         hub.leave("a")
@@ -76,3 +79,28 @@ def test_the_longest_pause_leaves_no_gap_and_another_visit_does() -> None:
 
 def test_much_work_is_done_less_often() -> None:
     assert (pause_s(2.0, 0.01), pause_s(2.0, 0.1), pause_s(2.0, 9.0)) == (2.0, 6.0, 15.0)
+
+
+async def test_what_viewers_are_sent_is_work_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library makes JSON of it behind the reading."""
+    burnt_s, works = 0.05, list[float]()
+
+    def burn() -> None:
+        until_s = time.process_time() + burnt_s
+        while time.process_time() < until_s:
+            pass
+
+    def tell() -> None:
+        asyncio.get_running_loop().call_soon(burn)
+
+    def pause(period_s: float, work_s: float) -> float:
+        works.append(work_s)
+        return period_s
+
+    monkeypatch.setattr(hubs, "pause_s", pause)
+    async with controlled(tmp_path / "s", FakeControl(status(service("web", server("s1"))))):
+        hub = Hub(str(tmp_path / "s"), 0.01)
+        hub.join("a", tell)
+        await until(lambda: works, "a reading")
+        hub.leave("a")
+    assert works[0] >= burnt_s

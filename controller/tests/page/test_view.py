@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pagestatus import server, service, status
 from sluice.page import charts, view
+from sluice.page.elements import turned
 from sluice.page.history import KEPT, History
 from sluice.page.rates import Rates, Sample
+from sluice.page.shown import Shown
 
 
 def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
@@ -102,10 +104,28 @@ def test_events_are_found_by_words_and_kinds() -> None:
         {"time": 1e9, "kind": "drain", "text": "web/s1 drains"},
         {"time": 1e9, "kind": "decision", "text": "mail: weights stay."},
     ]
-    assert [row["text"] for row in view.events(past)] == [one["text"] for one in reversed(past)]
-    assert [row["id"] for row in view.events(past, "WEB s1")] == [1, 0]
-    assert [row["id"] for row in view.events(past, "web", ["decision"])] == [0]
-    assert view.events(past, "", ["crowd"]) == []
+    rows, total = view.events(past)
+    assert ([row["text"] for row in rows], total) == ([one["text"] for one in reversed(past)], 3)
+    assert [row["id"] for row in view.events(past, "WEB s1")[0]] == [1, 0]
+    assert [row["id"] for row in view.events(past, "web", ["decision"])[0]] == [0]
+    assert view.events(past, "", ["crowd"]) == ([], 0)
+    assert ([row["id"] for row in view.events(past, "s", first=1, count=1)[0]], view.events(past, "s")[1]) == ([1], 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "page", "count"),
+    [
+        ({"page": 3, "rowsPerPage": 100, "sortBy": None}, 3, 100),
+        ({"page": 2, "rowsPerPage": 0}, 2, 0),
+        ({"page": 0, "rowsPerPage": 20}, 1, 20),
+        ({"page": 1, "rowsPerPage": 7}, 1, 20),
+        ({"page": "x", "rowsPerPage": 20}, 1, 20),
+        ({"page": 1}, 1, 20),
+        (None, 1, 20),
+    ],
+)
+def test_a_browser_may_ask_for_any_page_of_events(asked: object, page: int, count: int) -> None:
+    assert turned(asked) == (page, count)
 
 
 def test_crowds() -> None:
@@ -159,3 +179,33 @@ def test_a_chart_has_a_line_for_each_server() -> None:
     assert [(one["name"], one["encode"]["y"]) for one in made["series"]] == [("s1", 1), ("s2", 2)]
     json.dumps(made, allow_nan=False)
     assert not charts.lines("", [str(number) for number in range(13)], [])["legend"]["show"]
+
+
+def test_a_reading_is_made_into_rows_and_charts_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(name: str, of: Any) -> None:
+        def counting(*some: object) -> Any:
+            made.append(name)
+            return of(*some)
+
+        monkeypatch.setattr(view if name != "lines" else charts, name, counting)
+
+    for name in ("services", "servers", "drops", "health", "head", "out"):
+        counted(name, getattr(view, name))
+    counted("lines", charts.lines)
+    sample = Sample(0.0, status(service("web", server("s1")), service("mail", server("m1"))))
+    history, rates = History(), Rates(sample, None)
+    history.add(sample, rates)
+    shown = Shown(sample, rates, history)
+    for name in ("web", "mail", "web"):
+        one = shown.service(name)
+        assert one is not None
+        assert (one["name"], shown.servers(one)[0]["name"], len(shown.charts(one))) == (
+            name,
+            {"web": "s1", "mail": "m1"}[name],
+            5,
+        )
+        assert (len(shown.services), shown.drops, shown.out, len(shown.health) > 0) == (2, [], "", True)
+        assert shown.head.startswith("switch 127.0.0.1:9559 device 1")
+    assert sorted(made) == sorted(["services", "drops", "health", "head", "out", "servers", "servers", *["lines"] * 10])

@@ -63,7 +63,7 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
     assert (told.transfers, told.capped) == (2, 1)
     assert told.share <= 65536 and told.need > 65536
     assert told.flight == pytest.approx(45 * SIZE, rel=0.05)
-    assert "s1 send 2 transfers" in texts[-1] and "share 64, others 64 each" in texts[-1]
+    assert "s1 send 2 transfers" in texts[-1] and "share 63, others 64 each" in texts[-1]
     assert shared[0].decision.send[1].transfers == 0
     assert not replay.world.resources or replay.world.resources.decision is last
 

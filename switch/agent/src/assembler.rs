@@ -11,8 +11,10 @@ const ISLANDS: usize = 32;
 #[derive(Debug)]
 pub struct Assembler {
     base: Seq,
-    /// Bytes from `base` to the end of the last island; what lies between islands is zero.
+    /// What is forgotten, and bytes from `base` to the end of the last island; what lies between islands is zero.
     bytes: Vec<u8>,
+    /// How many of the bytes are forgotten. They go when they are half of all, so that no more are moved than go.
+    forgotten: usize,
     /// Without gaps from `base`.
     ready: usize,
     /// What came beyond a gap, in order, neither touching nor overlapping; offsets from `base`.
@@ -24,7 +26,7 @@ pub struct Assembler {
 impl Assembler {
     /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be held.
     pub fn new(base: Seq, room: usize) -> Assembler {
-        Assembler { base, bytes: Vec::new(), ready: 0, islands: Vec::new(), room }
+        Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, islands: Vec::new(), room }
     }
 
     /// The number of the first byte held.
@@ -37,15 +39,19 @@ impl Assembler {
         self.base + self.ready as u32
     }
 
+    fn held(&self) -> &[u8] {
+        &self.bytes[self.forgotten..]
+    }
+
     /// The bytes without a gap.
     pub fn ready(&self) -> &[u8] {
-        &self.bytes[..self.ready]
+        &self.held()[..self.ready]
     }
 
     /// The bytes from one number to another, as far as they have come without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
-        self.bytes.get(start..end).unwrap_or(&[])
+        self.held().get(start..end).unwrap_or(&[])
     }
 
     /// Memory taken.
@@ -92,9 +98,10 @@ impl Assembler {
         if start > self.ready && self.islands.len() >= ISLANDS {
             return false;
         }
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
+        if self.held().len() < end {
+            self.bytes.resize(self.forgotten + end, 0);
         }
+        let held = &mut self.bytes[self.forgotten..];
         let mut is_new = false;
         let mut at = start.max(self.ready);
         // Fill the gaps between what is there.
@@ -104,7 +111,7 @@ impl Assembler {
             }
             let gap = island.start.min(end);
             if at < gap {
-                self.bytes[at..gap].copy_from_slice(&segment[at - start..gap - start]);
+                held[at..gap].copy_from_slice(&segment[at - start..gap - start]);
                 is_new = true;
             }
             at = at.max(island.end);
@@ -137,7 +144,8 @@ impl Assembler {
     pub fn replace_before(&mut self, seq: Seq, bytes: &[u8]) {
         self.forget_before(seq);
         let count = bytes.len();
-        self.bytes.splice(..0, bytes.iter().copied());
+        self.bytes.splice(..self.forgotten, bytes.iter().copied());
+        self.forgotten = 0;
         self.base = self.base - count as u32;
         self.ready += count;
         for island in &mut self.islands {
@@ -151,7 +159,11 @@ impl Assembler {
         if count == 0 {
             return;
         }
-        self.bytes.drain(..count);
+        self.forgotten += count;
+        if self.forgotten * 2 >= self.bytes.len() {
+            self.bytes.drain(..self.forgotten);
+            self.forgotten = 0;
+        }
         self.base += count as u32;
         self.ready -= count;
         for island in &mut self.islands {
@@ -207,6 +219,34 @@ mod tests {
         assert_eq!((stream.ready(), stream.base(), stream.end()), (&b"efghij"[..], Seq(4), Seq(10)));
         assert_eq!(stream.between(Seq(5), Seq(8)), b"fgh");
         assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
+    }
+
+    /// By every length that is forgotten at a time, while more comes in order and beyond gaps.
+    #[test]
+    fn what_is_forgotten_leaves_the_rest() {
+        let text: Vec<u8> = (0..1000).map(|n| (n % 251) as u8).collect();
+        for step in 1..60 {
+            let base = Seq(u32::MAX - 100);
+            let (mut stream, mut sent, mut gone) = (Assembler::new(base, 300), 0, 0);
+            while gone < text.len() {
+                let end = (gone + 300).min(text.len());
+                for part in [sent + 40..end, sent..(sent + 40).min(end)] {
+                    if part.start < part.end {
+                        stream.insert(base + part.start as u32, &text[part]);
+                    }
+                }
+                sent = end;
+                assert_eq!(stream.ready(), &text[gone..sent], "{step} at a time");
+                let middle = gone + (sent - gone) / 2;
+                let number = |at: usize| base + at as u32;
+                assert_eq!(stream.between(number(middle), number(sent)), &text[middle..sent]);
+                gone = (gone + step).min(sent);
+                stream.forget_before(number(gone));
+                assert_eq!((stream.base(), stream.end()), (number(gone), number(sent)));
+                // What is kept is less than twice of what is held.
+                assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
+            }
+        }
     }
 
     #[test]

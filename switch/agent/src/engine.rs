@@ -22,6 +22,7 @@ use crate::frames::Frames;
 use crate::handshakes::Handshakes;
 use crate::order::{ORDER, Order, Turn};
 use crate::pool::{Ability, Pools};
+use crate::seq::Seq;
 use crate::strangers::Strangers;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
 use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset};
@@ -267,22 +268,49 @@ impl Engine {
             return;
         }
         let is_bare = segment.payload().is_empty() && !segment.has(FIN);
-        if !segment.has(ACK) || is_bare && !entry.service.rules.greets() {
+        if !segment.has(ACK) {
             return;
         }
-        let handshake =
-            |told| Handshake { client: source, service: entry.service.address, isn: segment.seq() - 1, told };
-        let time_s = self.time_s(now);
-        let read = |told| Some((self.cookies.read(&handshake(told), segment.ack() - 1, time_s)?, told));
-        let known = read(entry.told.scale)
-            .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) });
-        match known {
+        // A keepalive may have a byte in the handshake's place (RFC 9293, section 3.8.4).
+        let asks = is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
+        if asks && !entry.service.rules.greets() {
+            self.answer_keepalive(now, entry, segment, out);
+            return;
+        }
+        match self.known(now, entry, segment, segment.seq() - 1) {
             None => self.on_stranger(now, segment, is_bare, out),
             Some(known) => {
                 self.handshakes.forget(&key);
                 self.begin(now, segment, known, out);
             }
         }
+    }
+
+    /// What a client with this initial number has said in its handshake, and the window scale that it was told, if a segment answers
+    /// a cookie.
+    fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<(Offer, u8)> {
+        let read = |told| {
+            let handshake = Handshake { client: segment.source(), service: entry.service.address, isn, told };
+            Some((self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))?, told))
+        };
+        read(entry.told.scale)
+            .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) })
+    }
+
+    /// Tells a client that has said nothing yet, and asks whether it is still connected, that it is: by its cookie. The handshake's
+    /// own acknowledgement has the next number, and needs no answer.
+    fn answer_keepalive(&self, now: u64, entry: &Entry, segment: &Segment<'_>, out: &mut Frames) {
+        let Some((offer, told)) = self.known(now, entry, segment, segment.seq()) else { return };
+        let room = entry.service.rules.room().min(entry.told.window.into()) >> offer.scale.map_or(0, |_| told);
+        let head = Head {
+            source: segment.destination(),
+            destination: segment.source(),
+            seq: segment.ack(),
+            ack: segment.seq() + 1,
+            flags: ACK,
+            window: u16::try_from(room).unwrap_or(u16::MAX),
+        };
+        self.send(&head, &[], &[], out);
     }
 
     /// A segment that no cookie explains: of a connection that is lost, or ahead of a first segment that is on its way.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sluice_agent::args::{self, Args, Command};
-use sluice_agent::control::{Control, Shared};
+use sluice_agent::control::{Control, Shared, locked};
 use sluice_agent::metrics::{self, Metrics};
 use sluice_agent::proto::agent_server::AgentServer;
 use sluice_agent::runner::{Handle, Runner};
 use sluice_agent::{Engine, Settings, offline};
 use sluice_ports::Interface;
-use sluice_serve::{Listener, unserved};
+use sluice_serve::{Listener, Supervisor, unserved};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -137,7 +137,14 @@ async fn control(
     let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let mut signals = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
     let address = listener.address().map_err(|error| error.to_string())?;
+    let (supervisor, mut pulse) = (Supervisor::from_environment(), handle.pulse());
     announce(args, &address, metrics.as_ref().and_then(|metrics| metrics.local_addr().ok()));
+    supervisor.ready();
+    let lives = async || {
+        let shared = Arc::clone(&shared);
+        let told = tokio::spawn(async move { locked(&shared.load).connections });
+        told.await.is_ok() && pulse.beats()
+    };
     let waker = handle.clone();
     let service = Control::new(Arc::clone(&shared), move || waker.wake());
     let service = AgentServer::new(service).max_decoding_message_size(LARGEST_REQUEST);
@@ -147,6 +154,7 @@ async fn control(
             () = either(&mut signals) => {}
             () = shared.drain.notified() => {}
         }
+        supervisor.stopping();
         handle.drain();
         tokio::select! {
             () = tokio::time::sleep(DRAIN) => tracing::warn!("connections are left"),
@@ -163,6 +171,7 @@ async fn control(
         result = server => result.map_err(|error| format!("the control server has failed: {error}")),
         result = metrics => result.map_err(|error| format!("the metrics server has failed: {error}")),
         () = drained => Ok(()),
+        never = supervisor.watch(lives) => match never {},
         result = &mut end => match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(format!("the engine cannot go on: {error}")),

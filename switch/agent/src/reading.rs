@@ -11,6 +11,9 @@ use crate::wire::Segment;
 const UNACKNOWLEDGED: usize = 4096;
 /// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
 const PATIENCE: u64 = 10_000_000;
+/// The same of a request that the agent owns a part of: nothing is saved any more, and a client may hold back its last bytes until
+/// all others are acknowledged (Nagle, RFC 896). An agent with nothing else to do waits a whole millisecond.
+const OWNERS_PATIENCE: u64 = 500_000;
 /// How long a client that was refused is listened to.
 const FAREWELL: u64 = 5_000_000_000;
 
@@ -92,7 +95,9 @@ impl Connection {
                 {
                     self.own(ctx);
                 } else if self.request.end() != self.owned {
-                    reading.acknowledge_at.get_or_insert(ctx.now + PATIENCE);
+                    let is_owner = self.request.base().is_before(self.owned);
+                    let patience = if is_owner { OWNERS_PATIENCE } else { PATIENCE };
+                    reading.acknowledge_at.get_or_insert(ctx.now + patience);
                 }
                 Stays
             }

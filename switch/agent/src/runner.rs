@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sluice_ports::{Event, Interface, Poller, RxBatch, TxBatch, Waker};
+use sluice_ports::{Event, Interface, Poller, Pulse, RxBatch, TxBatch, Waker};
 
 use crate::control::{Load, Shared, locked};
 use crate::{Engine, Frames};
@@ -45,6 +45,11 @@ impl Handle {
     pub fn drain(&self) {
         self.is_draining.store(true, Relaxed);
         self.waker.wake();
+    }
+
+    /// Whether the thread goes on.
+    pub fn pulse(&self) -> Pulse {
+        Pulse::new(self.waker.clone())
     }
 
     /// End.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sluice_engine::{Backlog, Sink, TraceEvent};
 use sluice_p4runtime::Device;
-use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Received, RxBatch, TxBatch, Waker};
+use sluice_ports::{BATCH, Event, Loss, OpenError, Poller, Pulse, Received, RxBatch, TxBatch, Waker};
 
 use crate::args::TraceFormat;
 use crate::captures::Captures;
@@ -21,7 +21,7 @@ use crate::trace;
 /// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
 /// something of the kind to do.
 const CHORES: Duration = Duration::from_millis(250);
-/// Looks into the rings between two questions to the kernel, when polling busily.
+/// Looks into the rings between two questions to the kernel, when polling busily, and batches at most.
 const SPINS: usize = 256;
 
 /// One port at work.
@@ -120,6 +120,11 @@ impl Stop {
     pub fn stop(&self) {
         self.flag.store(true, Relaxed);
         self.waker.wake();
+    }
+
+    /// Whether the thread goes on.
+    pub fn pulse(&self) -> Pulse {
+        Pulse::new(self.waker.clone())
     }
 }
 
@@ -237,12 +242,17 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards what is in the rings, until nothing was for a while: then the kernel is asked for all else.
+    /// Forwards what is in the rings for a while: then the kernel is asked for all else.
     fn spin(&mut self, rx: &mut RxBatch) {
+        let mut batches = 0;
         for _ in 0..SPINS {
             for place in 0..self.ports.len() {
                 if self.ports[place].link.may_have_frames() {
                     self.receive(place, rx);
+                    batches += 1;
+                    if batches == SPINS {
+                        return;
+                    }
                 }
             }
             std::hint::spin_loop();

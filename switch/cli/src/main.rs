@@ -25,8 +25,8 @@ use sluice_engine::Options;
 use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use sluice_p4runtime::{Config, Device, Pipeline, PipelineError, Settings, parse_p4info, serve, server};
-use sluice_ports::{Interface, Options as PortOptions};
-use sluice_serve::{Listener, unserved};
+use sluice_ports::{Interface, Options as PortOptions, Pulse};
+use sluice_serve::{Listener, Supervisor, unserved};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -100,14 +100,15 @@ fn run(args: &Args) -> Result<(), String> {
     if let Some(path) = &args.stats_file {
         write_last(&statistics, path)?;
     }
-    let stop = data_plane.stop_handle();
+    let (stop, supervisor) = (data_plane.stop_handle(), Supervisor::from_environment());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let (listener, metrics) = runtime.block_on(bind(args))?;
-    let services = Services { listener, settings, metrics, links: links(args, &device)? };
+    let (pulse, links) = (stop.pulse(), links(args, &device)?);
+    let services = Services { listener, settings, metrics, links, supervisor: &supervisor, pulse };
     let (ended, data_plane_end) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("data-plane".to_owned())
@@ -117,6 +118,7 @@ fn run(args: &Args) -> Result<(), String> {
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
     let result = runtime.block_on(control(args, device, &statistics, services, data_plane_end));
+    supervisor.stopping();
     stop.stop();
     let joined = thread.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -239,11 +241,20 @@ fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
 }
 
 /// What runs beside the data plane.
-struct Services {
+struct Services<'a> {
     listener: Listener,
     settings: Settings,
     metrics: Option<TcpListener>,
     links: Option<Links>,
+    supervisor: &'a Supervisor,
+    /// The data plane's.
+    pulse: Pulse,
+}
+
+/// Whether packets are handled, and the threads that serve controllers find the switch.
+async fn lives(pulse: &mut Pulse, device: &Arc<Device>) -> bool {
+    let device = Arc::clone(device);
+    tokio::spawn(async move { device.open_streams() + device.ports_up().len() }).await.is_ok() && pulse.beats()
 }
 
 async fn serve_metrics(listener: Option<TcpListener>, statistics: Arc<Statistics>) -> std::io::Result<()> {
@@ -265,16 +276,18 @@ async fn control(
     args: &Args,
     device: Arc<Device>,
     statistics: &Arc<Statistics>,
-    services: Services,
+    services: Services<'_>,
     data_plane_end: oneshot::Receiver<std::io::Result<()>>,
 ) -> Result<(), String> {
     let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut interrupt, mut terminate) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
-    let Services { listener, settings, metrics, links } = services;
+    let Services { listener, settings, metrics, links, supervisor, mut pulse } = services;
     let address = listener.address().map_err(|error| error.to_string())?;
     let metrics_address =
         metrics.as_ref().map(TcpListener::local_addr).transpose().map_err(|error| error.to_string())?;
     announce(args, &address, metrics_address);
+    supervisor.ready();
+    let watched = Arc::clone(&device);
     let shutdown = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -290,6 +303,7 @@ async fn control(
             Ok(Ok(())) | Err(_) => Err("the data plane has failed".to_owned()),
         },
         never = write_statistics(args.stats_file.as_deref(), statistics) => match never {},
+        never = supervisor.watch(async || lives(&mut pulse, &watched).await) => match never {},
         end = serve_metrics(metrics, Arc::clone(statistics)) => {
             end.map_err(|error| format!("the metrics server has failed: {error}"))
         }

@@ -1,16 +1,4 @@
-//! TLS: any bytes as a ClientHello. In pieces of any size the same comes of it.
+//! See `sluice_fuzz::content::tls`.
 #![no_main]
 
-use std::sync::LazyLock;
-
-use libfuzzer_sys::fuzz_target;
-use sluice_fuzz::content::{Rules, outcome, rules};
-
-static RULES: LazyLock<Rules> =
-    LazyLock::new(|| rules("tls", r#"[{"name": "a", "match": {"sni": "*.example", "alpn": "h2"}, "to": "a"}]"#));
-
-fuzz_target!(|data: &[u8]| {
-    let [step, stream @ ..] = data else { return };
-    let whole = outcome(&RULES, stream, stream.len().max(1));
-    assert_eq!(whole, outcome(&RULES, stream, usize::from(*step) + 1));
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sluice_fuzz::content::tls::run(data));

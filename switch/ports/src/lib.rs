@@ -24,6 +24,6 @@ pub use backlog::{Backlogs, Waiting};
 pub use counters::{CounterSnapshot, Counters};
 pub use interface::{Input, Interface, Loss, OpenError, Options, Received};
 pub use links::LinkWatch;
-pub use poller::{Event, Poller, Waker};
+pub use poller::{Event, Poller, Pulse, Waker};
 pub use rx::{BATCH, MAX_FRAME, RxBatch};
 pub use tx::TxBatch;

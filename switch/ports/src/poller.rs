@@ -4,6 +4,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::sys::check;
@@ -28,7 +29,13 @@ pub struct Poller {
 
 /// Ends the wait of a [`Poller`] from another thread.
 #[derive(Clone)]
-pub struct Waker(Arc<OwnedFd>);
+pub struct Waker(Arc<Bell>);
+
+struct Bell {
+    event: OwnedFd,
+    /// Waits that it has ended.
+    heard: AtomicU64,
+}
 
 impl Poller {
     /// A poller that waits for its waker only.
@@ -37,8 +44,8 @@ impl Poller {
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: no pointers are involved.
         let event = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let poller = Self { epoll, waker: Waker(Arc::new(event)) };
-        poller.register(poller.waker.0.as_raw_fd(), WAKER)?;
+        let poller = Self { epoll, waker: Waker(Arc::new(Bell { event, heard: AtomicU64::new(0) })) };
+        poller.register(poller.waker.fd(), WAKER)?;
         Ok(poller)
     }
 
@@ -94,13 +101,45 @@ impl Waker {
     pub fn wake(&self) {
         let one = 1u64.to_ne_bytes();
         // SAFETY: pointer and length describe `one`. A full counter means that a wake-up is already pending.
-        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// How many waits it has ended: a thread that goes on has ended one more soon after a [`Waker::wake`].
+    pub fn heard(&self) -> u64 {
+        self.0.heard.load(Relaxed)
+    }
+
+    fn fd(&self) -> RawFd {
+        self.0.event.as_raw_fd()
     }
 
     fn drain(&self) {
         let mut count = [0u8; 8];
         // SAFETY: pointer and length describe `count`. An empty counter is no error here.
-        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+        self.0.heard.fetch_add(1, Relaxed);
+    }
+}
+
+/// Shows whether the thread that waits by a [`Poller`] still comes round to its next wait.
+pub struct Pulse {
+    waker: Waker,
+    heard: u64,
+}
+
+impl Pulse {
+    /// Of the thread that this wakes, which is asked at once.
+    pub fn new(waker: Waker) -> Self {
+        let heard = waker.heard();
+        waker.wake();
+        Self { waker, heard }
+    }
+
+    /// Whether the thread has answered since it was asked last. Asks it again.
+    pub fn beats(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.heard, self.waker.heard());
+        self.waker.wake();
+        self.heard != before
     }
 }
 
@@ -122,7 +161,21 @@ mod tests {
         poller.waker().wake();
         poller.wait(&mut events, None).unwrap();
         assert_eq!(events, [Event::Woken]);
+        assert_eq!(poller.waker().heard(), 1);
         poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
         assert_eq!(events, []);
+        assert_eq!(poller.waker().heard(), 1);
+    }
+
+    #[test]
+    fn a_pulse_beats_while_its_thread_waits_again_and_again() {
+        let poller = Poller::new().unwrap();
+        let (mut pulse, mut events) = (Pulse::new(poller.waker()), Vec::new());
+        assert!(!pulse.beats());
+        poller.wait(&mut events, None).unwrap();
+        assert!(pulse.beats());
+        assert!(!pulse.beats());
+        poller.wait(&mut events, None).unwrap();
+        assert!(pulse.beats());
     }
 }

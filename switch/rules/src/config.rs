@@ -66,6 +66,7 @@ pub struct Limits {
     /// Bytes of an HTTP head, of a ClientHello, or of a mail dialogue. Above: 431.
     pub head: Size,
     /// Decoded bytes of a body that are matched. Rules that need more do not match; a `refuse` that needs more is a 413.
+    /// The values asked for may take four times as much.
     pub body: Size,
     /// Seconds that a request may take, or a client from one command of a mail dialogue to the next; the caller's clock.
     pub wait_s: Option<f64>,

@@ -46,12 +46,12 @@ impl Decider {
         Decider { rules: Arc::clone(rules), facts, reading }
     }
 
-    /// Memory taken, but for what a body's reader holds.
+    /// Memory taken.
     pub fn memory(&self) -> usize {
         size_of::<Decider>()
             + match &self.reading {
-                Reading::Http(request) => size_of_val(&**request),
-                Reading::Tls(_) => 0,
+                Reading::Http(request) => request.memory(),
+                Reading::Tls(hello) => hello.memory(),
                 Reading::Mail(dialogue) => dialogue.memory(),
             }
     }

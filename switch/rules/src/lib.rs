@@ -61,7 +61,8 @@
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
 //!
 //! A body is read as its `Content-Type` says: XML, JSON or a form (`application/x-www-form-urlencoded`), in which a value may be
-//! an XML document. Forms in several parts, XML attributes and the content of mails are not read.
+//! an XML document. JSON is UTF-8, and a name that rules ask for comes once in an object. What comes behind the value that decides is
+//! not read. Forms in several parts, XML attributes and the content of mails are not read.
 #![forbid(unsafe_code)]
 
 mod blocks;

@@ -17,7 +17,7 @@ pub(crate) fn trace(rules: &RuleSet, values: &Values, seen: &mut impl FnMut(usiz
             .alternatives
             .iter()
             .filter(|alt| alt.rule as usize == rule)
-            .any(|alt| alt.conds.iter().all(|cond| cond.holds(values.of(cond.field))));
+            .any(|alt| alt.conds.iter().all(|cond| cond.holds(values.of(cond.field, values.len()))));
         seen(rule, holds);
         let action = if holds { Some(rules.actions[rule]) } else { rules.misses[rule] };
         match action {

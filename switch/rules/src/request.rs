@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::body::{Asking, Flow, Reader};
+use crate::body::{Answer, Asking, Flow, Reader};
 use crate::decide::{decision, enter_facts};
 use crate::decision::{ConnectionFacts, Decision, HandOn};
 use crate::framing::{Body, BodyFramer, Method, Request};
@@ -33,10 +33,13 @@ struct Reading {
     left: usize,
 }
 
-/// The answer to the request, when it is not yet a decision about a group.
-type Answer = Result<Outcome, Fault>;
-
 impl HttpRequest {
+    /// Memory taken.
+    pub(crate) fn memory(&self) -> usize {
+        let held = |body: &Reading| body.run.memory() + body.reader.as_ref().map_or(0, Reader::memory);
+        size_of::<HttpRequest>() + self.body.as_ref().map_or(0, held)
+    }
+
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
         match self.advance(rules, facts, stream) {
             Ok(decision) => decision,
@@ -83,7 +86,8 @@ impl HttpRequest {
         }
         let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run });
         let framer = BodyFramer::new(head.request.body);
-        let encoded = head.media == Media::Encoded && head.request.body != Body::Empty;
+        let is_hidden = head.media == Media::Encoded || head.media == Media::OtherJson && !rules.json.is_empty();
+        let encoded = is_hidden && head.request.body != Body::Empty;
         let left = rules.limits.body.0;
         self.body = Some(Reading { request: head.request, encoded, run, reader, framer, at: end, left });
         let say = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
@@ -119,7 +123,7 @@ impl Reading {
             let seen = data.len().min(*left);
             reader.push(&data[..seen], &mut asking)?;
             *left -= seen;
-            if seen < data.len() { ControlFlow::Break(give_up(rules, asking.run)) } else { Flow::Continue(()) }
+            if seen < data.len() { ControlFlow::Break(asking.give_up()) } else { Flow::Continue(()) }
         });
         let empty = *left == rules.limits.body.0;
         match reach {
@@ -148,8 +152,4 @@ fn unread(rules: &RuleSet, run: &mut Run, encoded: bool) -> Answer {
     }
     run.close_all(rules);
     run.outcome(rules).ok_or(HIDDEN)
-}
-
-fn give_up(rules: &RuleSet, run: &mut Run) -> Answer {
-    run.give_up(rules).ok_or(Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" })
 }

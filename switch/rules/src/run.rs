@@ -7,7 +7,7 @@ use crate::field::FieldId;
 use crate::index::{Alt, Visit};
 use crate::ruleset::{Action, Alternative, Block, RuleSet};
 use crate::test::Cond;
-use crate::values::Values;
+use crate::values::{Values, taken};
 
 /// What came of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,6 @@ const NONE: Alt = Alt::MAX;
 #[derive(Debug)]
 pub(crate) struct Run {
     known: Known,
-    /// So many values are of the head.
-    heads: usize,
     block: u32,
     /// The first alternative of the block that holds.
     best: Alt,
@@ -48,6 +46,8 @@ struct Unsure {
 #[derive(Debug, Default)]
 struct Known {
     values: Values,
+    /// So many of them are of the head.
+    heads: usize,
     closed: Vec<bool>,
     all_closed: bool,
 }
@@ -66,7 +66,7 @@ impl Known {
     }
 
     fn cond(&self, cond: &Cond, late: bool) -> Truth {
-        let values = self.values.of(cond.field);
+        let values = self.values.of(cond.field, if late { self.values.len() } else { self.heads });
         if !late || self.is_closed(cond.field) {
             return if cond.holds(values) { Truth::True } else { Truth::False };
         }
@@ -95,12 +95,17 @@ impl Known {
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
+    /// What is followed value by value: nobody looks through all values again for each of them.
+    unsure: &'r [Unsure],
     best: Alt,
     unknown: Vec<Alt>,
 }
 
 impl Visit for Search<'_> {
     fn candidate(&mut self, alt: Alt) {
+        if self.unsure.iter().any(|unsure| unsure.alt == alt) {
+            return;
+        }
         match self.known.alternative(self.rules.alternative(alt)) {
             Truth::True => self.best = self.best.min(alt),
             Truth::False => {}
@@ -117,11 +122,23 @@ impl Run {
     /// Asks about the values of a head.
     pub(crate) fn new(rules: &RuleSet, values: Values) -> Run {
         let heads = values.len();
-        let known = Known { values, ..Known::default() };
+        let known = Known { values, heads, ..Known::default() };
         let (unsure, active) = (Vec::new(), Vec::new());
-        let mut run = Run { known, heads, block: 0, best: NONE, unsure, active, passed: [0; 2] };
+        let mut run = Run { known, block: 0, best: NONE, unsure, active, passed: [0; 2] };
         run.enter(rules);
         run
+    }
+
+    /// Memory taken.
+    pub(crate) fn memory(&self) -> usize {
+        let held: usize = self.unsure.iter().map(|unsure| taken(&unsure.held)).sum();
+        let known = self.known.values.memory() + taken(&self.known.closed);
+        known + taken(&self.unsure) + held + taken(&self.active)
+    }
+
+    /// Bytes that are in use for late values.
+    pub(crate) fn late_bytes(&self) -> usize {
+        self.known.values.used_behind(self.known.heads)
     }
 
     /// Begins the current block: the head's values first, then the late ones so far.
@@ -130,7 +147,7 @@ impl Run {
         self.unsure.clear();
         self.active.clear();
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
-        for index in 0..self.heads {
+        for index in 0..self.known.heads {
             self.search(rules, block, index);
         }
         for &alt in block.unindexed.iter().chain(&block.absent) {
@@ -144,7 +161,7 @@ impl Run {
             }
         }
         self.active.sort_unstable();
-        for index in self.heads..self.known.values.len() {
+        for index in self.known.heads..self.known.values.len() {
             self.search(rules, block, index);
         }
     }
@@ -153,12 +170,13 @@ impl Run {
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };
-        let mut search = Search { rules, known: &self.known, best: self.best, unknown: Vec::new() };
+        let (known, unsure) = (&self.known, &self.unsure);
+        let mut search = Search { rules, known, unsure, best: self.best, unknown: Vec::new() };
         index.search(text, &mut search);
         let Search { best, unknown, .. } = search;
         self.best = best;
         for alt in unknown {
-            self.keep(rules, alt, value < self.heads);
+            self.keep(rules, alt, value < self.known.heads);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::decision::{ConnectionFacts, Decision, HandOn};
 use crate::http::{Fault, bad};
 use crate::ruleset::RuleSet;
 use crate::run::Run;
-use crate::values::Values;
+use crate::values::{Values, taken};
 
 /// A hello as far as it has come: its records' contents behind each other.
 #[derive(Debug, Default)]
@@ -23,6 +23,11 @@ const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 
 impl Hello {
+    /// Memory taken beside the hello itself.
+    pub(crate) fn memory(&self) -> usize {
+        taken(&self.message)
+    }
+
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
         match self.read(rules, facts, stream) {
             Ok(Some(mut run)) => {

@@ -2,6 +2,11 @@
 
 use crate::field::FieldId;
 
+/// Bytes that a list takes.
+pub(crate) fn taken<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
+}
+
 /// Values in the order in which they came, copied: what no rule asks about is never entered.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
@@ -27,14 +32,25 @@ impl Values {
         self.list.len()
     }
 
+    /// Memory taken.
+    pub(crate) fn memory(&self) -> usize {
+        taken(&self.bytes) + taken(&self.list)
+    }
+
+    /// Bytes that are in use for all values but the first so many.
+    pub(crate) fn used_behind(&self, first: usize) -> usize {
+        let before = self.list[..first].last().map_or(0, |&(.., end)| end as usize);
+        self.bytes.len() - before + size_of_val(&self.list[first..])
+    }
+
     pub(crate) fn get(&self, index: usize) -> (FieldId, &[u8]) {
         let (field, start, end) = self.list[index];
         (field, &self.bytes[start as usize..end as usize])
     }
 
-    /// The values of a field.
-    pub(crate) fn of(&self, field: FieldId) -> impl Iterator<Item = &[u8]> + Clone {
+    /// The values of a field, among the first so many of all.
+    pub(crate) fn of(&self, field: FieldId, first: usize) -> impl Iterator<Item = &[u8]> + Clone {
         let of = move |&&(other, ..): &&(FieldId, u32, u32)| other == field;
-        self.list.iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])
+        self.list[..first].iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])
     }
 }

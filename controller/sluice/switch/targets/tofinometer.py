@@ -34,8 +34,10 @@ def held(bucket: Bucket) -> Bucket:
 def nearest(bucket: Bucket) -> Bucket:
     """The bucket to ask for so that the rate held is nearest to the one wanted.
 
-    Its burst is not below the one wanted, up to MOST_BURST.
+    Its burst is not below the one wanted, up to MOST_BURST. One that lets nothing through is asked for as it is.
     """
+    if bucket.rate == 0:
+        return bucket
     ideal, _ = _rate(bucket.rate, 1 << 62, 0)
     burst = min(_raised(max(bucket.burst, min(ideal + 2, _LEAST_MANTISSA))), MOST_BURST)
     mantissa, shift = _rate(bucket.rate, burst, 0)

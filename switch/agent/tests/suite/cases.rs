@@ -315,6 +315,21 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
     assert_eq!(exact.waits(5), []);
 }
 
+/// A client may wait for the acknowledgement of all that it has sent before it sends its last, shorter segment.
+#[test]
+fn the_last_bytes_of_a_long_request_are_not_waited_for() {
+    let mut exact = connected();
+    let head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 9000\r\n\r\n<a>";
+    exact.data(0, head);
+    assert_eq!(exact.waits(9), [], "the rest may come at once, and nothing is to be owned");
+    exact.data(head.len() as u32, &[b' '; 4096]);
+    let next = head.len() as u32 + 4096;
+    assert_eq!(exact.data(next, &[b' '; 1000]), []);
+    let seen = exact.waits(1);
+    let [Seen::Client { ack, .. }] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(ack, ISN + 1 + next + 1000);
+}
+
 #[test]
 fn expect_100_continue_with_a_rule_on_the_body() {
     let mut exact = connected();
@@ -533,6 +548,61 @@ fn requests_that_grow_share_the_budget() {
     }
     assert!(exact.refused().contains(&("crowded", 1000 - exact.engine.waiting() as u64)), "{:?}", exact.refused());
     assert!(exact.engine.waiting() > 100);
+}
+
+/// Values take more than their bytes: they share the budget with them.
+#[test]
+fn bodies_of_many_values_share_the_budget() {
+    let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
+        {"name": "v", "match": {"json": {"a": 7}}, "to": "b"}, {"name": "w", "match": {"json": {"a.*": 8}}, "to": "b"}]}"#;
+    let mut exact = Exact::new(rules);
+    let budget = crate::support::world::settings().budget;
+    let head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n";
+    let values = [&b"{\"a\":["[..], &b"1,".repeat(7000)].concat();
+    let (mut sent, mut held) = (0, Vec::new());
+    while exact.refused().is_empty() {
+        sent += 1;
+        exact.client = format!("10.1.0.1:{}", 1024 + sent).parse().unwrap();
+        exact.shake();
+        exact.data(0, head);
+        for (n, part) in values.chunks(1400).enumerate() {
+            exact.now += 1;
+            exact.data((head.len() + 1400 * n) as u32, part);
+            assert!(exact.engine.memory() <= budget);
+        }
+        held.push(exact.engine.memory());
+    }
+    assert_eq!(exact.refused(), [("crowded", 1)]);
+    assert_eq!(exact.engine.waiting(), sent - 1);
+    // 14,000 values of 12 bytes each are the larger part of what one connection takes.
+    assert!(held[0] > 14_000 * 12 + values.len(), "{} bytes", held[0]);
+    assert_eq!(held[1], 2 * held[0]);
+    // What is refused gives back all that it took.
+    exact.waits(60_000);
+    assert!(exact.refused().contains(&("timeout", sent as u64 - 1)), "{:?}", exact.refused());
+    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
+}
+
+#[test]
+fn an_ambiguous_body_is_refused() {
+    let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
+        {"name": "r", "match": {"json": {"role": "user", "id": {"present": true}}}, "to": "b"},
+        {"name": "n", "match": {"json": {"role": "admin"}}, "refuse": 403}]}"#;
+    for (media, body, status, why) in [
+        ("", "{\"role\": \"x\", \"role\": \"user\", \"id\": 1}", "400", "a JSON name that a rule asks for comes twice"),
+        ("", "{\"x\": \"\u{a0}\", \"role\": \"user\", \"id\": 1}", "400", "the JSON is no UTF-8"),
+        ("; charset=utf-16", "{}", "415", "the body is encoded, and a rule on it may refuse"),
+    ] {
+        let mut exact = Exact::new(rules);
+        exact.handshake();
+        // Latin-1: no-break space is a byte that begins no character of UTF-8.
+        let body: Vec<u8> = body.chars().map(|character| u8::try_from(character).unwrap()).collect();
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json";
+        let head = format!("{head}{media}\r\nContent-Length: {}\r\n\r\n", body.len());
+        let seen = exact.data(0, &[head.as_bytes(), &body].concat());
+        assert!(is_answer(&seen, status), "{why}: {seen:?}");
+        assert_eq!(exact.refused(), [(why, 1)]);
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 mod cases;
 mod control;
 mod ending;
+mod fuzz;
 mod guessed_transfers;
 mod guesses;
 mod hostile;
 mod mail;
 mod mail_hostile;
 mod mail_transfers;
+mod moments;
 mod support;
 mod transfers;

@@ -4,6 +4,7 @@ use super::xml::{DEEP, DOCTYPE, Xml};
 use super::{Asking, Flow};
 use crate::field::FieldId;
 use crate::http::path::decode_form;
+use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Form {
@@ -30,6 +31,11 @@ impl Form {
     pub(crate) fn new() -> Form {
         let document = Document::None;
         Form { in_value: false, name: Vec::new(), field: None, value: Vec::new(), carry: Vec::new(), document }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let xml = if let Document::Xml(xml) = &self.document { size_of::<Xml>() + xml.memory() } else { 0 };
+        taken(&self.name) + taken(&self.value) + taken(&self.carry) + xml
     }
 
     pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {

@@ -1,158 +1,144 @@
-//! JSON in pieces, by actson.
+//! JSON in pieces: a scanner of the grammar, and a stack of frames that knows where rules look.
 
-use actson::feeder::JsonFeeder;
-use actson::options::JsonParserOptionsBuilder;
-use actson::{JsonEvent, JsonParser};
+mod scan;
+mod utf8;
 
-use super::xml::go_on;
-use super::{Asking, Flow, refuse};
+use scan::{Scanner, Sink};
+use utf8::Utf8;
+
+use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
+use crate::values::taken;
 
+#[derive(Debug)]
 pub(crate) struct Json {
-    parser: JsonParser<Feed>,
+    utf8: Utf8,
+    scanner: Scanner,
+    place: Place,
+}
+
+/// Where in the document, as far as rules look there.
+#[derive(Debug)]
+struct Place {
     frames: Vec<Frame>,
     nodes: Vec<NodeId>,
     /// The nodes at which the next value is.
     next: Vec<NodeId>,
+    /// Of each name that a path has, in open objects, the first node that it leads to.
+    named: Vec<NodeId>,
 }
 
-impl std::fmt::Debug for Json {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Json").field("frames", &self.frames).finish_non_exhaustive()
-    }
-}
-
-/// An open object or array: where its nodes begin.
+/// An open object or array: where its nodes and names begin.
 #[derive(Debug)]
 struct Frame {
     nodes: usize,
+    named: usize,
     /// The next element's index, in an array.
     index: Option<u32>,
 }
 
-/// Bytes that are copied at once for the parser, which borrows none.
-const PIECE: usize = 4096;
-
-/// The bytes of one piece.
-#[derive(Default)]
-struct Feed {
-    bytes: Vec<u8>,
-    at: usize,
-    done: bool,
-}
-
-impl JsonFeeder for Feed {
-    fn has_input(&self) -> bool {
-        self.at < self.bytes.len()
-    }
-
-    fn is_done(&self) -> bool {
-        self.done && !self.has_input()
-    }
-
-    fn next_input(&mut self) -> Option<u8> {
-        let byte = self.bytes.get(self.at).copied();
-        self.at += usize::from(byte.is_some());
-        byte
-    }
-}
-
 impl Json {
     pub(crate) fn new(depth: usize) -> Json {
-        // The parser counts the document itself as a level.
-        let options = JsonParserOptionsBuilder::default().with_max_depth(depth + 1).build();
-        let parser = JsonParser::new_with_options(Feed::default(), options);
-        Json { parser, frames: Vec::new(), nodes: Vec::new(), next: vec![0] }
+        let place = Place { frames: Vec::new(), nodes: Vec::new(), next: vec![0], named: Vec::new() };
+        Json { utf8: Utf8::default(), scanner: Scanner::new(depth), place }
     }
 
+    pub(crate) fn memory(&self) -> usize {
+        let Place { frames, nodes, next, named } = &self.place;
+        self.scanner.memory() + taken(frames) + taken(nodes) + taken(next) + taken(named)
+    }
+
+    /// What comes before a byte that is no UTF-8 may decide: so it is the same however the body is cut into pieces.
     pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
-        for piece in bytes.chunks(PIECE) {
-            let feed = &mut self.parser.feeder;
-            feed.bytes.clear();
-            feed.bytes.extend_from_slice(piece);
-            feed.at = 0;
-            self.read(asking)?;
+        let sound = self.utf8.sound(bytes);
+        let read = self.scanner.push(&bytes[..sound.length], &mut Reading { place: &mut self.place, asking });
+        match read {
+            Err(flow) => flow,
+            Ok(()) if sound.all => Flow::Continue(()),
+            Ok(()) => refuse("the JSON is no UTF-8"),
         }
-        Flow::Continue(())
     }
 
     pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
-        self.parser.feeder.done = true;
-        self.read(asking)
+        let read = self.scanner.end(&mut Reading { place: &mut self.place, asking });
+        read.err().unwrap_or(Flow::Continue(()))
     }
+}
 
-    fn read(&mut self, asking: &mut Asking) -> Flow {
-        loop {
-            let event = match self.parser.next_event() {
-                Ok(None | Some(JsonEvent::NeedMoreInput)) => return Flow::Continue(()),
-                Ok(Some(event)) => event,
-                Err(_) => return refuse("the JSON is malformed, or nested deeper than limits.depth"),
-            };
-            if let Err(flow) = self.take(event, asking) {
-                return flow;
-            }
-        }
-    }
-
-    fn take(&mut self, event: JsonEvent, asking: &mut Asking) -> Result<(), Flow> {
-        match event {
-            JsonEvent::StartObject | JsonEvent::StartArray => {
-                self.element(asking);
-                self.frames
-                    .push(Frame { nodes: self.nodes.len(), index: (event == JsonEvent::StartArray).then_some(0) });
-                self.nodes.append(&mut self.next);
-                Ok(())
-            }
-            JsonEvent::EndObject | JsonEvent::EndArray => {
-                let start = self.frames.pop().map_or(0, |frame| frame.nodes);
-                self.nodes.truncate(start);
-                Ok(())
-            }
-            JsonEvent::FieldName => {
-                let Ok(name) = self.parser.current_str() else { return Err(refuse("the JSON is no UTF-8")) };
-                let start = self.frames.last().map_or(0, |frame| frame.nodes);
-                self.next.clear();
-                for &node in &self.nodes[start..] {
-                    enter(asking, node, name.as_bytes(), &mut self.next);
-                }
-                Ok(())
-            }
-            _ => self.value(event, asking),
-        }
-    }
-
+impl Place {
     /// Where the next value is if it is an element of an array: an index, `*`, or nothing in the path.
     fn element(&mut self, asking: &Asking) {
-        let Some(Frame { nodes, index: Some(index) }) = self.frames.last_mut() else { return };
+        let Some(Frame { nodes, index: Some(index), .. }) = self.frames.last_mut() else { return };
         self.next.clear();
-        let text = index.to_string();
+        let number = *index;
         *index += 1;
+        if *nodes == self.nodes.len() {
+            return;
+        }
+        let text = number.to_string();
         for &node in &self.nodes[*nodes..] {
             self.next.push(node);
             enter(asking, node, text.as_bytes(), &mut self.next);
             enter(asking, node, b"*", &mut self.next);
         }
+        // Paths meet again: without this, arrays in each other would multiply them.
+        self.next.sort_unstable();
+        self.next.dedup();
+    }
+}
+
+/// A place, and the rules that are asked there.
+struct Reading<'j, 'a, 'r> {
+    place: &'j mut Place,
+    asking: &'a mut Asking<'r>,
+}
+
+impl Sink for Reading<'_, '_, '_> {
+    fn open(&mut self, array: bool) {
+        let place = &mut *self.place;
+        place.element(self.asking);
+        let (nodes, named) = (place.nodes.len(), place.named.len());
+        place.frames.push(Frame { nodes, named, index: array.then_some(0) });
+        place.nodes.append(&mut place.next);
     }
 
-    fn value(&mut self, event: JsonEvent, asking: &mut Asking) -> Result<(), Flow> {
-        self.element(asking);
-        if self.next.is_empty() {
-            return Ok(());
+    fn close(&mut self) {
+        let (nodes, named) = self.place.frames.pop().map_or((0, 0), |frame| (frame.nodes, frame.named));
+        self.place.nodes.truncate(nodes);
+        self.place.named.truncate(named);
+    }
+
+    fn name(&mut self, name: &[u8]) -> Result<(), Flow> {
+        let place = &mut *self.place;
+        let (nodes, named) = place.frames.last().map_or((0, 0), |frame| (frame.nodes, frame.named));
+        place.next.clear();
+        for &node in &place.nodes[nodes..] {
+            enter(self.asking, node, name, &mut place.next);
         }
-        let text = match event {
-            JsonEvent::ValueTrue => "true",
-            JsonEvent::ValueFalse => "false",
-            JsonEvent::ValueNull => "null",
-            _ => match self.parser.current_str() {
-                Ok(text) => text,
-                Err(_) => return Err(refuse("the JSON is no UTF-8")),
-            },
-        };
-        for node in std::mem::take(&mut self.next) {
-            for &field in asking.rules.json.fields(node) {
-                go_on(asking.observe(field, text.as_bytes()))?;
+        // The same name leads to the same nodes, and no other name to one of them.
+        if let Some(&first) = place.next.first() {
+            if place.named[named..].contains(&first) {
+                return Err(refuse("a JSON name that a rule asks for comes twice"));
             }
+            place.named.push(first);
         }
+        Ok(())
+    }
+
+    fn wants(&mut self) -> bool {
+        self.place.element(self.asking);
+        let paths = &self.asking.rules.json;
+        self.place.next.iter().any(|&node| !paths.fields(node).is_empty())
+    }
+
+    fn value(&mut self, text: &[u8]) -> Result<(), Flow> {
+        let mut next = std::mem::take(&mut self.place.next);
+        let rules = self.asking.rules;
+        for field in next.iter().flat_map(|&node| rules.json.fields(node)) {
+            go_on(self.asking.observe(*field, text))?;
+        }
+        next.clear();
+        self.place.next = next;
         Ok(())
     }
 }

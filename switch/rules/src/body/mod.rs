@@ -12,8 +12,14 @@ use crate::http::head::Media;
 use crate::ruleset::RuleSet;
 use crate::run::{Outcome, Run};
 
+/// What came of a request, when it is not yet a decision about a group.
+pub(crate) type Answer = Result<Outcome, Fault>;
+
 /// Whether to read on: the rules have decided, or the body is at fault.
-pub(crate) type Flow = ControlFlow<Result<Outcome, Fault>>;
+pub(crate) type Flow = ControlFlow<Answer>;
+
+/// Values may take so many times `limits.body`: short ones, or those that several paths name, take more than they are.
+const VALUES: usize = 4;
 
 /// The rules, and where they have got to with a request.
 #[derive(Debug)]
@@ -23,9 +29,20 @@ pub(crate) struct Asking<'r> {
 }
 
 impl Asking<'_> {
+    /// Tells the rules a value. A body whose values take too much memory is as one above its limit.
     fn observe(&mut self, field: FieldId, value: &[u8]) -> Flow {
         self.run.observe(self.rules, field, value);
-        self.decided()
+        self.decided()?;
+        if self.run.late_bytes() > self.rules.limits.body.0.saturating_mul(VALUES) {
+            return Flow::Break(self.give_up());
+        }
+        Flow::Continue(())
+    }
+
+    /// Ends the reading of a body that is too large.
+    pub(crate) fn give_up(&mut self) -> Answer {
+        const ABOVE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
+        self.run.give_up(self.rules).ok_or(ABOVE)
     }
 
     fn close(&mut self, fields: impl Iterator<Item = FieldId>) -> Flow {
@@ -40,6 +57,11 @@ impl Asking<'_> {
 
 fn refuse(why: &'static str) -> Flow {
     Flow::Break(Err(Fault { status: 400, why }))
+}
+
+/// A flow's break as an error.
+fn go_on(flow: Flow) -> Result<(), Flow> {
+    if flow.is_break() { Err(flow) } else { Ok(()) }
 }
 
 /// A body's reader, by its media type.
@@ -70,6 +92,15 @@ impl Reader {
         let without = fields.filter(|(_, field)| !has(field)).map(|(id, _)| FieldId(id as u32));
         asking.run.close(rules, without);
         Some(reader)
+    }
+
+    /// Memory taken beside the reader itself.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Reader::Xml(xml) => xml.memory(),
+            Reader::Json(json) => json.memory(),
+            Reader::Form(form) => form.memory(),
+        }
     }
 
     /// Takes decoded bytes.

@@ -1,12 +1,13 @@
-//! XML in pieces: quick-xml's scanners find where markup ends, and a stack of frames knows where rules look.
+//! XML in pieces: quick-xml's scanners find where tags end, and a stack of frames knows where rules look.
 //!
 //! The value of an element is the text directly in it, CDATA and character references resolved, without white space around.
 
 use quick_xml::escape::unescape;
-use quick_xml::parser::{CommentParser, ElementParser, Parser, PiParser};
+use quick_xml::parser::{ElementParser, Parser, PiParser};
 
-use super::{Asking, Flow, refuse};
+use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
+use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Xml {
@@ -38,7 +39,8 @@ enum State {
     Open,
     /// Behind `<!`.
     Declaration,
-    Comment(CommentParser),
+    /// In a comment, behind so many hyphens, 2 at most. (quick-xml 0.42 takes hyphens of two pieces for neighbours.)
+    Comment(u8),
     /// In CDATA, behind so many brackets, 2 at most.
     Cdata(u8),
     Instruction(PiParser),
@@ -82,14 +84,19 @@ impl Xml {
         }
     }
 
+    pub(crate) fn memory(&self) -> usize {
+        let open = taken(&self.frames) + taken(&self.names) + taken(&self.nodes) + taken(&self.counts);
+        taken(&self.carry) + taken(&self.text) + open
+    }
+
     pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {
         while !bytes.is_empty() {
             let taken = match &mut self.state {
                 State::Text => self.take_text(bytes),
                 State::Open => self.take_open(bytes[0]),
                 State::Declaration => self.take_declaration(bytes[0]),
-                State::Comment(parser) => {
-                    let end = parser.feed(bytes);
+                State::Comment(hyphens) => {
+                    let end = comment_end(hyphens, bytes);
                     Ok(self.back_to_text(end, bytes))
                 }
                 State::Instruction(parser) => {
@@ -156,7 +163,7 @@ impl Xml {
             return true;
         }
         self.mark = MARK.len();
-        byte.is_ascii_whitespace()
+        is_white(byte)
     }
 
     /// Resolves the references of the text since the last markup. Other bytes stay, whatever their encoding.
@@ -194,7 +201,7 @@ impl Xml {
     fn take_declaration(&mut self, byte: u8) -> Taken {
         self.carry.push(byte);
         match &self.carry[..] {
-            b"--" => self.state = State::Comment(CommentParser::default()),
+            b"--" => self.state = State::Comment(0),
             b"[CDATA[" if self.frames.len() > 1 => self.state = State::Cdata(0),
             b"D" => return Err(refuse(DOCTYPE)),
             open if b"--".starts_with(open) || b"[CDATA[".starts_with(open) => return Ok(1),
@@ -254,12 +261,13 @@ impl Xml {
             return Err(refuse("the XML has malformed markup"));
         }
         if let [b'/', name @ ..] = tag {
-            return self.close(name.trim_ascii_end(), asking);
+            let length = name.iter().rposition(|&byte| !is_white(byte)).map_or(0, |last| last + 1);
+            return self.close(&name[..length], asking);
         }
         let (tag, empty) = tag.strip_suffix(b"/").map_or((tag, false), |tag| (tag, true));
-        let end = tag.iter().position(u8::is_ascii_whitespace).unwrap_or(tag.len());
+        let end = tag.iter().position(|&byte| is_white(byte)).unwrap_or(tag.len());
         let name = &tag[..end];
-        if name.is_empty() || name.iter().any(|b| b"\"'=&/\0".contains(b)) {
+        if name.is_empty() || name.iter().any(|b| b.is_ascii_control() || b"\"'=&/".contains(b)) {
             return Err(refuse("the XML has a malformed name"));
         }
         self.open(name, asking)?;
@@ -309,7 +317,7 @@ impl Xml {
         for at in frame.nodes..self.nodes.len() {
             let node = self.nodes[at];
             for &field in paths.fields(node) {
-                go_on(asking.observe(field, self.text[frame.text..].trim_ascii()))?;
+                go_on(asking.observe(field, trimmed(&self.text[frame.text..])))?;
             }
             if self.only && paths.once(node) {
                 let mut fields = Vec::new();
@@ -324,7 +332,38 @@ impl Xml {
     }
 }
 
-/// A flow's break as an error.
-pub(super) fn go_on(flow: Flow) -> Result<(), Flow> {
-    if flow.is_break() { Err(flow) } else { Ok(()) }
+/// Where a comment ends, if it does here.
+fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match (*hyphens, byte) {
+            (2, b'>') => return Some(at),
+            (count, b'-') => *hyphens = 2.min(count + 1),
+            _ => {
+                *hyphens = 0;
+                at += memchr::memchr(b'-', &bytes[at..]).unwrap_or(bytes.len() - at);
+            }
+        }
+    }
+    None
+}
+
+/// White space of XML (section 2.3), which has no form feed.
+fn trimmed(mut text: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = text
+        && is_white(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_white(*last)
+    {
+        text = rest;
+    }
+    text
+}
+
+fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }

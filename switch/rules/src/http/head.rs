@@ -76,6 +76,8 @@ pub(crate) enum Media {
     Form,
     /// Compressed, so that nothing in it is matched.
     Encoded,
+    /// JSON in a character set of its own, of which nothing is matched either.
+    OtherJson,
     Other,
 }
 
@@ -299,13 +301,26 @@ impl<'h> Noted<'h> {
 }
 
 fn media(value: &[u8]) -> Media {
-    let kind = split(value, b';').0.trim_ascii().to_ascii_lowercase();
+    let (kind, parameters) = split(value, b';');
+    let kind = kind.trim_ascii().to_ascii_lowercase();
     match &kind[..] {
         b"application/x-www-form-urlencoded" => Media::Form,
         b"text/xml" | b"application/xml" => Media::Xml,
-        b"application/json" | b"text/json" => Media::Json,
+        b"application/json" | b"text/json" => json(parameters),
         _ if kind.ends_with(b"+xml") => Media::Xml,
-        _ if kind.ends_with(b"+json") => Media::Json,
+        _ if kind.ends_with(b"+json") => json(parameters),
         _ => Media::Other,
     }
+}
+
+/// JSON is UTF-8 (RFC 8259, section 8.1), whose parameters need not say so. Some servers believe one that says otherwise.
+fn json(parameters: &[u8]) -> Media {
+    let is_other = |parameter: &[u8]| {
+        let (name, value) = split(parameter, b'=');
+        let value = value.trim_ascii();
+        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        let is_utf8 = || [&b"utf-8"[..], b"utf8", b"us-ascii"].iter().any(|name| name.eq_ignore_ascii_case(value));
+        name.trim_ascii().eq_ignore_ascii_case(b"charset") && !is_utf8()
+    };
+    if parameters.split(|&byte| byte == b';').any(is_other) { Media::OtherJson } else { Media::Json }
 }

@@ -1,7 +1,9 @@
 //! Bodies: XML, JSON and forms, in one piece or chunks.
 
-use serde_json::json;
-use sluice_rules::{Body, Decider, Decision, HandOn};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_rules::{Body, Decider, Decision, HandOn, RuleSet};
 
 use crate::common::{decide, facts, http, pieces, post, short, try_rules, whole};
 
@@ -31,6 +33,7 @@ fn values_of_xml() {
         assert_eq!(xml("a.b", value, body), "yes", "{body}");
         assert_eq!(xml("a:1.c", value, body), "all", "{body}");
     }
+    assert_eq!(xml("a", "x", "<a>\u{c}x</a>"), "all", "a form feed is no white space (XML 1.0, production 3)");
 }
 
 #[test]
@@ -38,6 +41,27 @@ fn other_encodings_of_ascii_keep_their_bytes() {
     let rules = http(json!([{"name": "r", "match": {"xml": {"a": {"regex": "(?-u)^<\\xfc>$"}}}, "to": "yes"}]));
     let head = "POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: text/xml\r\nContent-Length: 16\r\n\r\n";
     assert_eq!(decide(&rules, [head.as_bytes(), b"<a>&lt;\xfc&gt;</a>"].concat()), "yes");
+}
+
+/// However the body is cut: the hyphens of an end stand next to each other, and next to its bracket.
+#[test]
+fn comments_of_xml_end_where_they_end() {
+    for comment in [
+        "<!---x->y-->",
+        "<!-- - -> -->",
+        "<!-->-->",
+        "<!--->-->",
+        "<!---->",
+        "<!-- -- > --->",
+        "<!---x-->",
+        "<!----x->-->",
+    ] {
+        let hidden = format!("<a>{comment}<b>1</b></a>");
+        assert_eq!(xml("a.b", "1", &hidden), "yes", "{hidden}");
+        let text = comment.strip_suffix("-->").expect("a comment");
+        let hidden = format!("<a>{text}<b>1</b>--></a>");
+        assert_eq!(xml("a.b", "1", &hidden), "all", "{hidden}");
+    }
 }
 
 #[test]
@@ -66,6 +90,9 @@ fn xml_that_is_refused() {
         "< a/>",
         "<>",
         "<a <b/>",
+        "\u{c}<a/>",
+        "<a\u{c}/>",
+        "<a></a\u{c}>",
         "text",
         "<![CDATA[x]]>",
         &deep,
@@ -97,9 +124,142 @@ fn values_of_json() {
     }
     let rules = http(json!([{"name": "r", "match": {"json": {"a": 1}}, "to": "yes"}]));
     assert_eq!(decide(&rules, post(JSON, r#"[{"b": 1}, [{"a": 1}]]"#)), "yes");
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(decide(&rules, post(JSON, &nested(32))), "all");
+    assert_eq!(decide(&rules, post(JSON, &nested(33))), "400");
     for body in ["{", "{\"a\": 2,}", "{'a': 2}", "{\"a\" 2}", "{\"a\": nul}", &"[".repeat(33), "{\"a\": 01}", "1 2"] {
         assert_eq!(decide(&rules, post(JSON, body)), "400", "{body}");
     }
+}
+
+/// Each level of arrays may or may not be a step of the path: 10^7 ways to each element here, which are one place.
+#[test]
+fn arrays_in_each_other_do_not_multiply_the_places_of_a_path() {
+    let path = format!("a{}", ".*".repeat(9));
+    let rules = http(json!([{"name": "r", "match": {"json": {path: "= 2"}}, "to": "yes"}]));
+    let ones = vec!["1"; 200].join(",");
+    let body = |last: &str| format!("{{\"a\": {}{ones}, {last}{}}}", "[".repeat(31), "]".repeat(31));
+    assert_eq!(decide(&rules, post(JSON, &body("1"))), "all");
+    assert_eq!(decide(&rules, post(JSON, &body("2"))), "yes");
+}
+
+#[test]
+fn texts_of_json() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a": {"exact": "\u{e9}/\u{1f600}\t\\"}}}, "to": "yes"}]));
+    let member = |text: &str| post(JSON, &format!("{{\"b\": {text}, \"a\": {text}}}"));
+    for text in
+        [r#""\u00e9\/\ud83d\uDE00\t\\""#, r#""\u00E9\u002f\ud83d\ude00\u0009\u005c""#, "\"\u{e9}/\u{1f600}\\t\\\\\""]
+    {
+        assert_eq!(decide(&rules, member(text)), "yes", "{text}");
+    }
+    // Of half a surrogate pair servers make different things.
+    for text in [
+        r#""\ud83d""#,
+        r#""\ud83d\n""#,
+        r#""\ud83dx""#,
+        r#""\ude00""#,
+        r#""\ud83d\ud83d\ude00""#,
+        r#""\x""#,
+        r#""\u00g0""#,
+    ] {
+        assert_eq!(decide(&rules, member(text)), "400", "{text}");
+    }
+    assert_eq!(decide(&rules, member("\"a\tb\"")), "400");
+    assert_eq!(decide(&rules, member("\"a\u{7f}b\"")), "all");
+}
+
+/// Wherever it stands, but behind what decides.
+#[test]
+fn json_that_is_no_utf_8() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
+    let request = |body: &[u8]| {
+        let head = "POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length";
+        [format!("{head}: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+    };
+    for body in [
+        &b"{\"a\": \"\xff\"}"[..],
+        b"{\"\xff\": 1}",
+        b"{\"b\": \"\xff\", \"a\": \"x\"}",
+        b"{\"b\": \"\xe2\x82\", \"a\": \"x\"}",
+        b"{\"b\": \"\xed\xa0\x80\", \"a\": \"x\"}",
+        b"{\"b\": \"\xc0\xaf\", \"a\": \"x\"}",
+        b"[\xe2A]",
+        b"[\"\xe2\x82",
+    ] {
+        assert_eq!(decide(&rules, request(body)), "400", "{body:?}");
+    }
+    assert_eq!(decide(&rules, request(b"{\"a\": \"x\", \"b\": \"\xff\"}")), "yes");
+    assert_eq!(decide(&rules, request("{\"b\": \"\u{20ac}\u{1f600}\", \"a\": \"x\"}".as_bytes())), "yes");
+}
+
+/// RFC 8259, section 8.1: UTF-8, and no byte order mark.
+#[test]
+fn json_in_other_encodings() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
+    let body = r#"{"a": "x"}"#;
+    let encoded = |units: Vec<[u8; 2]>| {
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: shop\r\nContent-Type: {JSON}\r\nContent-Length: {}\r\n\r\n",
+            units.len() * 2
+        );
+        [head.as_bytes(), &units.concat()].concat()
+    };
+    assert_eq!(decide(&rules, encoded(body.encode_utf16().map(u16::to_le_bytes).collect())), "400");
+    assert_eq!(decide(&rules, encoded(body.encode_utf16().map(u16::to_be_bytes).collect())), "400");
+    assert_eq!(decide(&rules, encoded("\u{feff}{}".encode_utf16().map(u16::to_le_bytes).collect())), "400");
+    assert_eq!(decide(&rules, post(JSON, &format!("\u{feff}{body}"))), "400");
+}
+
+#[test]
+fn json_whose_type_names_a_character_set() {
+    let rule = json!({"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"});
+    let refusing = json!({"name": "n", "match": {"json": {"a": "y"}}, "refuse": 403});
+    let (routing, refusing) = (http(json!([rule])), http(json!([rule, refusing])));
+    let elsewhere = http(json!([{"name": "n", "match": {"xml": {"a": "y"}}, "refuse": 403}]));
+    let request = |parameters: &str| post(&format!("{JSON}{parameters}"), r#"{"a": "x"}"#);
+    for parameters in ["; charset=utf-8", ";charset=\"UTF-8\"", "; a=b ; Charset = utf8", "; charset=US-ASCII", "; v=1"]
+    {
+        assert_eq!(decide(&refusing, request(parameters)), "yes", "{parameters}");
+    }
+    for parameters in ["; charset=utf-16", ";charset=\"ISO-8859-1\"", "; charset=", "; charset=utf-8; charset=utf-7"] {
+        assert_eq!(decide(&routing, request(parameters)), "all", "{parameters}");
+        assert_eq!(decide(&refusing, request(parameters)), "415", "{parameters}");
+        assert_eq!(decide(&elsewhere, request(parameters)), "all", "{parameters}");
+    }
+    let empty = post(&format!("{JSON}; charset=utf-16"), "");
+    assert_eq!(decide(&refusing, empty), "all");
+}
+
+/// Servers take the first, the last, or neither. What comes behind the value that decides is not read.
+#[test]
+fn a_name_of_json_that_comes_twice() {
+    let rules = http(json!([{"name": "r", "match": {"json": {"a.b": "x", "c": {"present": true}}}, "to": "yes"}]));
+    for (body, group) in [
+        (r#"{"a": {"b": "y", "b": "x"}, "c": 1}"#, "400"),
+        (r#"{"a": {"b": "x", "b": "x"}, "c": 1}"#, "400"),
+        (r#"{"a": {"b": "x", "\u0062": "y"}, "c": 1}"#, "400"),
+        (r#"{"a": {"b": [], "b": {}}, "c": 1}"#, "400"),
+        // On the way there, too: one server has both, another the last one only.
+        (r#"{"a": {"b": "x"}, "a": {}, "c": 1}"#, "400"),
+        (r#"{"a": 1, "a": {"b": "x"}, "c": 1}"#, "400"),
+        (r#"[{"a": {}, "z": {"z": []}, "a": {}}]"#, "400"),
+        // Nobody asks for it, or another object has it.
+        (r#"{"z": 1, "a": {"z": 1, "b": "x", "z": 2}, "z": 2, "b": 1, "b": 2, "c": 1}"#, "yes"),
+        (r#"[{"a": {"b": "y"}}, {"a": {"b": "x"}, "c": 1}]"#, "yes"),
+        (r#"{"a": [{"b": "y"}, {"b": "x"}], "c": 1}"#, "yes"),
+        (r#"{"a": {"b": "x", "c": 1, "a": 2}, "c": 1}"#, "yes"),
+        (r#"{"a": {"b": "x"}, "c": 1, "c": 2, "a": {"#, "yes"),
+    ] {
+        assert_eq!(decide(&rules, post(JSON, body)), group, "{body}");
+    }
+    let Decision::Refuse(refusal) = whole(&rules, post(JSON, r#"{"c": 1, "c": 1}"#).as_bytes()) else {
+        panic!("taken")
+    };
+    assert_eq!(refusal.why, "a JSON name that a rule asks for comes twice");
+    // An index, and any element: one object is at both places.
+    let rules = http(json!([{"name": "r", "match": {"json": {"0.a": "x", "a": "z"}}, "to": "yes"}]));
+    assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}, "a": "x"}]"#)), "400");
+    assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}}, {"a": "z"}]"#)), "yes");
 }
 
 #[test]
@@ -220,7 +380,7 @@ fn body_above_its_limit() {
             "default": {"to": "all"},
             "rules": [{"name": "x", "match": {"xml": {"a.b": "1"}}, "to": "x"}, last],
         });
-        std::sync::Arc::new(sluice_rules::RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
+        Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
     };
     let body = |padding: usize| format!("<a>{}<b>1</b></a>", " ".repeat(padding));
     let rules = content(json!({"name": "y", "match": {"path": "/buy"}, "to": "y"}));
@@ -230,6 +390,70 @@ fn body_above_its_limit() {
     assert_eq!(decide(&rules, post(XML, &body(80))), "x");
     assert_eq!(decide(&rules, post(XML, &body(100))), "413");
     assert!(try_rules("http", json!([])).is_ok());
+}
+
+/// The most memory that a decider takes for a request that comes in segments, as parts of `limits.body`, and what is decided.
+fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
+    const LIMIT: usize = 64 << 10;
+    let rules = http(rules);
+    let request = post(media, body);
+    let mut decider = Decider::new(&rules, facts());
+    let mut most = 0;
+    for end in (0..request.len()).step_by(1400).chain([request.len()]) {
+        match decider.feed(&request.as_bytes()[..end]) {
+            Decision::NeedMore { .. } => most = most.max(decider.memory()),
+            decision => return (most as f64 / LIMIT as f64, short(&rules, &decision)),
+        }
+    }
+    (most as f64 / LIMIT as f64, "more".to_owned())
+}
+
+/// Names, tags and texts as long as the body; as many values as it can have, on many paths; as deep as it may be.
+#[test]
+fn what_is_kept_of_a_body_is_bounded() {
+    let on = |field: &str, paths: &[&str]| {
+        let rule =
+            |(n, path): (usize, &&str)| json!({"name": n.to_string(), "match": {field: {*path: "no"}}, "to": "yes"});
+        Value::Array(paths.iter().enumerate().map(rule).collect())
+    };
+    let long = "a".repeat(65_000);
+    let deep = |open: &str| open.repeat(32) + &long;
+    let wild = ["a", "a.*", "a.*.*", "a.*.*.*"];
+    for (rules, media, body) in [
+        (on("json", &["a"]), JSON, format!("{{\"{long}\"")),
+        (on("json", &["a"]), JSON, format!("{{\"a\": \"{long}")),
+        (on("json", &wild), JSON, format!("{{\"a\": [[[{}", "1,".repeat(32_000))),
+        (on("json", &wild), JSON, format!("{{\"a\": [[[{}", "\"\",".repeat(21_000))),
+        (on("json", &["*.*.*.*.*.*.*.*.a"]), JSON, deep("[")),
+        (on("xml", &["a"]), XML, format!("<{long}><b><c")),
+        (on("xml", &["a"]), XML, format!("<a>{long}")),
+        (on("xml", &["a"]), XML, format!("<a>{}", long.replace("aaaaa", "&lt;b"))),
+        (on("xml", &["a.b", "a.b:1", "a.b:2"]), XML, format!("<a>{}", "<b/>".repeat(16_000))),
+        (on("xml", &["a.a.a.a"]), XML, deep("<a>")),
+        (on("xml", &["a"]), XML, format!("{}<{}", "<aaaaaaa>".repeat(31), "a".repeat(60_000))),
+        (on("form", &["a"]), FORM, long.clone()),
+        (on("form", &["a"]), FORM, format!("a={long}")),
+        (on("form", &["a"]), FORM, "a&".repeat(32_000)),
+    ] {
+        let (most, decided) = memory(rules, media, &body);
+        assert!(most < 12.0, "{most} of the limit for {}", &body[..40]);
+        assert!(["more", "all", "400"].contains(&&decided[..]), "{decided} of {}", &body[..40]);
+    }
+}
+
+/// Values that take too much are as a body above its limit: rules that need more do not match, and none that refuses is passed by.
+#[test]
+fn values_that_take_too_much() {
+    let list = |count: usize| post(JSON, &format!("{{\"a\": [{}1], \"b\": 1}}", "1,".repeat(count)));
+    let decided = |rules: &Arc<RuleSet>, count| short(rules, &whole(rules, list(count).as_bytes()));
+    let rule = json!({"name": "r", "match": {"json": {"a": "2", "b": 1}}, "to": "yes"});
+    let next = json!({"name": "s", "match": {"json": {"b": 1}}, "to": "b"});
+    let rules = http(json!([rule, next]));
+    assert_eq!(decided(&rules, 20_000), "b");
+    assert_eq!(decided(&rules, 20_300), "all");
+    let rules = http(json!([rule, next, {"name": "n", "match": {"json": {"b": 2}}, "refuse": 403}]));
+    assert_eq!(decided(&rules, 20_000), "b");
+    assert_eq!(decided(&rules, 20_300), "413");
 }
 
 /// The number of the length arrives in two segments (Chow, Wang & Prakash, section 4.1), at every offset.

@@ -49,7 +49,7 @@ pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item =
     decider.feed(stream)
 }
 
-/// Feeds a stream whole, split at every offset, and byte by byte: always the same comes of it.
+/// Feeds a stream whole, split at every offset, byte by byte, and in small pieces: always the same comes of it.
 pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
     let stream = stream.as_ref();
     let decision = whole(rules, stream);
@@ -57,6 +57,10 @@ pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
         assert_eq!(pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
     }
     assert_eq!(pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
+    for (size, first) in (2..5).flat_map(|size| (0..size).map(move |first| (size, first))) {
+        let offsets = (first..stream.len()).step_by(size);
+        assert_eq!(pieces(rules, stream, offsets), decision, "in pieces of {size} from {first} on");
+    }
     short(rules, &decision)
 }
 

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod common;
+mod fuzz;
 mod heads;
 mod lcs;
 mod mail;

@@ -1,0 +1,88 @@
+"""The client of the control socket: of the page within its loop, of the commands blocking."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from .commands import Refused
+from .events import Event
+
+ANSWER_S = 30.0
+_LINE = 64 << 20
+"""Bytes of an answer, at most: a status of 1,000 servers has half a million."""
+
+
+async def asked(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
+    """Send one command to a running controller and return its result.
+
+    Raises Refused with the controller's words, or with what to do when there is none.
+    """
+    async with _connection(path, request) as reader:
+        return await _answer(path, reader, timeout_s)
+
+
+async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[list[Event]]:
+    """The controller's last events, then each one that happens, until the controller ends. Raises Refused."""
+    async with _connection(path, {"command": "events", "follow": True}) as reader:
+        yield await _answer(path, reader, timeout_s)
+        while (line := await reader.readline()).endswith(b"\n"):  # the last one may have been cut off
+            yield [json.loads(line)]
+
+
+def ask(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
+    """See asked. Blocking."""
+    return asyncio.run(asked(path, request, timeout_s))
+
+
+def follow(path: str) -> Generator[Event]:
+    """See followed, one event after the other. Blocking."""
+    with asyncio.Runner() as runner:
+        events = followed(path)
+        try:
+            while some := runner.run(_next(events)):
+                yield from some
+        finally:
+            runner.run(events.aclose())
+
+
+async def _next(events: AsyncGenerator[list[Event]]) -> list[Event]:
+    """The next that are there; none behind the last ones."""
+    async for some in events:
+        if some:
+            return some
+    return []
+
+
+@asynccontextmanager
+async def _connection(path: str, request: Mapping[str, Any]) -> AsyncGenerator[asyncio.StreamReader]:
+    try:
+        reader, writer = await asyncio.open_unix_connection(path, limit=_LINE)
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise Refused(f"no controller listens on {path}; start one with `sluice run`") from error
+    except OSError as error:
+        raise Refused(f"{path}: {error}") from error
+    try:
+        writer.write(json.dumps(request).encode() + b"\n")
+        yield reader
+    except (OSError, ValueError) as error:
+        raise Refused(f"{path}: {error}") from error
+    finally:
+        writer.close()
+
+
+async def _answer(path: str, reader: asyncio.StreamReader, timeout_s: float) -> Any:
+    try:
+        async with asyncio.timeout(timeout_s):
+            line = await reader.readline()
+    except TimeoutError as error:
+        raise Refused(f"{path}: the controller has not answered for {timeout_s:g} s") from error
+    if not line.endswith(b"\n"):
+        raise Refused(f"{path}: the controller closed the connection without a whole answer")
+    reply = json.loads(line)
+    if not reply["ok"]:
+        raise Refused(reply["error"])
+    return reply["result"]

@@ -1,0 +1,56 @@
+"""Since when connections are pinned: seen from one look at the connection table to the next, for no slot says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.switch.connections import Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """When a connection was pinned, in Unix seconds: after one look and before another; None where there was none."""
+
+    after_s: float | None = None
+    before_s: float | None = None
+
+
+class PinAges:
+    """Of the whole table, 25 octets a slot. Two connections from the same port between two looks are one here."""
+
+    def __init__(self) -> None:
+        self._begin(0)
+
+    def _begin(self, size: int) -> None:
+        self._look_s: float | None = None
+        """The newest; None before the first."""
+        self._whose, self._is_open = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+        self._after_s, self._before_s = np.full(size, np.nan), np.full(size, np.nan)
+        """NaN: there was no look."""
+
+    def __deepcopy__(self, memo: object) -> PinAges:
+        """Nobody looks at what only is tried on a copy of the world."""
+        return PinAges()
+
+    def look(self, slots: Slots, kept: NDArray[np.bool_], now_s: float) -> None:
+        """The table as it is now; ``kept``: which slots have not expired; ``now_s`` in Unix seconds."""
+        if self._whose.size != slots.size:
+            self._begin(slots.size)
+        whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
+        whose[slots.places], is_open[slots.places] = slots.whose, slots.open & kept
+        new = (whose != self._whose) | (is_open & ~self._is_open)
+        self._after_s[new] = np.nan if self._look_s is None else self._look_s
+        self._before_s[new] = now_s
+        self._whose, self._is_open, self._look_s = whose, is_open, now_s
+
+    def since(self, place: int, whose: int, size: int, *, is_open: bool) -> Since:
+        """Of the connection that a slot has now, in a table of so many slots."""
+        if self._look_s is None or self._whose.size != size:
+            return Since()
+        if self._whose[place] != whose or (is_open and not self._is_open[place]):
+            return Since(after_s=self._look_s)
+        after_s = float(self._after_s[place])
+        return Since(None if np.isnan(after_s) else after_s, float(self._before_s[place]))

@@ -1,0 +1,22 @@
+"""What production mode knows of usual traffic: all of it that a restart would lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.addresses import Packed
+
+from .filters import Average
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The baselines at one moment."""
+
+    ar: Average
+    """AR, bit/s."""
+    requests: Average
+    """Offered requests per second over all destinations."""
+    destinations: Mapping[Packed, Average]
+    """Offered requests per second of each."""

@@ -1,0 +1,314 @@
+"""What is usual outlives the controller: it starts in a crowd and raises its alarm; no file does harm."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sluice.configload import parse
+from sluice.loops.baselinefile import EVERY_S, LIFE_S, BaselineFile
+from sluice.loops.world import World
+from sluice.news import Average, Usual
+from virtual import Run
+
+WEB, HOST = "10.0.0.100", "10.0.2.77"
+BEGAN_S = 1.7e9
+STOP_S = 40.0
+IGNORED, NOT_KEPT, AGAIN = "baseline is not taken over", "baseline is not kept", "baseline is kept again"
+
+
+def options(path: Path, mode: str = "production") -> str:
+    return (
+        f"{{mode: {mode}, production: {{baseline_s: 20}}, baseline_file: {path},"
+        " hosts: [{name: files, address: 10.0.2.77}]}"
+    )
+
+
+def usual(now: float) -> dict[str, float]:
+    return {WEB: 30.0, HOST: 10.0}
+
+
+def crowd(now: float) -> dict[str, float]:
+    return {WEB: 230.0, HOST: 10.0}
+
+
+def clock(began_s: float) -> Callable[[], float]:
+    """Time of day: the virtual loop's, from a moment on."""
+
+    def now_s() -> float:
+        try:
+            return began_s + asyncio.get_running_loop().time()
+        except RuntimeError:
+            return began_s
+
+    return now_s
+
+
+def learn(path: Path, end_s: float = STOP_S) -> Run:
+    """A controller that sees usual traffic, and is killed: nothing is written at its end."""
+    return Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S))).until(end_s)
+
+
+def restart(path: Path, *, after_s: float = 60.0, mode: str = "production", **changes: Any) -> Run:
+    """A controller that starts so long after the other did, in a crowd."""
+    run = Run(options(path, mode), crowd, baseline=BaselineFile(clock(BEGAN_S + after_s)), **changes)
+    return run.until(12)
+
+
+def alarms(run: Run) -> list[float]:
+    return [d.time_s for d in run.decisions if d.detection.alarm]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "usual"
+
+
+@pytest.fixture
+def file(path: Path) -> dict[str, Any]:
+    """What a controller left, as it can be changed."""
+    learn(path)
+    return json.loads(path.read_text())
+
+
+def test_a_controller_that_starts_in_a_crowd_raises_the_alarm_of_one_that_never_stopped(path: Path) -> None:
+    never = Run(options(path), lambda now: usual(now) if now < STOP_S else crowd(now)).until(STOP_S + 12)
+    learn(path)
+    run = restart(path)
+    assert alarms(never) and alarms(run)
+    assert alarms(run)[0] <= alarms(never)[0] - STOP_S + 1
+    assert [set(d.limits) for d in run.decisions][-1] == [set(d.limits) for d in never.decisions][-1]
+    assert run.decisions[0].detection.request_average == pytest.approx(40, rel=0.2)
+    assert not any(path.parent.glob("*.new"))
+
+
+def test_without_a_file_it_raises_none_and_says_nothing_of_it(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert not alarms(restart(path))
+    assert IGNORED not in caplog.messages
+
+
+def test_it_is_kept_beside_the_control_socket_unless_named(tmp_path: Path) -> None:
+    news = "news: {mode: production}"
+    socket = tmp_path / "sluice.sock"
+    for text, where in (
+        (news, tmp_path / "sluice.sock.baseline"),
+        (f"news: {options(tmp_path / 'x')}", tmp_path / "x"),
+    ):
+        world = known(text, socket)
+        BaselineFile().keep(world)
+        assert where.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(tmp_path: Path) -> None:
+    now_s, path = [BEGAN_S], tmp_path / "usual"
+    file = BaselineFile(lambda: now_s[0])
+
+    def kept(share: float) -> str:
+        now_s[0] += EVERY_S
+        file.keep(known(f"news: {{mode: production, baseline_file: {path}, fast_share: {share}}}", tmp_path / "x"))
+        return path.read_text()
+
+    first = kept(0.1)
+    changed = [kept(0.2) for _ in range(8)]  # 64 s behind the first
+    assert changed[:7] == [first] * 7
+    assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user: needs root")
+def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    learn(path)
+    os.chown(path, 4242, 4242)
+    assert not alarms(restart(path))
+    assert IGNORED in caplog.messages
+
+
+def known(news: str, socket: Path) -> World:
+    """A world whose flash-crowd control knows what is usual."""
+    world = fresh(news, socket)
+    assert world.news is not None
+    one = Average(40.0, 1.0, 64)
+    world.news.restore(Usual(Average(2e5, 1e3, 64), one, {b"": one}))
+    return world
+
+
+def fresh(news: str, socket: Path) -> World:
+    from configs import web
+
+    return World.of(parse(web(control=str(socket), more=news)))
+
+
+def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
+    """In a crowd of hours the file stays as good as what the controller itself would go on with."""
+    before = learn(path)
+    assert before.view.usual is not None
+    long = Run(options(path), crowd, baseline=BaselineFile(clock(BEGAN_S + 60))).until(60)
+    assert long.decisions[-1].limits
+    kept = json.loads(path.read_text())
+    assert kept["unix_s"] > BEGAN_S + 60 + 60 - 2 * EVERY_S
+    assert kept["requests_per_s"]["average"] == pytest.approx(40, rel=0.2)
+
+
+def write(path: Path, file: dict[str, Any], *at: str, value: object) -> None:
+    """Change one place."""
+    part = file
+    for name in at[:-1]:
+        part = part[name]
+    part[at[-1]] = value
+    path.write_text(json.dumps(file))
+
+
+UNFIT: dict[str, tuple[tuple[str, ...], object, str]] = {
+    "version": (("version",), 2, "version 2; this controller reads 1"),
+    "no version": (("version",), None, "version None"),
+    "service": (
+        ("origin", "services"),
+        ["10.9.9.9:80"],
+        "of another services: ('10.9.9.9:80',), here ('10.0.0.100:80'",
+    ),
+    "switch": (("origin", "switch"), "10.9.9.9:9559", "of another switch"),
+    "measurement": (("origin", "rate_window_s"), 2.0, "of another rate_window_s: 2.0, here 1.0"),
+    "negative": (("ar_bps", "average"), -1.0, "damaged: ar_bps.average"),
+    "infinite": (("ar_bps", "average"), float("inf"), "damaged: ar_bps.average"),
+    "empty average": (("requests_per_s", "count"), 0, "damaged: requests_per_s.count"),
+    "wrong name": (("destinations",), {"web": None}, "damaged: destinations"),
+    "something more": (("more",), 1, "damaged: more"),
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_a_file_that_does_not_fit_is_said_and_ignored(
+    what: str, path: Path, file: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    at, value, reason = UNFIT[what]
+    write(path, file, *at, value=value)
+    run = restart(path)
+    assert not alarms(run)
+    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    assert record.levelno == logging.WARNING
+    assert reason in vars(record)["error"]
+    assert vars(record)["file"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "reason"),
+    [(STOP_S + LIFE_S + 60, "stale: 36"), (-60, "ahead of the clock")],
+)
+def test_a_file_of_long_ago_or_of_another_clock_is_ignored(
+    after_s: float, reason: str, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    learn(path)
+    assert not alarms(restart(path, after_s=after_s))
+    (record,) = [one for one in caplog.records if one.message == IGNORED]
+    assert reason in vars(record)["error"]
+
+
+def test_one_of_an_hour_is_young_enough(path: Path) -> None:
+    learn(path)
+    assert alarms(restart(path, after_s=LIFE_S))
+
+
+def test_every_truncation_of_it_is_ignored_and_replaced(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    learn(path)
+    whole = path.read_bytes()
+    socket = path.with_name("sluice.sock")
+    for end in range(1, len(whole) - 2, 7):
+        path.write_bytes(whole[:end])
+        caplog.clear()
+        world = fresh(f"news: {options(path)}", socket)
+        BaselineFile(clock(BEGAN_S + 60)).restore(world)
+        assert IGNORED in caplog.messages
+        assert world.news is not None and world.news.usual is None
+    learn(path)
+    assert alarms(restart(path)), "half a file of its own is written over"
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=st.binary(max_size=200) | st.binary(max_size=200).map(lambda rest: b'{"sluice": "baseline"' + rest))
+def test_no_content_ends_the_controller(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(content)
+    world = fresh(f"news: {options(path)}", path.with_name("sluice.sock"))
+    BaselineFile().restore(world)
+    assert world.news is not None and world.news.usual is None
+
+
+@pytest.mark.parametrize("content", ["root:x:0:0:root:/root:/bin/bash\n", '{"version": 1}', "{" * 100_000])
+def test_another_programs_file_is_neither_read_nor_written_over(
+    content: str, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.write_text(content)
+    run = learn(path)
+    assert run.view.usual is not None
+    assert path.read_text() == content
+    assert caplog.messages.count(IGNORED) == caplog.messages.count(NOT_KEPT) == 1
+    said = [vars(one)["error"] for one in caplog.records if one.message == NOT_KEPT]
+    assert said == ["there is a file that is no baseline: remove it, or name another news: baseline_file"]
+
+
+def test_a_pipe_is_not_waited_for(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.mkfifo(path)
+    learn(path, 12)
+    assert IGNORED in caplog.messages and NOT_KEPT in caplog.messages
+    assert path.is_fifo()
+
+
+def test_a_folder_that_cannot_be_written_is_said_once_and_again_when_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No such folder stands for one that is not writable: root may write everywhere."""
+    path = tmp_path / "later" / "usual"
+    run = Run(options(path), usual, baseline=BaselineFile(clock(BEGAN_S)))
+
+    def arrivals(now: float) -> dict[str, float]:
+        if now > 35:
+            path.parent.mkdir(exist_ok=True)
+        return usual(now)
+
+    run.arrivals = arrivals
+    run.until(50)
+    said = [text for text in caplog.messages if text in (NOT_KEPT, AGAIN)]
+    assert said == [NOT_KEPT, AGAIN]
+    assert run.decisions[-1].time_s >= 49, "control went on"
+    assert alarms(restart(path))
+
+
+def test_a_full_disk_leaves_the_old_file_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """/dev/full takes no byte: the file is opened, and nothing can be written."""
+    learn(path)
+    old, opened = path.read_text(), os.open
+
+    def full(name: Any, flags: int, *rest: int) -> int:
+        descriptor = opened(name, flags, *rest)
+        if str(name).endswith(".new"):
+            os.close(descriptor)
+            return opened("/dev/full", os.O_WRONLY)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", full)
+    run = learn(path)
+    monkeypatch.undo()
+    (record,) = [one for one in caplog.records if one.message == NOT_KEPT]
+    assert os.strerror(errno.ENOSPC) in vars(record)["error"]
+    assert path.read_text() == old
+    assert not any(path.parent.glob("*.new"))
+    assert run.decisions[-1].time_s >= STOP_S - 1
+
+
+@pytest.mark.parametrize("mode", ["paper", "static"])
+def test_published_control_neither_reads_nor_writes_it(mode: str, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is as published: it begins with nothing."""
+    path.write_text("no baseline")
+    restart(path, mode=f"{mode}, period_s: 2")
+    assert path.read_text() == "no baseline"
+    assert not caplog.messages

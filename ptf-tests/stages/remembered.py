@@ -1,0 +1,296 @@
+"""Remembered clients of content services: one server's (`sticky: client`), or guesses that an agent checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness import entries
+from harness.content import (
+    AGENT_1,
+    AGENT_2,
+    FAST,
+    IMAGES,
+    REQUEST,
+    SERVERS_OWN,
+    SHOP,
+    X1,
+    X2,
+    X3,
+    ContentFlow,
+    ContentTest,
+    rebuilt,
+)
+from harness.flow import FIRST
+from harness.frames import TCP
+from harness.plan import CLIENT, POOL_A, POOL_B
+from sluice.names import DropReason, PinState, Register, Remember, SpliceStatus, Turn
+
+OFFERED: list[tuple[Any, Any]] = [
+    ("MSS", 1400),
+    ("SAckOK", b""),
+    ("Timestamp", (1, 2)),
+    ("NOP", None),
+    ("WScale", 7),
+    (254, b"\x12\x34"),
+]
+"""As a client offers them, and one that nobody knows."""
+
+GUESSED_MSS = 1446
+"""What a guessed server's client is told: the segment and the header in front of it fit in an Ethernet frame."""
+
+
+class Remembering(ContentTest):
+    """Base: SHOP remembers clients for some seconds."""
+
+    GENERATION = 7
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.shop(self.GENERATION, 200)
+        self.switch.registers.clear(Register.REMEMBERED_CLIENTS)
+
+    def shop(self, generation: int, remember: int) -> None:
+        """Change how SHOP remembers until the end of the test."""
+        self.switch.modify([entries.content(SHOP, generation, remember)])
+        self.addCleanup(self.switch.modify, [entries.content(SHOP)])
+
+    def remembers(self, how: Remember, client_port: int = 39000) -> None:
+        """A connection whose agent has the switch remember its client."""
+        flow = self.flow(client_port=client_port)
+        self.opens_group(flow)
+        self.ordered(flow, flow.order(remember=how, generation=self.GENERATION))
+
+
+class StickyClient(Remembering):
+    """Later connections of the client go straight to its server, whatever the weights are: no agent, no translation."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
+        flow = self.flow()
+        self.client_says(flow, flow.syn(), flow.syn())
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertEqual(self.loads(X1), [2])
+        self.client_says(flow, flow.syn(), flow.syn())
+        for frame in (
+            flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED),
+            flow.reply(b"x", flags="A", seq=10),
+        ):
+            self.server_says(flow, frame, rebuilt(frame) if "S" in frame[TCP].flags else frame)
+        data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
+        self.client_says(flow, data, data)
+        stranger = self.flow(client="20.9.9.9")
+        self.reaches_agent(stranger, stranger.syn())
+
+
+class MemoryEnds(Remembering):
+    """By time, by other rules, by a server that drains or is gone: then an agent takes the connection."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        self.shop(self.GENERATION + 1, 200)
+        flow = self.flow()
+        self.reaches_agent(flow, flow.syn())
+        self.shop(self.GENERATION, 1)
+        self.pass_ticks(1)
+        self.reaches_agent(flow, flow.syn())
+        self.shop(self.GENERATION, 20_000)
+        self.switch.modify([entries.server(X1, draining=True)])
+        self.reaches_agent(flow, flow.syn())
+        self.switch.modify([entries.server(X1)])
+        self.switch.delete([entries.server(X1)])
+        self.reaches_agent(flow, flow.syn())
+        self.switch.insert([entries.server(X1)])
+        self.client_says(flow, flow.syn(), flow.syn())
+
+
+class RefusalForgets(Remembering):
+    """A remembered server that refuses a connection is its client's no longer: an agent takes the next one. Nor does a
+    reset that answers no SYN end the memory."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        flow = self.flow()
+        self.client_says(flow, flow.syn(), flow.syn())
+        answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
+        self.server_says(flow, answer, rebuilt(answer))
+        reset = flow.reply(flags="R", seq=10)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40100)
+        self.client_says(flow, flow.syn(), flow.syn())
+        reset = flow.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(flow, reset, reset)
+        flow = self.flow(client_port=40200)
+        self.reaches_agent(flow, flow.syn())
+
+
+class AnothersRefusalForgetsNothing(Remembering):
+    """A server that refuses does not end the memory of another one, which has come meanwhile."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.CLIENT)
+        refused = self.flow()
+        self.client_says(refused, refused.syn(), refused.syn())
+        self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
+        moved = ContentFlow(AGENT_1, IMAGES, X2, client_port=39100)
+        self.opens_group(moved)
+        self.ordered(moved, moved.order(remember=Remember.CLIENT, generation=self.GENERATION))
+        reset = refused.reply(flags="RA", seq=0, ack=FIRST + 1)
+        self.server_says(refused, reset, reset)
+        flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40200)
+        self.client_says(flow, flow.syn(), flow.syn())
+
+
+class Guess(Remembering):
+    """Base: SHOP has seen the client, and guesses its last server."""
+
+    def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
+        """A connection up to its handshake: end to end with the remembered server, with the options that are kept."""
+        self.remembers(Remember.GUESS, first_port)
+        flow = self.flow(**client)
+        syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
+        self.client_says(flow, syn, rebuilt(syn))
+        answer = flow.reply(
+            flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=[("MSS", 1460), ("NOP", None), ("WScale", 9)]
+        )
+        self.server_says(flow, answer, rebuilt(answer, GUESSED_MSS, 9, sack=False))
+        ack = flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1)
+        self.client_says(flow, ack, ack)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        return flow
+
+    def asks(self, flow: ContentFlow, payload: bytes = REQUEST, *, spoken: bool = False, **fields: Any) -> None:
+        """The client's payload reaches the agent, with what the handshake has said."""
+        said: dict[str, Any] = {"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields}
+        data = flow.request(payload, **said)
+        self.forwards(
+            CLIENT,
+            data,
+            flow.agent.host.port,
+            flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400, spoken=spoken),
+        )
+
+
+class GuessedRight(Guess):
+    """The agent hands the request on as it came, and is out of it: numbers are the server's own."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        for _ in range(2):
+            self.asks(flow)
+        self.ordered(flow, flow.order(0, remember=Remember.GUESS, generation=self.GENERATION))
+        self.agent_reaches_server(flow, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
+        self.server_says(flow, answer, answer)
+        more = flow.request(REQUEST, flags="PA", seq=FIRST + 40, ack=SERVERS_OWN + 7)
+        self.client_says(flow, more, more)
+
+
+class GuessedWrong(Guess):
+    """The guessed server gets a reset and no request; the right one answers with the numbers that the client knows."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.asks(flow)
+        self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
+        self.reaches_agent_guessed_no_more(flow)
+        right = ContentFlow(AGENT_1, FAST, X3)
+        self.agent_reaches_server(right, right.opening())
+        answer = right.reply(flags="SA", seq=777, ack=FIRST + 1, options=[("MSS", 1460)])
+        self.server_reaches_agent(right, answer, rebuilt(answer, 1460, None, sack=False))
+        self.agent_reaches_server(right, right.from_agent(flags="A", seq=FIRST + 1, ack=778))
+        self.ordered(right, right.order((SERVERS_OWN - 777) % (1 << 32), -2))
+        self.agent_reaches_server(right, right.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=778))
+        self.server_says(
+            right,
+            right.reply(b"200 OK", flags="PA", seq=778, ack=FIRST + 40, window=400),
+            right.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40, window=100),
+        )
+        self.drops(POOL_A, flow.reply(b"late", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1), DropReason.UNBOUND)
+        self.assertEqual(self.loads(X3), [1])
+
+    def reaches_agent_guessed_no_more(self, flow: ContentFlow) -> None:
+        """The request again, meanwhile: to an agent, which knows it."""
+        self.asks(flow)
+
+
+class GuessedPieces(Guess):
+    """Of a request in any order every segment says where the client began, and which server is guessed."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.asks(flow, bytes(GUESSED_MSS), seq=FIRST + 1 + GUESSED_MSS)
+        self.asks(flow, b"x", flags="FA", seq=FIRST + 1 + 2 * GUESSED_MSS)
+        self.asks(flow, bytes(GUESSED_MSS))
+
+
+class GuessedServerSpeaks(Guess):
+    """An agent is told when the guessed server has said something: data, or its FIN."""
+
+    def runTest(self) -> None:
+        for port, (payload, flags) in enumerate(((b"x", "PA"), (b"", "FA")), start=44000):
+            with self.subTest(flags=flags):
+                flow = self.guesses(port - 5000, client_port=port)
+                bare = flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1)
+                self.server_says(flow, bare, bare)
+                self.asks(flow)
+                answer = flow.reply(payload, flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
+                self.server_says(flow, answer, answer)
+                self.asks(flow, spoken=True)
+
+
+class GuessedIsTaken(Guess):
+    """By an order an agent has both sides' packets, and then splices; another connection of the port it cannot take."""
+
+    def runTest(self) -> None:
+        flow = self.guesses()
+        self.ordered(flow, flow.take(FIRST + 1), SpliceStatus.NOT_YOURS)
+        self.asks(flow)
+        for _ in range(2):
+            self.ordered(flow, flow.take())
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.server_reaches_agent(flow, flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 30))
+        other = flow.order(FIRST, agent=AGENT_2, generation=0, turn=Turn.AGENT)
+        self.forwards(POOL_B, other, POOL_B, flow.confirmation(other, SpliceStatus.NOT_YOURS))
+        self.splices(flow, 0)
+        self.ordered(flow, flow.take(), SpliceStatus.NOT_YOURS)
+        answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
+        self.server_says(flow, answer, answer)
+
+
+class GuessedSynWithData(Guess):
+    """Data in a SYN goes to the server, which takes none without a cookie (RFC 7413); no agent is to see such a SYN."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.GUESS)
+        flow = self.flow()
+        syn = flow.request(b"GET / HTTP/1.0\r\n\r\n", flags="S", seq=FIRST, options=OFFERED)
+        self.client_says(flow, syn, rebuilt(syn))
+
+
+class GuessedOptions(Guess):
+    """Options that are not there, or in any order; an impossible one ends them, as with Linux."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.GUESS)
+        layouts: list[tuple[list[tuple[str, Any]], int, int | None, bool]] = [
+            ([], 536, None, False),
+            ([("NOP", None)] * 4, 536, None, False),
+            ([("WScale", 14), ("EOL", None)], 536, 14, False),
+            ([("SAckOK", b""), ("MSS", 9000), ("NOP", None), ("NOP", None)], 9000, None, True),
+            ([("NOP", None), ("WScale", 0), *[("NOP", None)] * 36], 536, 0, False),
+        ]
+        for port, (options, mss, scale, sack) in enumerate(layouts, start=42000):
+            with self.subTest(options=options):
+                flow = self.flow(client_port=port)
+                syn = flow.request(flags="SEC", seq=FIRST, options=options)
+                expected: Any = rebuilt(syn, mss, scale, sack)
+                expected[TCP].flags = "S"
+                self.client_says(flow, syn, expected)
+        impossible = (b"\x02\x00\x01\x01", b"\x01\x01\x02\x04", b"\x05\x01\x01\x01", b"\x08\x0b\x04\x02")
+        for port, raw in enumerate(impossible, start=43000):
+            with self.subTest(raw=raw):
+                flow = self.flow(client_port=port)
+                syn = flow.request(raw, flags="S", seq=FIRST, dataofs=6)
+                self.client_says(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST), 536, None, False))

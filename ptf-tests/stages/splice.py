@@ -1,0 +1,380 @@
+"""Stages `agents` and `splice`: connections that an agent begins and the switch translates."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from harness import entries
+from harness.content import (
+    AGENT_1,
+    AGENT_2,
+    DELTA,
+    FAST,
+    IMAGES,
+    OWN,
+    REQUEST,
+    SERVERS_OWN,
+    SHOP,
+    X1,
+    X3,
+    ContentFlow,
+    ContentTest,
+    rebuilt,
+)
+from harness.flow import FIRST
+from harness.frames import ICMP, IP, TCP, Ether, Packet, layers, octets
+from harness.plan import CLIENT, CLIENT_HOST, POOL_A, POOL_B, UPLINK
+from sluice.names import DropReason, PinState, SpliceStatus
+
+
+class ClientsSynClaimsNothing(ContentTest):
+    """Handshake and request of an unknown client go to an agent, and its answers to the client; no slot is taken."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.reaches_agent(flow, flow.syn())
+        answer = flow.from_agent_to_client(flags="SA", seq=OWN, ack=FIRST + 1)
+        self.forwards(AGENT_1.host.port, answer, CLIENT, flow.at_client(answer))
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=OWN + 1))
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        self.assertNotPinned(flow.key)
+
+
+class FloodTakesNoSlot(ContentTest):
+    """SYNs of a thousand clients leave the connection table as it is."""
+
+    def runTest(self) -> None:
+        flows = [self.flow(client=f"20.1.{number >> 8}.{number & 255}") for number in range(1000)]
+        self.flood(CLIENT, [octets(flow.syn()) for flow in flows])
+        for flow in flows:
+            self.assertNotPinned(flow.key)
+
+
+class AgentsTurn(ContentTest):
+    """From the agent's SYN to the splice, packets of both sides go to the agent, and the agent's to the server."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        self.assertEqual(self.loads(X1, AGENT_1), [1, 0])
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        self.server_reaches_agent(flow, flow.reply(b"200", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 30))
+        self.agent_reaches_server(flow, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        answer = flow.from_agent_to_client(b"200", flags="PA", seq=OWN + 1, ack=FIRST + 30)
+        self.forwards(AGENT_1.host.port, answer, CLIENT, flow.at_client(answer))
+
+
+class Spliced(ContentTest):
+    """After the order both sides' packets pass the agent by: sequence and acknowledgement numbers are translated."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        for size in (0, 1, 1459):
+            data = flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=OWN + 1)
+            self.client_says(flow, data, flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+            answer = flow.reply(bytes(size), flags="PA", seq=SERVERS_OWN + 5000, ack=FIRST + 1, window=501)
+            expected = flow.reply(bytes(size), flags="PA", seq=OWN + 5000, ack=FIRST + 1, window=501)
+            answer[TCP].seq %= 1 << 32
+            self.server_says(flow, answer, expected)
+
+
+class SelectiveAcknowledgements(ContentTest):
+    """SACK blocks are the server's numbers, and are translated as acknowledgements are: one to four of them."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        edges = [OWN + 2000 * number for number in range(1, 9)]
+        for blocks in range(1, 5):
+            frames = [
+                flow.request(
+                    flags="A",
+                    seq=FIRST + 1,
+                    ack=number + 1,
+                    options=[
+                        ("NOP", None),
+                        ("NOP", None),
+                        ("SAck", tuple((edge - OWN + number) % (1 << 32) for edge in edges[: 2 * blocks])),
+                    ],
+                )
+                for number in (OWN, SERVERS_OWN)
+            ]
+            self.client_says(flow, *frames)
+
+
+class Windows(ContentTest):
+    """The server's windows are shifted, never beyond 65,535, and never to none; those of SYNs are not."""
+
+    def runTest(self) -> None:
+        cases = {
+            3: [(0, 0), (1, 8), (8191, 65528), (8192, 65535), (65535, 65535)],
+            -3: [(0, 0), (1, 1), (7, 1), (16, 2)],
+        }
+        for port, (shift, windows) in enumerate(cases.items(), start=41000):
+            flow = self.established(shift, client_port=port)
+            for window, expected in windows:
+                with self.subTest(shift=shift, window=window):
+                    frames = [
+                        flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=size)
+                        for number, size in ((SERVERS_OWN, window), (OWN, expected))
+                    ]
+                    self.server_says(flow, *frames)
+                    mine = [
+                        flow.request(flags="A", seq=FIRST + 1, ack=number + 1, window=window)
+                        for number in (OWN, SERVERS_OWN)
+                    ]
+                    self.client_says(flow, *mine)
+            again = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, window=64000)
+            expected = flow.reply(flags="SA", seq=OWN, ack=FIRST + 1, window=64000)
+            self.server_says(flow, again, rebuilt(expected, 536, None, sack=False))
+
+
+class ErrorsAboutSegments(ContentTest):
+    """An ICMP error about a server's segment carries the server's number inside, or the server ignores it."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+
+        def error(source: str, server: bool) -> Packet:
+            number = SERVERS_OWN if server else OWN
+            inside: Any = flow.reply(bytes(8), flags="A", seq=number + 1, ack=FIRST + 1)
+            if not server:
+                inside = flow.at_client(inside)
+                inside[IP].ttl += 1
+            quoted = octets(inside[IP])[:28]
+            return layers(
+                Ether(dst=CLIENT.mac, src=CLIENT_HOST.mac),
+                cast(Any, IP)(src=source, dst=SHOP.address, ttl=64),
+                cast(Any, ICMP)(type=3, code=4),
+                quoted,
+            )
+
+        sent, expected = error("10.0.1.77", server=False), error("10.0.1.77", server=True)
+        outer: Any = expected
+        outer[Ether].src, outer[Ether].dst = X1.host.port.mac, X1.host.mac
+        outer[IP].dst = X1.host.address
+        outer[IP].ttl -= 1
+        self.forwards(CLIENT, sent, X1.host.port, expected)
+
+
+class OrdersAreIdempotent(ContentTest):
+    """The same order again is confirmed again; another one changes nothing any more."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        self.splices(flow)
+        self.ordered(flow, flow.order(DELTA + 1), SpliceStatus.NOT_YOURS)
+        data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
+        self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+
+
+class OrdersOfOthers(ContentTest):
+    """Only the connection's agent splices it: no other agent, no server, no client; and nobody what is not there."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.ordered(flow, flow.order(), SpliceStatus.NO_CONNECTION)
+        self.opens_group(flow)
+        foreign = flow.order(agent=AGENT_2)
+        self.forwards(POOL_B, foreign, POOL_B, flow.confirmation(foreign, SpliceStatus.NOT_YOURS))
+        for port in (CLIENT, UPLINK):
+            order = bytes.fromhex(port.mac.replace(":", "")) + flow.order()[6:]
+            self.drops(port, order, DropReason.NOT_AN_AGENT)
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+
+
+class MalformedOrders(ContentTest):
+    """Another operation, another turn, a frame that ends early."""
+
+    def runTest(self) -> None:
+        order = self.flow().order()
+        self.drops(POOL_A, order[:14] + b"\x02" + order[15:], DropReason.UNSUPPORTED)
+        self.drops(POOL_A, order[:35] + b"\x07" + order[36:], DropReason.UNSUPPORTED)
+
+
+class GroupsAreForAgents(ContentTest):
+    """A client that addresses a group, or any host on a port without an agent, is not heard."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        for port, host in ((CLIENT, CLIENT_HOST.mac), (UPLINK, CLIENT_HOST.mac)):
+            frame: Any = flow.opening()
+            frame[Ether].dst, frame[Ether].src = port.mac, host
+            self.drops(port, frame, DropReason.NOT_AN_AGENT)
+        self.assertNotPinned(flow.key)
+
+
+class WithoutASlot(ContentTest):
+    """An agent's packet whose connection has no slot goes nowhere, nor does a server's: its numbers are lost."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.drops(POOL_A, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=1), DropReason.NO_SLOT)
+        self.drops(POOL_A, flow.reply(flags="A", seq=5, ack=FIRST + 1), DropReason.UNBOUND)
+
+
+class ForgedSyn(ContentTest):
+    """A SYN in the client's name changes nothing of a spliced connection: the server is to challenge it (RFC 5961)."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        forged = flow.request(flags="S", seq=77)
+        self.client_says(flow, forged, forged)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        self.drops(POOL_A, flow.opening(), DropReason.SPLICED)
+        data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
+        self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+
+
+class PortUsedAgain(ContentTest):
+    """Once a connection has begun to end, a SYN of its ports goes to an agent, whose own claims the slot anew."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        self.client_says(
+            flow,
+            flow.request(flags="R", seq=FIRST + 1),
+            flow.request(flags="R", seq=FIRST + 1),
+        )
+        self.assertEqual(self.loads(X1), [0])
+        self.reaches_agent(flow, flow.syn())
+        again = ContentFlow(AGENT_1, FAST, X3)
+        self.opens_group(again)
+        self.assertPinned(again, PinState.ESTABLISHED)
+        self.assertEqual(self.loads(X1, X3), [0, 1])
+
+
+class PortUsedAgainAfterItsEnd(ContentTest):
+    """Both sides have ended a connection: what comes of the next one goes to an agent, not to the old server."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        end, last = OWN + 1, FIRST + 2
+        self.client_says(
+            flow,
+            flow.request(flags="FA", seq=FIRST + 1, ack=end),
+            flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
+        )
+        self.server_says(
+            flow,
+            flow.reply(flags="FA", seq=SERVERS_OWN + 1, ack=last),
+            flow.reply(flags="FA", seq=end, ack=last),
+        )
+        self.assertPinned(flow, PinState.CLOSED)
+        self.reaches_agent(flow, flow.syn())
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=OWN + 1))
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        again = ContentFlow(AGENT_1, FAST, X3)
+        self.opens_group(again)
+        self.splices(again)
+        self.assertPinned(again, PinState.ESTABLISHED)
+        self.assertEqual(self.loads(X1, X3), [0, 1])
+
+
+class SynOfALiveConnection(ContentTest):
+    """A RST and a SYN, which anybody can send, free no slot: what the server sends takes the connection back."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        reset = flow.request(flags="R", seq=FIRST + 1)
+        self.client_says(flow, reset, reset)
+        self.reaches_agent(flow, flow.syn())
+        self.server_says(
+            flow,
+            flow.reply(b"more", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1),
+            flow.reply(b"more", flags="A", seq=OWN + 1, ack=FIRST + 1),
+        )
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
+class Leaves(ContentTest):
+    """An agent leaves a server by a reset to the group, and opens another group; the old server is heard no more."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
+        moved = ContentFlow(AGENT_1, FAST, X3)
+        self.opens_group(moved)
+        self.assertEqual(self.loads(X1, X3), [0, 1])
+        self.drops(POOL_A, flow.reply(b"late", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1), DropReason.UNBOUND)
+        self.splices(moved)
+        self.client_says(
+            moved,
+            moved.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1),
+            moved.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
+        )
+
+
+class AnotherAgentTakesOver(ContentTest):
+    """An agent that has gone: its connection's packets go to the other one, whose SYN makes the connection its own."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.agent_reaches_server(flow, flow.opening())
+        self.switch.modify([entries.capacities(SHOP, {AGENT_2: 1})])
+        self.reaches_agent(flow, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        self.delete(entries.server(AGENT_1))
+        other = ContentFlow(AGENT_2, IMAGES, X1)
+        self.reaches_agent(other, flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=OWN + 1))
+        self.agent_reaches_server(other, other.opening())
+        self.server_reaches_agent(other, other.opened(), rebuilt(other.opened(), 536, None, sack=False))
+        self.drops(POOL_A, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1), DropReason.SPLICED)
+        self.splices(other)
+
+
+class Resets(ContentTest):
+    """A RST of either side: in the agent's turn it is for the agent; behind the splice it is translated, and ends."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        self.reaches_agent(flow, flow.request(flags="R", seq=FIRST + 1))
+        for port, by_client in enumerate((True, False), start=43000):
+            with self.subTest(by_client=by_client):
+                flow = self.established(client_port=port)
+                if by_client:
+                    sent, expected = (flow.request(flags="RA", seq=FIRST + 1, ack=n + 1) for n in (OWN, SERVERS_OWN))
+                    self.client_says(flow, sent, expected)
+                else:
+                    sent, expected = (flow.reply(flags="RA", seq=n + 1, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
+                    self.server_says(flow, sent, expected)
+                self.assertPinned(flow, PinState.CLIENT_RESET if by_client else PinState.RESET)
+
+
+class Keepalives(ContentTest):
+    """A keepalive has the number before the next one, and no byte or one: translated like any segment, both ways."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        for byte in (b"", b"\0"):
+            sent, expected = (flow.request(byte, flags="A", seq=FIRST, ack=n + 1) for n in (OWN, SERVERS_OWN))
+            self.client_says(flow, sent, expected)
+            sent, expected = (flow.reply(byte, flags="A", seq=n, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
+            self.server_says(flow, sent, expected)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
+class Ends(ContentTest):
+    """FINs of both sides end a spliced connection; the last packets still find their way."""
+
+    def runTest(self) -> None:
+        flow = self.established()
+        self.client_says(
+            flow,
+            flow.request(flags="FA", seq=FIRST + 1, ack=OWN + 1),
+            flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
+        )
+        self.assertPinned(flow, PinState.CLIENT_CLOSING)
+        self.server_says(
+            flow,
+            flow.reply(b"rest", flags="FA", seq=SERVERS_OWN + 1, ack=FIRST + 2),
+            flow.reply(b"rest", flags="FA", seq=OWN + 1, ack=FIRST + 2),
+        )
+        self.assertPinned(flow, PinState.CLOSED)
+        self.assertEqual(self.loads(X1), [0])
+        self.client_says(
+            flow,
+            flow.request(flags="A", seq=FIRST + 2, ack=OWN + 6),
+            flow.request(flags="A", seq=FIRST + 2, ack=SERVERS_OWN + 6),
+        )

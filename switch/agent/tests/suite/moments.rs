@@ -1,0 +1,184 @@
+//! Resets and keepalives at every moment of a connection: before its request, within it, while a server is asked, while it answers,
+//! and between two requests.
+
+use sluice_agent::wire::flags::{ACK, PSH, RST};
+
+use crate::support::exact::{Exact, ISN, RULES, Seen, group};
+use crate::support::guess::{FACTS, guessing};
+
+/// Each request is decided anew: the first goes to group b, the second to a.
+const FIRST: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+const SECOND: &[u8] = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const HALF: usize = 20;
+
+/// A connection after some of its moments.
+struct Moment {
+    exact: Exact,
+    /// Bytes that the client has sent, and heard.
+    said: u32,
+    heard: u32,
+    /// Where the current server's numbers begin among the client's; none before it has answered.
+    server: Option<u32>,
+    /// Bytes of that server.
+    told: u32,
+}
+
+const MOMENTS: usize = 9;
+
+fn after(moments: usize) -> Moment {
+    let mut exact = Exact::new(RULES);
+    exact.handshake();
+    let mut moment = Moment { exact, said: 0, heard: 0, server: None, told: 0 };
+    for number in 1..=moments {
+        moment.passes(number);
+    }
+    moment
+}
+
+impl Moment {
+    fn passes(&mut self, number: usize) {
+        let (first, answer) = (FIRST.len() as u32, ANSWER.len() as u32);
+        match number {
+            1 => self.says(&FIRST[..HALF]),
+            2 => self.says(&FIRST[HALF..]),
+            3 => {
+                self.exact.opens(0, Some(7));
+                self.server = Some(0);
+            }
+            4 => self.answers(first, &ANSWER[..HALF]),
+            5 => self.answers(first, &ANSWER[HALF..]),
+            6 => {
+                self.heard = answer;
+                self.exact.client(first, answer, ACK, b"");
+            }
+            7 => {
+                self.says(SECOND);
+                (self.server, self.told) = (None, 0);
+            }
+            8 => {
+                self.exact.opens(first, Some(7));
+                self.server = Some(first);
+            }
+            _ => self.answers(first + SECOND.len() as u32, ANSWER),
+        }
+    }
+
+    fn says(&mut self, data: &[u8]) {
+        self.exact.client(self.said, self.heard, ACK | PSH, data);
+        self.said += data.len() as u32;
+    }
+
+    fn answers(&mut self, has: u32, data: &[u8]) {
+        self.exact.server(self.told, has, ACK | PSH, data);
+        self.told += data.len() as u32;
+    }
+
+    /// Nothing is left of the connection, and nobody hears of it any more.
+    fn is_over(&mut self, at: usize) {
+        assert_eq!((self.exact.engine.connections(), self.exact.engine.memory()), (0, 0), "moment {at}");
+        let later = self.exact.waits(400_000);
+        assert_eq!(later, [], "moment {at}");
+    }
+}
+
+fn resets(seen: &[Seen]) -> [usize; 2] {
+    let to_client = seen.iter().filter(|seen| matches!(seen, Seen::Client { flags, .. } if flags & RST != 0)).count();
+    let to_server = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags, .. } if flags & RST != 0)).count();
+    [to_client, to_server]
+}
+
+#[test]
+fn a_client_resets_at_every_moment() {
+    for at in 0..=MOMENTS {
+        let mut moment = after(at);
+        let seen = moment.exact.client(moment.said, moment.heard, RST, b"");
+        // From the time at which a server is asked it is told, once.
+        assert_eq!(resets(&seen), [0, usize::from(at >= 2)], "moment {at}: {seen:?}");
+        assert_eq!(seen.len(), usize::from(at >= 2), "moment {at}: {seen:?}");
+        moment.is_over(at);
+    }
+}
+
+#[test]
+fn a_server_resets_at_every_moment() {
+    for at in 2..=MOMENTS {
+        let mut moment = after(at);
+        // One that is asked answers the SYN alone.
+        let has =
+            [moment.said, 0, FIRST.len() as u32][[2, 7].iter().position(|&asked| asked == at).map_or(0, |n| n + 1)];
+        let seen = moment.exact.server(moment.told, has, RST | ACK, b"");
+        if let Some(begin) = moment.server {
+            // The client hears it, in its own numbers.
+            let [Seen::Client { seq, flags, .. }] = seen[..] else { panic!("moment {at}: {seen:?}") };
+            let before = if begin == 0 { 0 } else { ANSWER.len() as u32 };
+            assert_eq!((seq, flags & RST), (moment.exact.cookie + 1 + before + moment.told, RST), "moment {at}");
+            moment.is_over(at);
+        } else {
+            assert!(seen.iter().any(|seen| seen.data().starts_with(b"HTTP/1.1 503")), "moment {at}: {seen:?}");
+            moment.exact.waits(400_000);
+            assert_eq!((moment.exact.engine.connections(), moment.exact.engine.memory()), (0, 0), "moment {at}");
+        }
+    }
+}
+
+/// With no byte, or one that was sent before (RFC 9293, section 3.8.4), at every moment at which all that the client has sent is
+/// acknowledged: before, it repeats itself instead. Who has it says so, and nothing reaches a server twice.
+#[test]
+fn a_client_asks_at_every_moment_whether_it_is_connected() {
+    for at in [0, 1, 4, 5, 6, 9] {
+        for garbage in [&b""[..], b"?"] {
+            let mut moment = after(at);
+            moment.exact.waits(20);
+            let seen = moment.exact.client(moment.said.wrapping_sub(1), moment.heard, ACK, garbage);
+            let before = if at > 6 { ANSWER.len() as u32 } else { 0 };
+            match &seen[..] {
+                [Seen::Client { seq, ack, flags: ACK, data, .. }] => {
+                    assert_eq!((*seq, data.len()), (moment.exact.cookie + 1 + before + moment.told, 0), "moment {at}");
+                    assert_eq!(*ack, ISN + 1 + moment.said, "moment {at}");
+                }
+                // The server answers in the agent's place.
+                [Seen::Server { seq, flags: ACK, data, .. }] => {
+                    assert!(moment.server.is_some(), "moment {at}");
+                    assert_eq!((*seq, data.len()), (ISN + moment.said, 0), "moment {at}: {seen:?}");
+                }
+                _ => panic!("moment {at}: {seen:?}"),
+            }
+            for next in at + 1..=MOMENTS {
+                moment.passes(next);
+            }
+            assert_eq!(moment.exact.service.counters.resets.get(), 0, "moment {at}");
+            assert_eq!(moment.exact.engine.connections(), 1, "moment {at}: it goes on");
+        }
+    }
+}
+
+#[test]
+fn a_server_asks_at_every_moment_whether_its_client_is_connected() {
+    for at in [3, 4, 5, 6, 8, 9] {
+        let mut moment = after(at);
+        let seen = moment.exact.server(moment.told.wrapping_sub(1), moment.said, ACK, b"");
+        let [Seen::Client { seq, flags: ACK, ref data, .. }] = seen[..] else { panic!("moment {at}: {seen:?}") };
+        let before = if at > 6 { ANSWER.len() as u32 } else { 0 };
+        assert_eq!((seq, data.len()), (moment.exact.cookie + before + moment.told, 0), "moment {at}");
+    }
+}
+
+#[test]
+fn a_client_resets_a_guessed_connection_at_every_moment() {
+    for at in 0..=2 {
+        let mut exact = guessing(RULES);
+        let get = if at == 2 { FIRST } else { SECOND };
+        if at > 0 {
+            exact.guessed(0, if at == 1 { &get[..HALF] } else { get });
+        }
+        let said = [0, HALF, get.len()][at] as u32;
+        let seen = exact.guessed_with(FACTS, said, 0, RST, b"");
+        // Before the agent has a part in it there is nobody to tell: the data plane sends the client's own on.
+        let told = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
+        assert_eq!(told, usize::from(at > 0), "moment {at}: {seen:?}");
+        assert!(seen.iter().all(|seen| !matches!(seen, Seen::Server { to, .. } if *to == group(3))));
+        exact.waits(400_000);
+        assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0), "moment {at}");
+    }
+}

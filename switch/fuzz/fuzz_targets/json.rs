@@ -1,0 +1,4 @@
+//! See `sluice_fuzz::content::json`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sluice_fuzz::content::json::run(data));

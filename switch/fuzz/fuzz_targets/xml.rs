@@ -1,0 +1,4 @@
+//! See `sluice_fuzz::content::xml`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sluice_fuzz::content::xml::run(data));

@@ -1,0 +1,84 @@
+//! HTTP: any bytes as a request, as a body of XML, JSON or a form, whole or in chunks, and as a response. In pieces of any size
+//! the same comes of them.
+
+use std::sync::LazyLock;
+
+use super::{Rules, outcome, rules};
+use sluice_rules::{Decision, HandOn, Method, Request, RequestFramer, Response, ResponseFramer};
+
+static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
+    let body = r#"[
+        {"name": "a", "match": {"xml": {"a:1.b:2": "> 5", "a.c": {"not": "x"}}, "path": {"prefix": "/a"}}, "to": "a"},
+        {"name": "b", "match": {"json": {"a.0.b": {"regex": "x+y"}, "c": {"present": false}}}, "to": "b", "sticky": "none"},
+        {"name": "c", "match": {"form": {"a": "b"}, "header": {"x": {"suffix": "y"}}}, "refuse": 403},
+        {"name": "d", "match": {"xml": {"a": "1"}}, "goto": "f"},
+        {"name": "e", "match": [{"xml": {"a.b": "2"}}, {"json": {"a.*": "= 1"}}], "to": "e", "else": {"to": "x"}},
+        {"name": "f", "match": {"query": {"q": "1"}}, "to": "f"}
+    ]"#;
+    let head = r#"[
+        {"name": "a", "match": {"host": "*.b", "method": ["GET", "HEAD"], "path": {"suffix": ".gif"}}, "to": "a"},
+        {"name": "b", "match": {"cookie": {"c": {"prefix": "x"}}, "url": {"contains": "y"}}, "to": "b", "sticky": "none"}
+    ]"#;
+    [rules("http", body), rules("http", head)]
+});
+
+/// The bytes themselves, or as the body of a request.
+fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let media = match kind % 5 {
+        0 => return bytes.to_vec(),
+        1 => "text/xml",
+        2 => "application/json",
+        _ => "application/x-www-form-urlencoded",
+    };
+    let head = format!("POST /a HTTP/1.1\r\nHost: a.b\r\nContent-Type: {media}\r\n");
+    let framing = match kind % 5 {
+        4 => return [head.as_bytes(), b"Transfer-Encoding: chunked\r\n\r\n", bytes].concat(),
+        _ => format!("Content-Length: {}\r\n\r\n", bytes.len()),
+    };
+    [head.as_bytes(), framing.as_bytes(), bytes].concat()
+}
+
+/// Where the request ends.
+fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
+    let (mut framer, mut used) = (RequestFramer::new(request), 0);
+    for piece in stream.chunks(step) {
+        let reach = framer.feed(piece).ok()?;
+        used += reach.used;
+        if reach.done {
+            return Some((used, true));
+        }
+    }
+    Some((used, false))
+}
+
+/// Where the response ends.
+fn response(method: Method, stream: &[u8], step: usize) -> Response {
+    let (mut framer, mut before) = (ResponseFramer::new(method), 0);
+    for piece in stream.chunks(step) {
+        match framer.feed(piece) {
+            Response::More => before += piece.len(),
+            Response::Done { used, persistent } => return Response::Done { used: before + used, persistent },
+            Response::Opaque => return Response::Opaque,
+        }
+    }
+    Response::More
+}
+
+/// One input.
+pub fn run(data: &[u8]) {
+    let [kind, step, bytes @ ..] = data else { return };
+    let (rules, step) = (&RULES[usize::from(kind / 128)], usize::from(*step) + 1);
+    let stream = request(*kind, bytes);
+    let decision = outcome(rules, &stream, stream.len().max(1));
+    assert_eq!(decision, outcome(rules, &stream, step), "decided in pieces");
+    if let Some(Decision::Route(route)) = decision
+        && let HandOn::Http(request) = route.hand_on
+    {
+        assert!(request.head <= stream.len());
+        assert_eq!(end(&request, &stream, stream.len()), end(&request, &stream, step), "request in pieces");
+    }
+    for method in [Method::Other, Method::Head, Method::Connect] {
+        let whole = response(method, bytes, bytes.len().max(1));
+        assert_eq!(whole, response(method, bytes, step), "response in pieces");
+    }
+}

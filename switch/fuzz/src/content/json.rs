@@ -1,0 +1,109 @@
+//! JSON: any bytes as a document. What `serde_json` reads, a rule finds; what it takes for malformed is refused, and so is a name
+//! that comes twice where the path leads.
+
+use std::collections::BTreeSet;
+
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use super::members::Document;
+use super::{DEPTH, Found, look, step};
+
+/// One input: which value, the size of pieces, the document.
+pub fn run(data: &[u8]) {
+    let [which, size, document @ ..] = data else { return };
+    let size = usize::from(*size) + 1;
+    if document.is_empty() {
+        return;
+    }
+    let ask = |steps: &[String], form: Value| {
+        let path: Vec<_> = steps.iter().filter_map(|name| step(name)).collect();
+        look("json", &path.join("."), form, document, size)
+    };
+    // No value is so long: all of the document is read.
+    let longer = || json!({"exact": "x".repeat(document.len() + 1)});
+    let absent = ["absent".to_owned(), "anyhow".to_owned()];
+    let found = ask(&absent, longer());
+    let is_utf8 = std::str::from_utf8(document).is_ok();
+    if !is_utf8 || serde_json::from_slice::<IgnoredAny>(document).is_err() {
+        assert_eq!(found, Found::Malformed, "malformed JSON");
+    }
+    let Ok(value) = serde_json::from_slice::<Value>(document) else { return };
+    if depth(&value) > DEPTH {
+        return assert_eq!(found, Found::Malformed, "deep JSON");
+    }
+    let members = serde_json::from_slice(document).expect("read before");
+    assert_eq!(found == Found::Malformed, is_ambiguous(&members, &absent), "well-formed JSON");
+    let mut leaves = Vec::new();
+    collect(&value, &[], &mut leaves);
+    if let Some((steps, form)) = leaves.get(usize::from(*which) % leaves.len().max(1)) {
+        let is_ambiguous = is_ambiguous(&members, steps);
+        assert_eq!(ask(steps, longer()) == Found::Malformed, is_ambiguous, "{steps:?}");
+        let found = ask(steps, form.clone());
+        assert!(found == Found::Yes || is_ambiguous && found == Found::Malformed, "{steps:?} {form}: {found:?}");
+    }
+}
+
+/// Whether an object has a name twice that a path has at that place.
+fn is_ambiguous(document: &Document, steps: &[String]) -> bool {
+    look_for_twice(document, &BTreeSet::from([0]), steps)
+}
+
+/// The same below a place, to which so many of the steps lead.
+fn look_for_twice(document: &Document, taken: &BTreeSet<usize>, steps: &[String]) -> bool {
+    let further = |names: [&str; 2]| {
+        let next =
+            |&taken: &usize| steps.get(taken).is_some_and(|step| names.contains(&&step[..])).then_some(taken + 1);
+        taken.iter().filter_map(next).collect::<BTreeSet<_>>()
+    };
+    match document {
+        Document::Leaf => false,
+        Document::List(items) => items.iter().enumerate().any(|(index, item)| {
+            let there = &further([&index.to_string(), "*"]) | taken;
+            look_for_twice(item, &there, steps)
+        }),
+        Document::Members(members) => {
+            let mut seen = BTreeSet::new();
+            members.iter().any(|(name, member)| {
+                let there = further([name, name]);
+                let is_second = !seen.insert(name);
+                !there.is_empty() && (is_second || look_for_twice(member, &there, steps))
+            })
+        }
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// All values with the forms that they satisfy. A number beyond 64 bits is only there: `serde_json` rounds it otherwise.
+fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
+    let below = |name: String| [steps, &[name]].concat();
+    let form = match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(item, &below(index.to_string()), leaves);
+            }
+            return;
+        }
+        Value::Object(members) => {
+            for (name, member) in members.iter().filter(|(name, _)| !name.is_empty()) {
+                collect(member, &below(name.clone()), leaves);
+            }
+            return;
+        }
+        Value::Null => json!("null"),
+        Value::Bool(is) => json!(is.to_string()),
+        Value::Number(number) if number.is_f64() => json!({"present": true}),
+        Value::Number(number) => json!(format!("= {number}")),
+        Value::String(text) => json!({"exact": text}),
+    };
+    if !steps.is_empty() {
+        leaves.push((steps.to_vec(), form));
+    }
+}

@@ -1,0 +1,80 @@
+//! Requests for the rules of a content switch.
+
+pub mod http;
+pub mod json;
+pub mod mail;
+mod members;
+pub mod rules;
+pub mod tls;
+pub mod xml;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet};
+
+/// Compiled rules.
+pub type Rules = Arc<RuleSet>;
+
+/// Rules of a protocol, with small limits so that they are reached.
+pub fn rules(protocol: &str, list: &str) -> Rules {
+    let limits = r#"{"head": 1024, "body": 256, "depth": 6}"#;
+    let content =
+        format!(r#"{{"protocol": "{protocol}", "limits": {limits}, "default": {{"to": "all"}}, "rules": {list}}}"#);
+    Arc::new(RuleSet::from_json(content.as_bytes()).expect("valid rules"))
+}
+
+/// What becomes of a stream that comes in pieces; none: nothing is decided.
+pub fn outcome(rules: &Rules, stream: &[u8], step: usize) -> Option<Decision> {
+    let [source, destination] = ["10.0.1.7", "10.0.0.100"].map(|address| address.parse().expect("an address"));
+    let mut decider = Decider::new(rules, ConnectionFacts { source, destination, port: 80 });
+    for end in (0..stream.len()).step_by(step).chain([stream.len()]) {
+        match decider.feed(&stream[..end]) {
+            Decision::NeedMore { .. } => {}
+            decision => return Some(decision),
+        }
+    }
+    None
+}
+
+/// How deep documents may be that are compared with another reader's.
+const DEPTH: usize = 32;
+
+/// What becomes of a document by a rule on one of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Yes,
+    No,
+    Malformed,
+}
+
+/// Looks in a document (of `xml` or `json`) at a path for a value. It is the same whole, in pieces, and in chunks.
+fn look(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> Found {
+    let limits = json!({"body": "1MiB", "depth": DEPTH});
+    let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});
+    let content = json!({"protocol": "http", "limits": limits, "default": {"to": "no"}, "rules": [rule]});
+    let rules = Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"));
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/{media}\r\n");
+    let length = format!("Content-Length: {}\r\n\r\n", document.len());
+    let whole = [head.as_bytes(), length.as_bytes(), document].concat();
+    let mut chunked = [head.as_bytes(), b"Transfer-Encoding: chunked\r\n\r\n"].concat();
+    for chunk in document.chunks(step) {
+        chunked.extend([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
+    }
+    chunked.extend(b"0\r\n\r\n");
+    let found = |stream: &[u8], step: usize| match outcome(&rules, stream, step) {
+        Some(Decision::Route(route)) if route.rule.is_some() => Found::Yes,
+        Some(Decision::Route(_)) => Found::No,
+        Some(Decision::Refuse(_)) => Found::Malformed,
+        other => panic!("{other:?} of a whole request"),
+    };
+    let first = found(&whole, whole.len());
+    assert_eq!(first, found(&whole, step), "in pieces");
+    assert_eq!(first, found(&chunked, chunked.len()), "in chunks");
+    first
+}
+
+/// A name as a step of a path; none where it cannot be one.
+fn step(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.replace('\\', "\\\\").replace('.', "\\."))
+}

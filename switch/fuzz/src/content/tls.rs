@@ -1,0 +1,15 @@
+//! TLS: any bytes as a ClientHello. In pieces of any size the same comes of it.
+
+use std::sync::LazyLock;
+
+use super::{Rules, outcome, rules};
+
+static RULES: LazyLock<Rules> =
+    LazyLock::new(|| rules("tls", r#"[{"name": "a", "match": {"sni": "*.example", "alpn": "h2"}, "to": "a"}]"#));
+
+/// One input.
+pub fn run(data: &[u8]) {
+    let [step, stream @ ..] = data else { return };
+    let whole = outcome(&RULES, stream, stream.len().max(1));
+    assert_eq!(whole, outcome(&RULES, stream, usize::from(*step) + 1));
+}

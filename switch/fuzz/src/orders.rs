@@ -1,0 +1,35 @@
+//! Splice orders, and what the data plane says of a guessed connection: any bytes. What is read is what was written.
+
+use sluice_agent::facts::{Facts, GUESSED};
+use sluice_agent::order::{ORDER, Order, shifted};
+use sluice_agent::wire::{ETHERNET, IPV4, Link, ether_type};
+
+const LINK: Link = Link { own: [2; 6], router: [4; 6] };
+
+/// One input: what follows the Ethernet header.
+pub fn run(data: &[u8]) {
+    let frame = |kind: u16| [&LINK.router[..], &LINK.own, &kind.to_be_bytes(), data].concat();
+    if let Some(order) = Order::read(&frame(ORDER)) {
+        let mut written = Vec::new();
+        order.write(&LINK, &mut written);
+        assert_eq!(written[ETHERNET..ETHERNET + 22], data[..22], "{order:?}");
+        assert_eq!((Order::read(&written), ether_type(&written)), (Some(order), Some(ORDER)));
+        windows(data, order.shift);
+    }
+    let guessed = frame(GUESSED);
+    if let Some((facts, packet)) = Facts::read(&guessed) {
+        let plain = [&guessed[..ETHERNET - 2], &IPV4.to_be_bytes(), packet].concat();
+        let written = facts.write(&plain);
+        assert_eq!(Facts::read(&written), Some((facts, packet)));
+        assert_eq!(written.len(), guessed.len());
+    }
+}
+
+/// A window that is shifted: none of none only, and never less for more.
+fn windows(data: &[u8], shift: i8) {
+    let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
+    windows.sort_unstable();
+    let told: Vec<u16> = windows.iter().map(|&window| shifted(window, shift)).collect();
+    assert!(told.is_sorted());
+    assert!(windows.iter().zip(&told).all(|(window, told)| (*window == 0) == (*told == 0)));
+}

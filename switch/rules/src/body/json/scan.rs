@@ -1,0 +1,382 @@
+//! The grammar of JSON (RFC 8259), in pieces: every byte is looked at once, and a text that nobody asks about is neither copied
+//! nor decoded.
+
+use crate::body::{Flow, refuse};
+use crate::values::taken;
+
+/// Who hears what a document has.
+pub(super) trait Sink {
+    /// An array or an object begins.
+    fn open(&mut self, array: bool);
+    /// The innermost one ends.
+    fn close(&mut self);
+    /// The name of the member whose value comes next.
+    fn name(&mut self, name: &[u8]) -> Result<(), Flow>;
+    /// A value that is neither array nor object comes: whether its text is asked for.
+    fn wants(&mut self) -> bool;
+    /// The text that was asked for.
+    fn value(&mut self, text: &[u8]) -> Result<(), Flow>;
+}
+
+#[derive(Debug)]
+pub(super) struct Scanner {
+    state: State,
+    /// What is open: true for an array.
+    open: Vec<bool>,
+    depth: usize,
+    /// Whether the current text is asked for.
+    wanted: bool,
+    /// What earlier pieces, or escapes, have of it.
+    text: Vec<u8>,
+    /// The first half of a surrogate pair; 0: none.
+    high: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Value,
+    /// Behind `[`: a value, or the end.
+    FirstValue,
+    Name,
+    /// Behind `{`: a name, or the end.
+    FirstName,
+    Colon,
+    /// Behind a value.
+    After,
+    Text(Role),
+    /// Behind a backslash.
+    Escape(Role),
+    /// Behind `\u` and so many digits.
+    Unicode(Role, u8, u16),
+    Number(Number),
+    /// In a word, of which so many bytes have come.
+    Word(&'static [u8], usize),
+}
+
+/// What a string is.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Name,
+    Value,
+}
+
+/// Where in a number.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Sign,
+    Zero,
+    Integer,
+    Point,
+    Fraction,
+    E,
+    ExponentSign,
+    Exponent,
+}
+
+impl Number {
+    /// Behind a byte that is no further digit of a part.
+    fn next(self, byte: u8) -> Option<Number> {
+        Some(match (self, byte) {
+            (Number::Sign, b'0') => Number::Zero,
+            (Number::Sign, b'1'..=b'9') => Number::Integer,
+            (Number::Zero | Number::Integer, b'.') => Number::Point,
+            (Number::Point, b'0'..=b'9') => Number::Fraction,
+            (Number::Zero | Number::Integer | Number::Fraction, b'e' | b'E') => Number::E,
+            (Number::E, b'+' | b'-') => Number::ExponentSign,
+            (Number::E | Number::ExponentSign, b'0'..=b'9') => Number::Exponent,
+            _ => return None,
+        })
+    }
+
+    fn is_whole(self) -> bool {
+        matches!(self, Number::Zero | Number::Integer | Number::Fraction | Number::Exponent)
+    }
+}
+
+/// What is left of a piece, or why reading ends.
+type Rest<'b> = Result<&'b [u8], Flow>;
+
+impl Scanner {
+    /// For a document with at most so many arrays and objects in each other.
+    pub(super) fn new(depth: usize) -> Scanner {
+        Scanner { state: State::Value, open: Vec::new(), depth, wanted: false, text: Vec::new(), high: 0 }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        taken(&self.open) + taken(&self.text)
+    }
+
+    pub(super) fn push(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            bytes = match self.state {
+                State::Text(role) => self.string(role, bytes, sink)?,
+                State::Number(number) => self.number(number, bytes, sink)?,
+                State::Word(word, at) => self.word(word, at, bytes, sink)?,
+                State::Escape(role) => self.escape(role, byte).map(|()| rest)?,
+                State::Unicode(role, digits, code) => self.unicode(role, digits, code, byte).map(|()| rest)?,
+                _ if is_white(byte) => rest,
+                State::FirstValue if byte == b']' => self.close(true, sink).map(|()| rest)?,
+                State::Value | State::FirstValue => self.begin(byte, rest, sink)?,
+                State::FirstName if byte == b'}' => self.close(false, sink).map(|()| rest)?,
+                State::Name | State::FirstName => self.begin_name(byte, rest, sink)?,
+                State::Colon => self.colon(byte).map(|()| rest)?,
+                State::After => self.after(byte, sink).map(|()| rest)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Takes the document's end.
+    pub(super) fn end(&mut self, sink: &mut impl Sink) -> Result<(), Flow> {
+        match self.state {
+            _ if !self.open.is_empty() => Err(malformed()),
+            State::Number(number) if number.is_whole() => self.finish(b"", sink),
+            State::After => Ok(()),
+            _ => Err(malformed()),
+        }
+    }
+
+    fn begin<'b>(&mut self, byte: u8, rest: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
+        if let b'[' | b'{' = byte {
+            if self.open.len() >= self.depth {
+                return Err(malformed());
+            }
+            let array = byte == b'[';
+            self.open.push(array);
+            self.state = if array { State::FirstValue } else { State::FirstName };
+            sink.open(array);
+            return Ok(rest);
+        }
+        self.wanted = sink.wants();
+        self.text.clear();
+        self.state = match byte {
+            b'"' => return self.string(Role::Value, rest, sink),
+            b't' => return self.word(b"true", 1, rest, sink),
+            b'f' => return self.word(b"false", 1, rest, sink),
+            b'n' => return self.word(b"null", 1, rest, sink),
+            b'-' => State::Number(Number::Sign),
+            b'0' => State::Number(Number::Zero),
+            b'1'..=b'9' => State::Number(Number::Integer),
+            _ => return Err(malformed()),
+        };
+        self.keep(&[byte]);
+        Ok(rest)
+    }
+
+    fn begin_name<'b>(&mut self, byte: u8, rest: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
+        if byte != b'"' {
+            return Err(malformed());
+        }
+        self.wanted = true;
+        self.text.clear();
+        self.string(Role::Name, rest, sink)
+    }
+
+    fn colon(&mut self, byte: u8) -> Result<(), Flow> {
+        self.state = State::Value;
+        if byte == b':' { Ok(()) } else { Err(malformed()) }
+    }
+
+    fn after(&mut self, byte: u8, sink: &mut impl Sink) -> Result<(), Flow> {
+        match (byte, self.open.last()) {
+            (b',', Some(&array)) => {
+                self.state = if array { State::Value } else { State::Name };
+                Ok(())
+            }
+            (b']', _) => self.close(true, sink),
+            (b'}', _) => self.close(false, sink),
+            _ => Err(malformed()),
+        }
+    }
+
+    fn close(&mut self, array: bool, sink: &mut impl Sink) -> Result<(), Flow> {
+        if self.open.pop() != Some(array) {
+            return Err(malformed());
+        }
+        sink.close();
+        self.state = State::After;
+        Ok(())
+    }
+
+    /// Keeps a part of a text that is asked for.
+    fn keep(&mut self, part: &[u8]) {
+        if self.wanted {
+            self.text.extend_from_slice(part);
+        }
+    }
+
+    /// A value ends with this part.
+    fn finish(&mut self, part: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
+        self.state = State::After;
+        match self.wanted {
+            true => sink.value(whole(&mut self.text, part)),
+            false => Ok(()),
+        }
+    }
+
+    fn string<'b>(&mut self, role: Role, bytes: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
+        let length = plain(bytes);
+        if self.high != 0 && bytes.first().is_some_and(|&byte| byte != b'\\') {
+            return Err(malformed());
+        }
+        let part = &bytes[..length];
+        match (bytes.get(length), role) {
+            (Some(b'"'), Role::Value) => self.finish(part, sink)?,
+            (Some(b'"'), Role::Name) => {
+                self.state = State::Colon;
+                sink.name(whole(&mut self.text, part))?;
+            }
+            (Some(b'\\'), _) => {
+                self.keep(part);
+                self.state = State::Escape(role);
+            }
+            (Some(_), _) => return Err(malformed()),
+            (None, _) => {
+                self.keep(part);
+                self.state = State::Text(role);
+            }
+        }
+        Ok(bytes.get(length + 1..).unwrap_or_default())
+    }
+
+    fn escape(&mut self, role: Role, byte: u8) -> Result<(), Flow> {
+        let character = match byte {
+            b'u' => {
+                self.state = State::Unicode(role, 0, 0);
+                return Ok(());
+            }
+            _ if self.high != 0 => return Err(malformed()),
+            b'"' | b'\\' | b'/' => byte,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            _ => return Err(malformed()),
+        };
+        self.keep(&[character]);
+        self.state = State::Text(role);
+        Ok(())
+    }
+
+    fn unicode(&mut self, role: Role, digits: u8, code: u16, byte: u8) -> Result<(), Flow> {
+        let Some(digit) = char::from(byte).to_digit(16) else { return Err(malformed()) };
+        let code = code << 4 | digit as u16;
+        if digits < 3 {
+            self.state = State::Unicode(role, digits + 1, code);
+            return Ok(());
+        }
+        self.state = State::Text(role);
+        if self.high == 0 && (0xd800..0xdc00).contains(&code) {
+            self.high = code;
+            return Ok(());
+        }
+        let pair = [self.high, code];
+        let units = if self.high == 0 { &pair[1..] } else { &pair[..] };
+        self.high = 0;
+        let mut characters = char::decode_utf16(units.iter().copied());
+        let (Some(Ok(character)), None) = (characters.next(), characters.next()) else { return Err(malformed()) };
+        self.keep(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    fn number<'b>(&mut self, mut number: Number, bytes: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
+        for (at, &byte) in bytes.iter().enumerate() {
+            if byte.is_ascii_digit() && matches!(number, Number::Integer | Number::Fraction | Number::Exponent) {
+                continue;
+            }
+            number = match number.next(byte) {
+                Some(next) => next,
+                None if number.is_whole() && self.may_follow(byte) => {
+                    self.finish(&bytes[..at], sink)?;
+                    return Ok(&bytes[at..]);
+                }
+                None => return Err(malformed()),
+            };
+        }
+        self.keep(bytes);
+        self.state = State::Number(number);
+        Ok(b"")
+    }
+
+    /// Whether a byte may stand behind a value.
+    fn may_follow(&self, byte: u8) -> bool {
+        match byte {
+            b',' => !self.open.is_empty(),
+            b']' => self.open.last() == Some(&true),
+            b'}' => self.open.last() == Some(&false),
+            _ => is_white(byte),
+        }
+    }
+
+    fn word<'b>(&mut self, word: &'static [u8], at: usize, bytes: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
+        let missing = &word[at..];
+        let length = missing.len().min(bytes.len());
+        if missing[..length] != bytes[..length] {
+            return Err(malformed());
+        }
+        if length == missing.len() {
+            self.finish(word, sink)?;
+        } else {
+            self.state = State::Word(word, at + length);
+        }
+        Ok(&bytes[length..])
+    }
+}
+
+/// The text of this part and what was kept before it.
+fn whole<'t>(kept: &'t mut Vec<u8>, part: &'t [u8]) -> &'t [u8] {
+    if kept.is_empty() {
+        return part;
+    }
+    kept.extend_from_slice(part);
+    kept
+}
+
+fn malformed() -> Flow {
+    refuse("the JSON is malformed, or nested deeper than limits.depth")
+}
+
+fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+/// The number of bytes in front of a quote, a backslash or a control character, eight at a time. In a word without them the
+/// highest bits stay clear; the lowest of those that are set is the first (Mycroft; a borrow only reaches higher bytes).
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
+    let mut words = bytes.chunks_exact(8);
+    let mut at = 0;
+    for word in &mut words {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let found = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & TOPS;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    at + words.remainder().iter().position(special).unwrap_or(words.remainder().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn the_first_special_byte_is_found_at_every_place() {
+        for first in 0..=255u8 {
+            for second in [b'"', b'\\', 0, 0x1f, b' ', b'!', b'#', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                for at in 0..20 {
+                    let mut text = [b'a'; 21];
+                    (text[at], text[at + 1]) = (first, second);
+                    let special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+                    assert_eq!(plain(&text), text.iter().position(special).unwrap_or(21), "{first} {second} at {at}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether bytes that come in pieces are UTF-8.
+
+/// Remembers a character of which earlier pieces have the beginning.
+#[derive(Debug, Default)]
+pub(super) struct Utf8 {
+    begun: [u8; 4],
+    length: usize,
+}
+
+/// How much of a piece may be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sound {
+    /// Bytes up to a fault. A byte that can begin no character here is one of them, as it would be at a piece's end.
+    pub length: usize,
+    /// There is no fault.
+    pub all: bool,
+}
+
+impl Utf8 {
+    /// Looks at the next piece. Not to be called again behind a fault.
+    pub(super) fn sound(&mut self, bytes: &[u8]) -> Sound {
+        let mut at = 0;
+        while self.length > 0 && at < bytes.len() {
+            self.begun[self.length] = bytes[at];
+            let faulty = match std::str::from_utf8(&self.begun[..=self.length]) {
+                Ok(_) => {
+                    self.length = 0;
+                    false
+                }
+                Err(fault) => {
+                    self.length += 1;
+                    fault.error_len().is_some()
+                }
+            };
+            if faulty {
+                return Sound { length: at, all: false };
+            }
+            at += 1;
+        }
+        let Err(fault) = std::str::from_utf8(&bytes[at..]) else { return Sound { length: bytes.len(), all: true } };
+        let first = at + fault.valid_up_to();
+        if fault.error_len().is_some() {
+            return Sound { length: first + 1, all: false };
+        }
+        let begun = &bytes[first..];
+        self.begun[..begun.len()].copy_from_slice(begun);
+        self.length = begun.len();
+        Sound { length: bytes.len(), all: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sound, Utf8};
+
+    /// Every text of three bytes of these kinds, split anywhere, is what the standard library says of it.
+    #[test]
+    fn faults_are_found_however_the_bytes_are_cut() {
+        let kinds = [b'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];
+        let count = kinds.len();
+        for number in 0..count.pow(4) {
+            let mut text: Vec<u8> = (0..4).map(|place| kinds[number / count.pow(place) % count]).collect();
+            text.extend(b"....");
+            let expected = std::str::from_utf8(&text).is_ok();
+            for cut in 0..text.len() {
+                let mut utf8 = Utf8::default();
+                let first = utf8.sound(&text[..cut]);
+                let all = first.all && utf8.sound(&text[cut..]).all;
+                assert_eq!(all, expected, "{text:?} cut at {cut}");
+            }
+            let mut utf8 = Utf8::default();
+            assert_eq!(text.chunks(1).all(|byte| utf8.sound(byte).all), expected, "{text:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn what_comes_before_a_fault_may_be_read() {
+        let sound = |pieces: &[&[u8]]| {
+            let mut utf8 = Utf8::default();
+            pieces.iter().map(|piece| utf8.sound(piece)).last().expect("a piece")
+        };
+        assert_eq!(sound(&[b"ab\xe2\x82\"cd"]), Sound { length: 3, all: false });
+        assert_eq!(sound(&[b"ab\xe2", b"\x82", b"\"cd"]), Sound { length: 0, all: false });
+        assert_eq!(sound(&[b"ab\xe2", b"\x82\"cd"]), Sound { length: 1, all: false });
+        assert_eq!(sound(&[b"ab\xe2", b"\x82\xaccd\xff"]), Sound { length: 5, all: false });
+        assert_eq!(sound(&[b"\xf0\x9f", b"\x98", b"\x80"]), Sound { length: 1, all: true });
+    }
+}

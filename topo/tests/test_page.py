@@ -1,0 +1,67 @@
+"""The live page beside a lab: a server that breaks is seen to fall in a real browser, with the lab's own counts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import browser
+from testbed.browser import shown_table, shown_text
+from topo.apache import PAGE
+from topo.network import Lab
+from topo.page import start_page
+from topo.switches import switch_kind
+from workload.load import Load
+from workload.plan import SERVER_NAMES, Balance
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not browser.installed(), reason="no Chromium: `make setup` installs it"),
+    pytest.mark.alone,
+]
+
+PATIENCE_S = 90.0
+BROKEN = SERVER_NAMES[0]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(switch_kind(), Balance("production", 1.0, 10.0)) as running:
+        yield running
+
+
+def seen(what: str, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"the page does not show: {what}"
+        time.sleep(0.2)
+
+
+def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
+    url = start_page(lab, print)
+    assert url is not None
+    with browser.browser() as chrome:
+        chrome.get(url)
+
+        def row(name: str) -> dict[str, str]:
+            return next((row for row in shown_table(chrome, "servers") if row["server"] == name), {})
+
+        seen("all servers", lambda: {row["server"] for row in shown_table(chrome, "servers")} == set(SERVER_NAMES))
+        lab.start_load(Load(30.0, PATIENCE_S), PAGE)
+        seen("requests at all servers", lambda: all(int(row(name)["SYN"]) > 20 for name in SERVER_NAMES))
+        before = float(row(BROKEN)["ratio"])
+        assert before > 0.2
+        assert shown_text(chrome, "out") == ""
+        lab.kill_server(BROKEN)
+        seen("its ratio fall", lambda: float(row(BROKEN)["ratio"]) < before / 10)
+        seen("its state", lambda: row(BROKEN)["state"] == "ejected" and "is ejected" in shown_text(chrome, "out"))
+        assert all(row(name)["state"] == "in" for name in SERVER_NAMES if name != BROKEN)
+        assert [
+            one for one in shown_table(chrome, "events") if one["kind"] == "ejected" and BROKEN in one["what and why"]
+        ]
+        seen("the counts of the switch", lambda: row(BROKEN)["SYN"] == str(lab.observe().counts[BROKEN].syn))
+        chrome.save_screenshot(str(tmp_path / "page.png"))

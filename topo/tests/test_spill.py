@@ -1,0 +1,196 @@
+"""Caps on open connections with real TCP: the others take the rest, nothing is refused until all are full, then all is
+(by resets, as configured) until there is room; whoever is connected stays connected.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sluice.loops.spilling import LOOK_S
+
+from testbed.namespaces import socket_in
+from testbed.processes import await_true
+from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab
+from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+FIRST, *REST = SERVER_NAMES
+CAPS = {FIRST: 3, **dict.fromkeys(REST, 8)}
+FULL = dict.fromkeys(SERVER_NAMES, "full")
+CROWD, CROWD_CAPS = 600, {FIRST: 20, **dict.fromkeys(REST, 400)}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[TalkingLab]:
+    with TalkingLab() as running:
+        yield running
+
+
+class Users:
+    """Connections of the load client's that stay open."""
+
+    def __init__(self, lab: TalkingLab, caps: Mapping[str, int]) -> None:
+        self._lab, self._caps = lab, caps
+        self.made: list[Connection] = []
+
+    def connect(self) -> Connection | None:
+        """One more; None when it is refused."""
+        made = socket_in(self._lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
+        made.settimeout(TIMEOUT_S)
+        made.bind(("", self._lab.port()))
+        try:
+            made.connect((str(VIP), WEB_PORT))
+        except ConnectionRefusedError:
+            made.close()
+            return None
+        one = Connection(made.getsockname()[1], made)
+        one.server = one.says("name")
+        self.made.append(one)
+        return one
+
+    def seen(self) -> Connection | None:
+        """As `connect`; returns when the controller knows whether that was a server's last."""
+        one = self.connect()
+        if one is not None and self.counts[one.server] >= self._caps.get(one.server, 10**6):
+            await_true(f"{one.server} is full", lambda: states(self._lab)[one.server] == "full", TIMEOUT_S)
+        return one
+
+    def leave(self, server: str) -> None:
+        """One of a server's users closes, and the controller knows."""
+        one = next(one for one in self.made if one.server == server)
+        self.made.remove(one)
+        one.socket.close()
+        await_true("it has left", lambda: opened(self._lab)[server] == self.counts[server], TIMEOUT_S)
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(one.server for one in self.made)
+
+    @property
+    def lost(self) -> list[int]:
+        """Ports of those whose server does not answer any more."""
+        return [one.port for one in self.made if not one.holds()]
+
+
+def service(lab: TalkingLab) -> dict[str, Any]:
+    return lab.controller.ask(command="status")["services"][0]
+
+
+def states(lab: TalkingLab) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in service(lab)["servers"]}
+
+
+def opened(lab: TalkingLab) -> dict[str, int]:
+    return {one["name"]: one["open"] for one in service(lab)["servers"]}
+
+
+def cap(wanted: dict[str, Any], caps: Mapping[str, int]) -> None:
+    wanted["news"] = {"mode": "static", "refuse": "reset"}
+    for server in wanted["services"][0]["servers"]:
+        server.pop("max_connections", None)
+        if server["name"] in caps:
+            server["max_connections"] = caps[server["name"]]
+
+
+@contextmanager
+def capped(lab: TalkingLab, caps: Mapping[str, int]) -> Generator[Users]:
+    """Users, while the servers have caps; at the end nobody is connected."""
+    users = Users(lab, caps)
+    with lab.configured(lambda wanted: cap(wanted, caps)):
+        try:
+            yield users
+        finally:
+            for one in users.made:
+                one.socket.close()
+            await_true("all have left", lambda: not any(opened(lab).values()), TIMEOUT_S)
+
+
+def test_nothing_is_refused_until_all_are_full_and_then_until_there_is_room(lab: TalkingLab) -> None:
+    with capped(lab, CAPS) as users:
+        for _ in range(sum(CAPS.values())):
+            assert users.seen() is not None, f"refused at {users.counts} of {CAPS}"
+        assert users.counts == CAPS, "with a look between, nobody is beyond"
+        assert (states(lab), service(lab)["refuses"]) == (FULL, True)
+        before = service(lab)["refused"]
+        assert [users.connect() for _ in range(5)] == [None] * 5
+        assert service(lab)["refused"] == before + 5
+        assert users.lost == []
+        users.leave(REST[0])
+        await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
+        one = users.seen()
+        assert one is not None and one.server == REST[0]
+        assert users.connect() is None
+        users.leave(FIRST)
+        await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
+        assert users.seen() is not None and users.counts == CAPS and users.lost == []
+
+
+def test_a_server_without_a_cap_takes_the_rest(lab: TalkingLab) -> None:
+    with capped(lab, {FIRST: 3}) as users:
+        for _ in range(40):
+            assert users.seen() is not None
+        assert users.counts[FIRST] == 3 and users.lost == []
+
+
+def test_one_that_drains_is_no_room_and_a_cap_is_lowered_below_what_is_open(lab: TalkingLab) -> None:
+    with capped(lab, CAPS) as users, lab.draining(REST[1]):
+        for _ in range(CAPS[FIRST] + CAPS[REST[0]]):
+            assert users.seen() is not None
+        assert users.connect() is None
+        lower = {**CAPS, REST[0]: 2}
+        with lab.configured(lambda wanted: cap(wanted, lower)):
+            users.leave(REST[0])
+            assert states(lab)[REST[0]] == "full" and users.connect() is None and users.lost == []
+            lab.controller.drain(REST[1], drain=False)
+            one = users.seen()
+            assert one is not None and one.server == REST[1]
+            lab.controller.drain(REST[1], drain=True)
+        assert users.lost == []
+
+
+def test_a_controller_that_is_killed_finds_who_is_full(lab: TalkingLab) -> None:
+    with capped(lab, CAPS) as users:
+        while users.counts[FIRST] < CAPS[FIRST]:
+            assert users.seen() is not None
+        process = lab.controller.process
+        assert process is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(TIMEOUT_S)
+        for _ in range(4):
+            one = users.connect()
+            assert one is not None and one.server != FIRST, "the switch goes on without"
+        lab.controller.start()
+        assert states(lab)[FIRST] == "full" and users.lost == []
+        while not service(lab)["refuses"]:
+            assert users.seen() is not None
+        assert users.counts == CAPS
+        users.leave(FIRST)
+        await_true("admission again", lambda: not service(lab)["refuses"], TIMEOUT_S)
+        one = users.connect()
+        assert one is not None and one.server == FIRST, "its share is not lost by the restart"
+
+
+@pytest.mark.calm
+def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab) -> None:
+    """As fast as one user after the other can connect."""
+    with capped(lab, CROWD_CAPS) as users:
+        moments: list[float] = []
+        began = time.monotonic()
+        for _ in range(CROWD):
+            one = users.connect()
+            assert one is not None
+            if one.server == FIRST:
+                moments.append(time.monotonic())
+        beyond = moments[CROWD_CAPS[FIRST] :]
+        rate = CROWD / (time.monotonic() - began)
+        print(f"{len(beyond)} beyond a cap of {CROWD_CAPS[FIRST]}, at {rate:.0f} connections/s to the service")
+        assert all(moment - moments[CROWD_CAPS[FIRST] - 1] < 2 * LOOK_S for moment in beyond)
