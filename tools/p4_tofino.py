@@ -31,7 +31,6 @@ DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
 """What p4c's front end makes."""
 CONF, CONTEXT, BINARY = "sluice.conf", "pipe/context.json", "pipe/tofino.bin"
 ARTEFACTS = (*DESCRIPTIONS, CONF, CONTEXT, BINARY)
-ASSEMBLY = "pipe/main.bfa"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
@@ -56,6 +55,11 @@ class Program:
     def manifest(self) -> Path:
         """The file that says what was made of what."""
         return self.folder / "manifest.json"
+
+    @property
+    def assembly(self) -> Path:
+        """What the compiler writes for the assembler, named after the source."""
+        return self.report / "pipe" / f"{Path(self.build.main).stem}.bfa"
 
 
 PROGRAMS = {name: Program(name, build, BUILD / name, ROOT / "results" / name) for name, build in TOFINO_BUILDS.items()}
@@ -140,13 +144,13 @@ def build(program: Program) -> None:
     outcome = p4_resources.outcome(report)
     if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
         raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
-    if not has_selects((report / ASSEMBLY).read_text()):
+    if not has_selects(program.assembly.read_text()):
         raise P4Error(
             f"this {BACK_END} has lost every `select` of the parser, so that every packet takes the first case: "
             "docs/reference/targets.md has the line that mends it"
         )
     print(p4_resources.table(report))
-    assemble(report)
+    assemble(program)
     keep(program, outcome)
     print(f"p4-tofino: the program is in {relative(program.folder)}, the compiler's report in {relative(report)}")
 
@@ -158,11 +162,11 @@ def has_selects(assembly: str) -> bool:
     return any(re.search(r"^      match: \[ \w", state, re.MULTILINE) for state in states if state.startswith("parse_"))
 
 
-def assemble(report: Path) -> None:
+def assemble(program: Program) -> None:
     """Makes the binary of what was compiled; P4Error with the assembler's words when it refuses."""
     if not shutil.which(ASSEMBLER):
         raise P4Error(f"no {ASSEMBLER} on PATH: it is built with {BACK_END}, and makes the binary")
-    command = [ASSEMBLER, "--target", "tofino", "-o", str((report / BINARY).parent), str(report / ASSEMBLY)]
+    command = [ASSEMBLER, "--target", "tofino", "-o", str((program.report / BINARY).parent), str(program.assembly)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")

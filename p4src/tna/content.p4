@@ -75,6 +75,24 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     }
 
     @hidden
+    action as_found() { }
+
+    // A table, for p4c's assembly of the same as a condition over two bytes ends in "Didn't cover all bytes".
+    @hidden
+    table agent_check {
+        key = {
+            all.found.agent  : ternary @name("agent");
+            all.verdict.drop : ternary @name("drop");
+        }
+        actions = { not_an_agent; as_found; }
+        const entries = {
+            (DropReason.none, _) : as_found();
+            (_, DropReason.none) : not_an_agent();
+        }
+        const default_action = as_found();
+    }
+
+    @hidden
     action server_unknown() {
         all.verdict.drop = DropReason.server_unknown;
     }
@@ -113,7 +131,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         payloads.apply(meta);
         judge.apply(hdr, meta, all.found, all.verdict);
         if (hdr.splice.isValid())                                           sign_order();
-        if (all.found.agent != DropReason.none && all.verdict.drop == DropReason.none) not_an_agent();
+        agent_check.apply();
 
         answers.apply(hdr, meta, all.verdict);
         connections.apply(meta, place, all.decided, all.verdict.drop);

@@ -88,8 +88,10 @@ control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, in
             (_, Content.agent, Event.syn, LOOK_CLAIM, BOTH)         : do_begin();
             (_, Content.agent, Event.syn, _, _)                     : do_ask();
             (_, Content.none, _, _, _)                              : neither();
+            (_, _, _, _, _)                                         : do_read();
         }
-        const default_action = do_read();
+        // A default action may not need the hash unit, which has the slot.
+        const default_action = neither();
     }
 
     apply {
@@ -169,8 +171,10 @@ control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, in
             (_, Content.agent, Event.syn, _, ONLY_FIRST)            : do_ask();
             (_, Content.agent, Event.syn, _, _)                     : neither();
             (_, Content.none, _, _, _)                              : neither();
+            (_, _, _, _, _)                                         : do_read();
         }
-        const default_action = do_read();
+        // A default action may not need the hash unit, which has the slot.
+        const default_action = neither();
     }
 
     apply {
