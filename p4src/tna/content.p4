@@ -36,6 +36,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Answers() answers;
     Judge() judge;
     HopLimit() hop_limit;
+    @name(".SluiceIngress.front.agents")
     Agents() agents;
     Admission() admission;
     Balance() balance;
