@@ -87,9 +87,9 @@ format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff format .
 	cd switch && cargo fmt
 
-p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino: p4src/tna (docs/reference/targets.md)
-ifeq ($(TARGET),tofino)
-	$(BIN)/python -m tools.p4_tofino build
+p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino or tofino-content: p4src/tna (docs/reference/targets.md)
+ifneq ($(filter tofino tofino-content,$(TARGET)),)
+	$(BIN)/python -m tools.p4_tofino build $(TARGET)
 else
 	$(BIN)/python -m tools.gen_judge
 	$(BIN)/python tools/p4.py build

@@ -37,11 +37,12 @@ class Build:
 
     folders: tuple[str, ...]
     flags: tuple[str, ...] = ()
+    file: str = "main.p4"
 
     @property
     def main(self) -> str:
         """The main file, from the repository's root."""
-        return f"p4src/{self.folders[-1]}/main.p4"
+        return f"p4src/{self.folders[-1]}/{self.file}"
 
     @property
     def arguments(self) -> list[str]:
@@ -56,7 +57,12 @@ BUILDS = {
     "twin": Build(("twin", "v1model"), ("--Wdisable=unused", "-DTWIN")),
 }
 """By the folder below p4src/build."""
-TOFINO = Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1"))
+TOFINO_FLAGS = ("-DTOFINO", "-D__TARGET_TOFINO__=1")
+TOFINO_BUILDS = {
+    "tofino": Build(("tna",), TOFINO_FLAGS),
+    "tofino-content": Build(("tna",), (*TOFINO_FLAGS, "-DCONTENT"), "content.p4"),
+}
+"""As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
 
 INCLUDE = re.compile(r'^#include (?:"(.+)"|<(.+)>)$', re.MULTILINE)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from finsy.proto import p4i
 from google.protobuf import text_format
 
-from tools import p4_sources
+from tools import p4, p4_sources
 from tools.p4_sources import P4SRC
 
 LOW = 0xFFFFFF
@@ -102,6 +102,29 @@ def of_sources(target: str, p4src: Path = P4SRC) -> dict[tuple[str, str], Object
     texts = ["\n".join(p4_sources.lines_for(path, defined)) for path in paths]
     found = [each for text in texts for each in in_source(text, sizes)]
     return by_name(found)
+
+
+INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
+
+
+def of_program(build: p4.Build) -> dict[tuple[str, str], Object]:
+    """The objects of a program by kind and name: of the controls that its own two instantiate, and those of theirs."""
+    defined = [flag.removeprefix("-D") for flag in build.flags]
+    sizes = p4_sources.sizes(*defined)
+    texts = {path: "\n".join(p4_sources.lines_for(path, *defined)) for path in p4.files(build, p4.ROOT / build.main)}
+    bodies: dict[str, str] = {}
+    for text in texts.values():
+        bodies |= {
+            part.partition("(")[0].split()[1]: part
+            for part in re.split(r"^(?=control \w+\()", text, flags=re.MULTILINE)[1:]
+        }
+    taken: set[str] = set()
+    waiting = {"SluiceIngress", "SluiceEgress"}
+    while waiting:
+        name = waiting.pop()
+        taken.add(name)
+        waiting |= set(INSTANCE.findall(bodies[name])) & bodies.keys() - taken
+    return by_name([each for name in sorted(taken) for each in in_source(bodies[name], sizes)])
 
 
 def full_names(path: Path) -> set[str]:

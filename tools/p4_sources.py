@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 P4SRC = ROOT / "p4src"
 
-CONDITION = re.compile(r"#(if|elif) defined\((\w+)\)$")
+CONDITION = re.compile(r"#(if|elif) (!?)defined\((\w+)\)$")
 CONSTANT = re.compile(r"^const (?:bit<\d+>|int) (\w+)\s*= ([\w <]+);", re.MULTILINE)
 ID = re.compile(r"^#define (\w+) +(0x[0-9a-f]+)(?: +// (.+))?$", re.MULTILINE)
 ENUM = re.compile(r"enum bit<\d+> (\w+) \{(.*?)\n\}", re.DOTALL)
@@ -28,13 +28,13 @@ class Number:
 
 
 def lines_for(path: Path, *defined: str) -> Iterator[str]:
-    """The lines of a source that a preprocessor leaves with some names defined, of `#if defined(NAME)` only."""
+    """The lines of a source that a preprocessor leaves with some names defined: `#if [!]defined(NAME)`, not nested."""
     taken, keeps = False, True
     inside = False
     for line in path.read_text().splitlines():
         if found := CONDITION.match(line):
             taken = taken if found[1] == "elif" else False
-            keeps, inside = not taken and found[2] in defined, True
+            keeps, inside = not taken and (found[3] in defined) != bool(found[2]), True
             taken = taken or keeps
         elif inside and line == "#else":
             keeps = not taken

@@ -1,15 +1,17 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
-`build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It writes the program to p4src/build/tofino as a switch
+There are two programs: `tofino`, and `tofino-content`, which switches by content and leaves out what that takes the
+room of. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It writes one to p4src/build/NAME as a switch
 is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the pipe's context.json and tofino.bin, what the
-driver calls their configuration (sluice.conf), and a manifest; and the compiler's report to results/tofino. A program
+driver calls their configuration (sluice.conf), and a manifest; and the compiler's report to results/NAME. A program
 that does not fit, or is not assembled, changes nothing there.
 
-`check` compares the artefacts with the manifest, and says when sources have changed since. Then it runs p4c's front end
-over the program: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its front
-end, and TNA's headers.
+`check` compares the artefacts with the manifests, and says when sources have changed since. Then it runs p4c's front
+end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its
+front end, and TNA's headers.
 """
 
+import argparse
 import json
 import os
 import re
@@ -17,10 +19,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools import p4_resources
-from tools.p4 import BUILD, COMPILER, ROOT, TOFINO, P4Error, differences, run_command, sha256, sources
+from tools.p4 import BUILD, COMPILER, ROOT, TOFINO_BUILDS, Build, P4Error, differences, sha256, sources
 
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
@@ -28,10 +31,6 @@ DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
 """What p4c's front end makes."""
 CONF, CONTEXT, BINARY = "sluice.conf", "pipe/context.json", "pipe/tofino.bin"
 ARTEFACTS = (*DESCRIPTIONS, CONF, CONTEXT, BINARY)
-ASSEMBLY = "pipe/main.bfa"
-ARTEFACT_FOLDER = BUILD / "tofino"
-MANIFEST = ARTEFACT_FOLDER / "manifest.json"
-REPORT = ROOT / "results/tofino"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
@@ -39,6 +38,31 @@ OTHER_TARGET = "the main package should be called V1Switch"
 NOT_SAID = ("uninitialized-use", "uninitialized-out-param", "unused")
 """Warnings that are not told. A RegisterAction reads variables that are set before it is executed, not before it is
 declared; Tofino zeroes metadata (`pa_auto_init_metadata`); some constants and functions are v1model's."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for Tofino: how it is compiled, and where what is made of it is kept."""
+
+    name: str
+    build: Build
+    folder: Path
+    """Of its artefacts."""
+    report: Path
+    """Of the compiler's words."""
+
+    @property
+    def manifest(self) -> Path:
+        """The file that says what was made of what."""
+        return self.folder / "manifest.json"
+
+    @property
+    def assembly(self) -> Path:
+        """What the compiler writes for the assembler, named after the source."""
+        return self.report / "pipe" / f"{Path(self.build.main).stem}.bfa"
+
+
+PROGRAMS = {name: Program(name, build, BUILD / name, ROOT / "results" / name) for name, build in TOFINO_BUILDS.items()}
 
 
 def headers() -> Path | None:
@@ -67,22 +91,25 @@ def front_end_errors(said: str) -> list[str]:
     return others
 
 
-def check_front_end() -> None:
+def check_front_end(program: Program) -> None:
     """Runs the front end; P4Error with p4c's own words when it refuses the program."""
     found = headers()
     if not shutil.which(COMPILER) or not found:
-        print(f"p4-tofino: not type-checked (needs {COMPILER} on PATH and TNA's headers, ${HEADERS_VARIABLE})")
+        print(
+            f"p4-tofino: {program.build.main} not type-checked "
+            f"(needs {COMPILER} on PATH and TNA's headers, ${HEADERS_VARIABLE})"
+        )
         return
     command = [COMPILER, "-I", str(found), *(f"--Wdisable={kind}" for kind in NOT_SAID), "-o", os.devnull]
-    command += TOFINO.arguments
+    command += program.build.arguments
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     warnings = [line for line in done.stderr.splitlines() if "warning:" in line and OTHER_TARGET not in line]
     if front_end_errors(done.stderr) or warnings:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    print("p4-tofino: p4src/tna passes p4c's front end (its back end is `make p4 TARGET=tofino`)")
+    print(f"p4-tofino: {program.build.main} passes p4c's front end (its back end is `make p4 TARGET={program.name}`)")
 
 
-def compile_command(folder: Path) -> Sequence[str]:
+def compile_command(build: Build, folder: Path) -> Sequence[str]:
     """The command that compiles into a folder; P4Error where no Tofino back end is on PATH."""
     if not shutil.which(BACK_END):
         raise P4Error(
@@ -100,31 +127,32 @@ def compile_command(folder: Path) -> Sequence[str]:
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),
         *(f"--Wdisable={kind}" for kind in NOT_SAID),
         *("-o", str(folder)),
-        *TOFINO.arguments,
+        *build.arguments,
     ]
 
 
-def build() -> None:
+def build(program: Program) -> None:
     """Compiles, assembles, and keeps the program; P4Error with p4c's own words when it refuses."""
-    shutil.rmtree(REPORT, ignore_errors=True)
-    REPORT.mkdir(parents=True)
-    command = compile_command(REPORT)
+    report = program.report
+    shutil.rmtree(report, ignore_errors=True)
+    report.mkdir(parents=True)
+    command = compile_command(program.build, report)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    (REPORT / "said.txt").write_text(done.stdout + done.stderr)
+    (report / "said.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
-    outcome = p4_resources.outcome(REPORT)
+    outcome = p4_resources.outcome(report)
     if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
         raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
-    if not has_selects((REPORT / ASSEMBLY).read_text()):
+    if not has_selects(program.assembly.read_text()):
         raise P4Error(
             f"this {BACK_END} has lost every `select` of the parser, so that every packet takes the first case: "
             "docs/reference/targets.md has the line that mends it"
         )
-    print(p4_resources.table(REPORT))
-    assemble()
-    keep(outcome)
-    print(f"p4-tofino: the program is in p4src/build/tofino, the compiler's report in {relative(REPORT)}")
+    print(p4_resources.table(report))
+    assemble(program)
+    keep(program, outcome)
+    print(f"p4-tofino: the program is in {relative(program.folder)}, the compiler's report in {relative(report)}")
 
 
 def has_selects(assembly: str) -> bool:
@@ -134,33 +162,34 @@ def has_selects(assembly: str) -> bool:
     return any(re.search(r"^      match: \[ \w", state, re.MULTILINE) for state in states if state.startswith("parse_"))
 
 
-def assemble() -> None:
+def assemble(program: Program) -> None:
     """Makes the binary of what was compiled; P4Error with the assembler's words when it refuses."""
     if not shutil.which(ASSEMBLER):
         raise P4Error(f"no {ASSEMBLER} on PATH: it is built with {BACK_END}, and makes the binary")
-    command = [ASSEMBLER, "--target", "tofino", "-o", str((REPORT / BINARY).parent), str(REPORT / ASSEMBLY)]
+    command = [ASSEMBLER, "--target", "tofino", "-o", str((program.report / BINARY).parent), str(program.assembly)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
 
 
-def keep(outcome: dict[str, object]) -> None:
-    """Writes the program to p4src/build/tofino, with a manifest of what was made of what."""
-    shutil.rmtree(ARTEFACT_FOLDER, ignore_errors=True)
-    (ARTEFACT_FOLDER / BINARY).parent.mkdir(parents=True)
+def keep(program: Program, outcome: dict[str, object]) -> None:
+    """Writes the program to its folder, with a manifest of what was made of what."""
+    folder, report = program.folder, program.report
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / BINARY).parent.mkdir(parents=True)
     for name in (*DESCRIPTIONS, BINARY):
-        shutil.copyfile(REPORT / name, ARTEFACT_FOLDER / name)
-    context = json.loads((REPORT / CONTEXT).read_text())
+        shutil.copyfile(report / name, folder / name)
+    context = json.loads((report / CONTEXT).read_text())
     del context["build_date"]
-    (ARTEFACT_FOLDER / CONTEXT).write_text(json.dumps(context, separators=(",", ":")) + "\n")
-    (ARTEFACT_FOLDER / CONF).write_text(json.dumps(configuration(), indent=1) + "\n")
+    (folder / CONTEXT).write_text(json.dumps(context, separators=(",", ":")) + "\n")
+    (folder / CONF).write_text(json.dumps(configuration(), indent=1) + "\n")
     manifest = {
         "p4c": version(),
         "outcome": outcome,
-        "sources": sources(TOFINO),
-        "artefacts": {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS},
+        "sources": sources(program.build),
+        "artefacts": {name: sha256(folder / name) for name in ARTEFACTS},
     }
-    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
+    program.manifest.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def configuration() -> dict[str, object]:
@@ -189,27 +218,42 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def check_artefacts() -> None:
+def check_artefacts(program: Program) -> None:
     """P4Error when an artefact is not what the manifest says; a line when sources have changed since it was made."""
-    if not MANIFEST.exists():
-        print("p4-tofino: nothing compiled in p4src/build/tofino")
+    where = relative(program.folder)
+    if not program.manifest.exists():
+        print(f"p4-tofino: nothing compiled in {where}")
         return
-    manifest = json.loads(MANIFEST.read_text())
-    found = {name: sha256(ARTEFACT_FOLDER / name) for name in ARTEFACTS if (ARTEFACT_FOLDER / name).exists()}
+    manifest = json.loads(program.manifest.read_text())
+    found = {name: sha256(program.folder / name) for name in ARTEFACTS if (program.folder / name).exists()}
     if changed := differences(manifest["artefacts"], found):
-        raise P4Error(
-            f"edited by hand, or missing: p4src/build/tofino/{', '.join(changed)}: run `make p4 TARGET=tofino`"
-        )
-    changed = differences(manifest["sources"], sources(TOFINO))
+        raise P4Error(f"edited by hand, or missing: {where}/{', '.join(changed)}: run `make p4 TARGET={program.name}`")
+    changed = differences(manifest["sources"], sources(program.build))
     since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"
-    print(f"p4-tofino: artefacts agree with their manifest{since}")
+    print(f"p4-tofino: {where} agrees with its manifest{since}")
 
 
 def check() -> None:
-    """The artefacts, then the front end."""
-    check_artefacts()
-    check_front_end()
+    """The artefacts, then the front end, of all programs."""
+    for program in PROGRAMS.values():
+        check_artefacts(program)
+        check_front_end(program)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs `build` of one program or `check` of all, as the command line says; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Compiles p4src/tna, or checks it as far as p4c's front end goes.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build").add_argument("program", nargs="?", choices=PROGRAMS, default="tofino")
+    commands.add_parser("check")
+    options = parser.parse_args(arguments)
+    try:
+        build(PROGRAMS[options.program]) if options.command == "build" else check()
+    except P4Error as error:
+        print(f"p4: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(run_command("Compiles p4src/tna, or checks it as far as p4c's front end goes.", build, check))
+    sys.exit(main())

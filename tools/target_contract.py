@@ -1,6 +1,7 @@
 """Compares what a control plane can name on v1model and on Tofino: the same, but for a short list, itself checked.
 
-From the sources always; from both P4Infos and Tofino's bfrt.json once it has been compiled into p4src/build/tofino. A
+Each program for Tofino has a contract of its own (tools/p4_tofino.py names them).
+From the sources always; from both P4Infos and bfrt.json once a program has been compiled into p4src/build. A
 difference that is not allowed is an error, and so is an allowed one that is not there any more. So are externs whose
 parameters are not the same: no stage is to know its target. (Both include the stages by one list.)
 """
@@ -8,15 +9,16 @@ parameters are not the same: no stage is to know its target. (Both include the s
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools import p4_objects
+from tools import p4, p4_objects
 from tools.p4_objects import P4SRC, Object, ObjectsError, Shapes
 
 V1MODEL_P4INFO = P4SRC / "build/sluice.p4info.txtpb"
-TOFINO_P4INFO = P4SRC / "build/tofino/sluice.p4info.txtpb"
-TOFINO_BFRT = P4SRC / "build/tofino/bfrt.json"
+
+Where = tuple[str, str]
+"""Kind and name of an object."""
 
 ONLY_TOFINO = {
     ("register", "admitted_stamps"): "a stateful unit has two inputs; v1model's admitted_clients holds both",
@@ -26,14 +28,15 @@ ONLY_TOFINO = {
 }
 """What Tofino has and v1model does not, with the reason."""
 
-ONLY_V1MODEL = {
+NEVER_ON_TOFINO = {
     ("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it",
     ("register", "candidate_key"): "Tofino has no stage left for candidates. No controller names it",
     ("register", "candidate_pin"): "as candidate_key",
-    ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
-    ("register", "splice_cells"): "as agents",
-    ("register", "remembered_clients"): "as agents",
-    **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
+    (
+        "register",
+        "splice_cells",
+    ): "a stateful unit has two inputs; splice_turn_* and splice_value_* hold it where content is switched",
+    ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
     **{
@@ -64,7 +67,33 @@ ONLY_V1MODEL = {
         for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced")
     },
 }
+ONLY_V1MODEL = {
+    **NEVER_ON_TOFINO,
+    ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
+    **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
+}
 """The other way round."""
+
+NO_ROOM = "finds no room beside content switching"
+ONLY_V1MODEL_WITH_CONTENT = {
+    **NEVER_ON_TOFINO,
+    ("table", "destinations"): NO_ROOM,
+    **{("action", name): "as destinations" for name in ("limit_destination", "unlisted")},
+    **{("meter", name): "as destinations" for name in ("destination_limit", "returning_limit")},
+    ("register", "admitted_clients"): "as destinations",
+    **{("register", f"requests_{what}"): "as destinations" for what in ("offered", "admitted", "refused", "returning")},
+    ("table", "sampling"): NO_ROOM,
+    ("action", "set_sampling"): "as sampling",
+    **{("register", name): "as sampling" for name in ("sample_next", "sample_ring")},
+    ("table", "rate_settings"): NO_ROOM,
+    ("action", "set_rates"): "as rate_settings",
+    **{("register", name): "as rate_settings" for name in ("rate_flow", "rate_bytes")},
+    ("table", "choose_other"): NO_ROOM,
+    ("action", "choose_other_server"): "as choose_other",
+    ("action profile", "others_by_ratio"): "as choose_other",
+    **{("register", f"load_{what}"): "as choose_other" for what in ("first", "other", "evicted")},
+    **{("register", f"stale_{what}"): "as choose_other" for what in ("first", "other")},
+}
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
 """What only the compiled program of Tofino has besides, with the reason."""
@@ -72,28 +101,58 @@ NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controlle
 OWN_IDS = {"register", "counter", "meter", "action profile"}
 """Kinds whose @id p4c's Tofino back end passes over (1.2.5.16): their ids are its own, and are looked up by name."""
 
+SMALLER_TABLE = {
+    ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
+    for what in ("key", "server")
+    for way in (1, 2)
+}
 OTHER_SIZE = {
-    **{
-        ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
-        for what in ("key", "server")
-        for way in (1, 2)
-    },
+    **SMALLER_TABLE,
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """What has another size on Tofino, with the reason."""
 
+
+@dataclass(frozen=True)
+class Contract:
+    """What a program for Tofino may have otherwise than v1model's, with the reasons."""
+
+    only_tofino: Mapping[Where, str]
+    only_v1model: Mapping[Where, str]
+    other_size: Mapping[Where, str]
+
+
+TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
+CONTRACTS = {
+    "tofino": TOFINO,
+    "tofino-content": Contract(
+        {
+            ("register", "pin_state_1"): "a stateful unit has two inputs; v1model's keys hold the states",
+            ("register", "pin_state_2"): "as pin_state_1",
+            (
+                "register",
+                "splice_turn_1",
+            ): "a stateful unit has two inputs; v1model's splice_cells holds turn and value",
+            **{("register", f"splice_{what}"): "as splice_turn_1" for what in ("turn_2", "value_1", "value_2")},
+        },
+        ONLY_V1MODEL_WITH_CONTENT,
+        SMALLER_TABLE,
+    ),
+}
+"""By the program's name (tools/p4_tofino.py)."""
+
 INSTANCE = re.compile(r"^    (\w+)\(\) \w+;", re.MULTILINE)
 CONTROL = re.compile(r"^control (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
 
-Objects = Mapping[tuple[str, str], Object]
+Objects = Mapping[Where, Object]
 
 
-def differences(v1model: Objects, tofino: Objects) -> list[str]:
+def differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
     """Differences that are not allowed, and allowances that are not needed, a line each."""
     said: list[str] = []
     for one, others, allowed, target, other_target, of in (
-        (v1model, tofino, ONLY_V1MODEL, "v1model", "Tofino", "ONLY_V1MODEL"),
-        (tofino, v1model, ONLY_TOFINO, "Tofino", "v1model", "ONLY_TOFINO"),
+        (v1model, tofino, contract.only_v1model, "v1model", "Tofino", "ONLY_V1MODEL"),
+        (tofino, v1model, contract.only_tofino, "Tofino", "v1model", "ONLY_TOFINO"),
     ):
         said += [
             f"{kind} {name}: not on {other_target}"
@@ -113,14 +172,14 @@ def differences(v1model: Objects, tofino: Objects) -> list[str]:
                 ("size", one.size, other.size),
                 ("key", one.key, other.key),
             )
-            if ours != theirs and (what != "size" or where not in OTHER_SIZE)
+            if ours != theirs and (what != "size" or where not in contract.other_size)
         ]
-        if where in OTHER_SIZE and one.size == other.size:
+        if where in contract.other_size and one.size == other.size:
             said.append(f"{one.kind} {one.name}: allowed another size on Tofino, and has none: take it from OTHER_SIZE")
     return said
 
 
-def compiled_differences(v1model: Objects, tofino: Objects) -> list[str]:
+def compiled_differences(v1model: Objects, tofino: Objects, contract: Contract = TOFINO) -> list[str]:
     """As differences, of two P4Infos: with the allowances that only a compiled program needs, each of them needed."""
     said = [
         f"{kind} {name}: allowed in Tofino's P4Info, and is not there: take it from NOT_IN_SOURCES"
@@ -135,17 +194,17 @@ def compiled_differences(v1model: Objects, tofino: Objects) -> list[str]:
         for where, each in tofino.items()
         if where not in NOT_IN_SOURCES
     }
-    return said + differences(v1model, like)
+    return said + differences(v1model, like, contract)
 
 
-def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes) -> list[str]:
+def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: Contract = TOFINO) -> list[str]:
     """Keys and parameters, with their widths, that are not the same on both; all that BF Runtime is told otherwise."""
     said = [
         f"{name}: {v1model[name]} on v1model, {tofino.get(name)} on Tofino"
         for name in sorted(v1model)
         if name.rsplit(" ", 1)[0] in ("table", "action", "digest")
         and v1model[name] != tofino.get(name)
-        and (name.rsplit(" ", 1)[0], name.rsplit(".", 1)[-1]) not in ONLY_V1MODEL
+        and (name.rsplit(" ", 1)[0], name.rsplit(".", 1)[-1]) not in contract.only_v1model
     ]
     return said + [
         f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"
@@ -171,36 +230,39 @@ def unlike(p4src: Path = P4SRC) -> list[str]:
     ]
 
 
+def of_compiled(folder: Path, contract: Contract) -> list[str]:
+    """All differences of a compiled program for Tofino, a line each."""
+    p4info = folder / "sluice.p4info.txtpb"
+    said = compiled_differences(p4_objects.of_p4info(V1MODEL_P4INFO), p4_objects.of_p4info(p4info), contract)
+    missing = p4_objects.full_names(V1MODEL_P4INFO) - p4_objects.full_names(p4info)
+    own = {name for _, name in contract.only_v1model}
+    said += [f"{name}: no such name on Tofino" for name in sorted(missing) if name.rpartition(".")[2] not in own]
+    ours, theirs = (p4_objects.shapes_of_p4info(path) for path in (V1MODEL_P4INFO, p4info))
+    return said + shape_differences(ours, theirs, p4_objects.shapes_of_bfrt(folder / "bfrt.json"), contract)
+
+
 def main() -> int:
-    """Compares; returns the exit status."""
-    compiled = TOFINO_P4INFO.exists()
+    """Compares each program for Tofino; returns the exit status."""
+    said = [f"target-contract: {line}" for line in unlike()]
+    told: list[str] = []
     try:
-        v1model, tofino = (p4_objects.of_sources(target) for target in ("v1model", "tna"))
-        said = differences(v1model, tofino) + unlike()
-        if compiled:
-            of_p4info = (p4_objects.of_p4info(path) for path in (V1MODEL_P4INFO, TOFINO_P4INFO))
-            said += [f"compiled: {line}" for line in compiled_differences(*of_p4info)]
-            missing = p4_objects.full_names(V1MODEL_P4INFO) - p4_objects.full_names(TOFINO_P4INFO)
-            own = {name for _, name in ONLY_V1MODEL}
-            said += [
-                f"compiled: {name}: no such name on Tofino"
-                for name in sorted(missing)
-                if name.rpartition(".")[2] not in own
-            ]
-            ours, theirs = (p4_objects.shapes_of_p4info(path) for path in (V1MODEL_P4INFO, TOFINO_P4INFO))
-            told = shape_differences(ours, theirs, p4_objects.shapes_of_bfrt(TOFINO_BFRT))
-            said += [f"compiled: {line}" for line in told]
+        v1model = p4_objects.of_sources("v1model")
+        for name, contract in CONTRACTS.items():
+            folder = P4SRC / "build" / name
+            found = differences(v1model, p4_objects.of_program(p4.TOFINO_BUILDS[name]), contract)
+            compiled = (folder / "sluice.p4info.txtpb").exists()
+            if compiled:
+                found += [f"compiled: {line}" for line in of_compiled(folder, contract)]
+            said += [f"target-contract: {name}: {line}" for line in found]
+            how = "sources, P4Info and bfrt.json" if compiled else "sources (the program is not compiled)"
+            told.append(
+                f"target-contract: {name}: {len(v1model)} objects, {len(contract.only_v1model)} of them on v1model "
+                f"only, {len(contract.only_tofino)} more and {len(contract.other_size)} of another size, by {how}"
+            )
     except ObjectsError as error:
         print(f"target-contract: {error}", file=sys.stderr)
         return 1
-    for line in said:
-        print(f"target-contract: {line}", file=sys.stderr)
-    if not said:
-        how = "sources, P4Info and bfrt.json" if compiled else "sources (Tofino's program is not compiled)"
-        print(
-            f"target-contract: {len(v1model)} objects, {len(ONLY_V1MODEL)} of them on v1model only, {len(ONLY_TOFINO)} "
-            f"more and {len(OTHER_SIZE)} of another size on Tofino, by {how}"
-        )
+    print("\n".join(said or told), file=sys.stderr if said else sys.stdout)
     return 1 if said else 0
 
 

@@ -130,9 +130,13 @@
 // Resubmissions. Next free: 0x02
 #define RESUBMIT_NEXT_PASS 0x01   // a SYN, with what its pass has decided (Tofino)
 
-// Registers of content switching, 0x40 to 0x47. Next free: 0x42
+// Registers of content switching, 0x40 to 0x47. Next free: 0x46
 #define REGISTER_SPLICE 0x40       // of a slot's connection: whose turn it is, its agent, and how numbers are translated (v1model)
 #define REGISTER_REMEMBERED_CLIENTS 0x41 // servers of content services' clients, for their next connections (v1model)
+#define REGISTER_SPLICE_TURN_1  0x42 // way 1: whose turn a slot's connection is, its agent, and the shift of its windows (Tofino)
+#define REGISTER_SPLICE_TURN_2  0x43 // way 2: the same
+#define REGISTER_SPLICE_VALUE_1 0x44 // way 1: the delta of a slot's connection, or the address of its agent (Tofino)
+#define REGISTER_SPLICE_VALUE_2 0x45 // way 2: the same
 
 // Registers of transfers, 0x48 to 0x57. Next free: 0x53
 #define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others)

@@ -221,6 +221,10 @@ struct metadata_t {
     bit<32>      respliced;       // words that changed, for the checksums; splice, caps
 
     resources_t  resources;       // of the server; resources
+#if defined(TOFINO) && defined(CONTENT)
+    turn_t       turn;            // of a content connection; connections. Of an order, that it asks for; main
+    bit<16>      granted;         // what its cell says to an agent that asks for it; connections
+#endif
 }
 
 #endif

@@ -3,7 +3,8 @@
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
-// Content switching and servers' TCP resources: not on Tofino, whose pipe is full, nor in what is held against it.
+// Content switching and servers' TCP resources: not in Tofino's program, whose pipe is full, nor in what is held against it. (Tofino's
+// program for content switching is compiled with -DCONTENT: tools/p4.py.)
 #if !defined(TOFINO) && !defined(TWIN)
 #define CONTENT
 #define RESOURCES

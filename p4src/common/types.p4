@@ -17,6 +17,9 @@ typedef bit<16> weight_t;      // of a server in its service
 typedef bit<16> destination_id_t; // 0: any that has no entry
 
 // Connection table.
+#if defined(TOFINO) && defined(CONTENT)
+typedef bit<16> turn_t;        // a content connection's Turn (1 bit: spliced), the shift of its windows (5), its agent (10)
+#endif
 typedef bit<(CONNECTION_SLOT_BITS)> pin_slot_t;
 typedef bit<32> ticks_t;       // time in ticks of TICK_US microseconds, see constants.p4
 

@@ -21,8 +21,14 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data });
         }
         if (meta.tcp_changed == 1) {
+#if defined(CONTENT)
+            hdr.tcp.checksum = tcp.update({
+                hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
+                hdr.tcp.window, meta.transport_rest });
+#else
             hdr.tcp.checksum = tcp.update({
                 hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, meta.transport_rest, meta.acknowledged });
+#endif
         }
         if (meta.udp_changed == 1) {
             hdr.udp.checksum = udp.update({
@@ -38,8 +44,13 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 hdr.inner_transport.src_port, hdr.inner_transport.dst_port, hdr.inner_transport.fourth, meta.icmp_rest });
         }
         if (for_deparser.resubmit_type == RESUBMIT_NEXT_PASS) {
+#if defined(CONTENT)
+            next_pass.emit<resubmitted_h>({ meta.sluice.preferred, 0, meta.next.refused, meta.sluice.vacant,
+                                            (bit<8>)meta.sluice.next_pass, 0 });
+#else
             next_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant,
                                             (bit<8>)meta.sluice.next_pass, 0 });
+#endif
         }
         if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
             arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac });
@@ -49,6 +60,9 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
         packet.emit(hdr.arp);
+#if defined(CONTENT)
+        packet.emit(hdr.splice);
+#endif
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);
         packet.emit(hdr.tcp);
@@ -65,7 +79,9 @@ control SluiceEgressDeparser(packet_out packet, inout headers_t hdr, in egress_m
     apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
+#if !defined(CONTENT)
         packet.emit(hdr.ipv4);
+#endif
     }
 }
 

@@ -12,6 +12,9 @@ struct findings_t {
     bit<1>     same;              // source and destination are; compare
     DropReason target;            // classify
     verdict_t  hop;               // hop_limit
+#if defined(CONTENT)
+    DropReason agent;             // agents
+#endif
 }
 
 #endif

@@ -6,11 +6,19 @@
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
+#if defined(CONTENT)
+#include "ticks.p4"
+#else
 #include "clock.p4"
+#endif
 
 control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
+#if defined(CONTENT)
+    Ticks() ticks;
+#else
     Clock() clock;
+#endif
 
     // By the hash units: the port of the hardware has 9 bits, and would cut every other one there.
     @hidden
@@ -20,7 +28,11 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
 
     apply {
         widen_port();
+#if defined(CONTENT)
+        ticks.apply(from_parser.global_tstamp, meta.sluice.now);
+#else
         clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);
+#endif
     }
 }
 

@@ -10,10 +10,12 @@
 
 // What takes a comparison of two fields: for the judge, and for translation.
 control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found) {
+#if !defined(CONTENT)
     @hidden
     action foreign() {
         found.foreign = 1;
     }
+#endif
 
     @hidden
     action same() {
@@ -27,11 +29,13 @@ control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found)
 
     // A condition has room for 32 bits that are compared with other ones.
     apply {
+#if !defined(CONTENT)
         if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
             foreign();
         } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
             foreign();
         }
+#endif
         if (hdr.ipv4.src == hdr.ipv4.dst) {
             same();
         }
@@ -68,10 +72,25 @@ control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inou
     }
 
 #include "judge_table.p4"
+#if defined(CONTENT)
+#include "judge_foreign.p4"
+
+    // By the comparisons themselves, a stage before what they say could be read.
+    apply {
+        if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
+            judge_foreign.apply();
+        } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
+            judge_near.apply();
+        } else {
+            judge.apply();
+        }
+    }
+#else
 
     apply {
         judge.apply();
     }
+#endif
 }
 
 #endif

@@ -28,6 +28,9 @@
             (_, DropReason.none, _, _, 0xffffffffffff, true, _, _, _, _, _, _, _, _, _, _, _) : go(Path.local, 0);
             (_, DropReason.none, _, 1, _, _, _, _, _, _, _, _, _, _, _, _, _) : drop_as(DropReason.not_for_us);
             (_, DropReason.none, _, _, _, true, _, _, _, _, _, _, _, _, _, _, _) : go(Path.local, 0);
+#if defined(CONTENT)
+            (_, DropReason.none, _, _, _, _, _, _, _, _, _, _, _, Path.order, _, _, _) : go(Path.order, 0);
+#endif
             (_, DropReason.none, _, _, _, _, false, _, _, _, _, _, _, _, _, _, _) : drop_as(DropReason.unsupported);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, DropReason.direct_to_server, _, _, _, _) : drop_as(DropReason.direct_to_server);
             (_, DropReason.none, _, _, _, _, _, 0, 0, 0, 0, 0, _, Path.ipv4, 1, _, _) : go(Path.local, 0);

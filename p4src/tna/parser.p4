@@ -28,9 +28,14 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     state parse_resubmitted {
         packet.extract(meta.resubmitted);
         meta.sluice.preferred = meta.resubmitted.preferred;
+#if defined(CONTENT)
+        meta.decided.way = meta.resubmitted.way;
+        meta.decided.refused = meta.resubmitted.notes;
+#else
         meta.next.destination = meta.resubmitted.destination;
         meta.decided.way = meta.resubmitted.way;
         meta.noted = meta.resubmitted.notes;
+#endif
         meta.sluice.pass = (Pass)meta.resubmitted.pass;
         transition parse_port;
     }
@@ -67,9 +72,30 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
             ETHERTYPE_VLAN : parse_vlan;
             ETHERTYPE_ARP  : parse_arp;
             ETHERTYPE_IPV4 : look_at_addresses;
+#if defined(CONTENT)
+            ETHERTYPE_SPLICE : parse_splice;
+#endif
             default        : accept;
         }
     }
+
+#if defined(CONTENT)
+    // An order that hands a guessed connection over is none here: nothing is guessed.
+    state parse_splice {
+        packet.extract(hdr.splice);
+        meta.sluice.path = Path.order;
+        meta.sluice.content = Content.agent;
+        meta.sluice.connection.client = hdr.splice.client;
+        meta.sluice.connection.client_port = hdr.splice.client_port;
+        meta.sluice.connection.service = hdr.splice.service;
+        meta.sluice.connection.service_port = hdr.splice.service_port;
+        meta.sluice.connection.protocol = PROTOCOL_TCP;
+        transition select(hdr.splice.operation, hdr.splice.turn) {
+            (ORDER_SPLICE, (bit<8>)Turn.spliced) : accept;
+            default                              : unsupported;
+        }
+    }
+#endif
 
     state parse_vlan {
         packet.extract(hdr.vlan);
@@ -157,7 +183,12 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_tcp {
         packet.extract(hdr.tcp);
+#if defined(CONTENT)
+        transport_rest.subtract({ hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement, hdr.tcp.window,
+                                  hdr.tcp.checksum });
+#else
         transport_rest.subtract({ hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.checksum });
+#endif
         meta.transport_rest = transport_rest.get();
         transition select(hdr.tcp.rst, hdr.tcp.fin, hdr.tcp.syn, hdr.tcp.ack) {
             (1, _, _, _) : reset;
@@ -257,17 +288,27 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.pinned = meta.bridge.pinned;
         meta.sluice.inside = meta.bridge.inside;
         meta.sluice.server = meta.bridge.server;
+#if !defined(CONTENT)
         meta.sluice.payload = meta.bridge.payload;
         meta.sluice.clock = meta.bridge.clock;
+#endif
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
+#if defined(CONTENT)
+            default        : accept;
+#else
             default        : parse_ipv4;
+#endif
         }
     }
 
     state parse_vlan {
         packet.extract(hdr.vlan);
+#if defined(CONTENT)
+        transition accept;
+    }
+#else
         transition parse_ipv4;
     }
 
@@ -287,6 +328,7 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.connection.client_port = ports[15:0];
         transition accept;
     }
+#endif
 }
 
 #endif

@@ -38,8 +38,10 @@ header bridge_h {
     bit<1>      inside;
     bit<6>      unused;
     server_id_t server;
+#if !defined(CONTENT)
     bit<16>     payload;
     rate_time_t clock;
+#endif
 }
 
 struct ingress_metadata_t {

@@ -76,6 +76,9 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
             (Pass.claim, _, _, _, _)                                         : again();
             (Pass.renew, _, _, _, _)                                         : again();
             (Pass.limit, _, _, _, _)                                         : again();
+#if defined(CONTENT)
+            (Pass.candidate, _, _, _, _)                                     : again();
+#endif
             (_, PuntReason.none, _, DropReason.none, Path.done)             : answer();
             (_, PuntReason.none, _, DropReason.none, Path.local)            : answer();
             (_, PuntReason.none, _, DropReason.none, _)                     : forward();

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,18 +48,30 @@ def test_without_the_tools_nothing_is_checked_and_that_is_said(
 def test_without_the_back_end_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(P4Error, match="ENABLE_TOFINO"):
-        p4_tofino.compile_command(tmp_path)
+        p4_tofino.compile_command(p4_tofino.PROGRAMS["tofino"].build, tmp_path)
 
 
-def test_an_edited_artefact_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "tofino"
-    shutil.copytree(p4_tofino.ARTEFACT_FOLDER, folder)
-    monkeypatch.setattr(p4_tofino, "ARTEFACT_FOLDER", folder)
-    monkeypatch.setattr(p4_tofino, "MANIFEST", folder / "manifest.json")
-    p4_tofino.check_artefacts()
-    (folder / "bfrt.json").write_text("{}")
-    with pytest.raises(P4Error, match=r"edited by hand, or missing: p4src/build/tofino/bfrt\.json"):
-        p4_tofino.check_artefacts()
+COMPILED = {name: program for name, program in p4_tofino.PROGRAMS.items() if program.manifest.exists()}
+EACH_PROGRAM = pytest.mark.parametrize("program", COMPILED.values(), ids=COMPILED)
+
+
+@EACH_PROGRAM
+def test_an_edited_artefact_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: p4_tofino.Program
+) -> None:
+    copy = replace(program, folder=tmp_path / "p4src/build" / program.name)
+    shutil.copytree(program.folder, copy.folder)
+    monkeypatch.setattr(p4_tofino, "ROOT", tmp_path)
+    p4_tofino.check_artefacts(copy)
+    (copy.folder / "bfrt.json").write_text("{}")
+    with pytest.raises(P4Error, match=rf"edited by hand, or missing: p4src/build/{program.name}/bfrt\.json"):
+        p4_tofino.check_artefacts(copy)
+
+
+def test_only_a_program_for_tofino_can_be_built(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        p4_tofino.main(["build", "large"])
+    assert "invalid choice: 'large'" in capsys.readouterr().err
 
 
 PARSER = """parser ingress:
@@ -85,13 +98,14 @@ def test_a_parser_that_lost_its_selects_is_noticed() -> None:
     assert not p4_tofino.has_selects("")
 
 
-def test_the_program_that_is_kept_fits_a_pipe_and_is_whole() -> None:
-    outcome = json.loads(p4_tofino.MANIFEST.read_text())["outcome"]
+@EACH_PROGRAM
+def test_the_program_that_is_kept_fits_a_pipe_and_is_whole(program: p4_tofino.Program) -> None:
+    outcome = json.loads(program.manifest.read_text())["outcome"]
     assert outcome["fits"] is True
     assert outcome["stages"] <= p4_resources.STAGES
-    context = json.loads((p4_tofino.ARTEFACT_FOLDER / p4_tofino.CONTEXT).read_text())
+    context = json.loads((program.folder / p4_tofino.CONTEXT).read_text())
     names = {table["name"] for table in context["tables"]}
-    info = text_format.Parse((p4_tofino.ARTEFACT_FOLDER / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
+    info = text_format.Parse((program.folder / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
     assert len(info.tables) > 10
     assert {table.preamble.name for table in info.tables} <= names
     assert {register.preamble.name for register in info.registers} <= names

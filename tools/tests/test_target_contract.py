@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tools import p4_objects, target_contract
+from tools import gen_judge, p4, p4_objects, target_contract
 from tools.p4_objects import P4SRC, Object
 
 REGISTER = ("register", "ledger_syn")
@@ -27,6 +28,22 @@ def tofino() -> dict[tuple[str, str], Object]:
 def test_the_targets_agree(v1model: dict[tuple[str, str], Object], tofino: dict[tuple[str, str], Object]) -> None:
     assert target_contract.differences(v1model, tofino) == []
     assert target_contract.unlike() == []
+
+
+def test_the_program_for_content_switching_agrees_with_its_contract(v1model: dict[tuple[str, str], Object]) -> None:
+    assert target_contract.CONTRACTS.keys() == p4.TOFINO_BUILDS.keys()
+    contract = target_contract.CONTRACTS["tofino-content"]
+    content = p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"])
+    assert target_contract.differences(v1model, content, contract) == []
+    without = {where: each for where, each in content.items() if where != ("table", "agents")}
+    assert target_contract.differences(v1model, without, contract) == ["table agents: not on Tofino"]
+
+
+def test_what_a_program_instantiates_is_what_it_has(tofino: dict[tuple[str, str], Object]) -> None:
+    assert p4_objects.of_program(p4.TOFINO_BUILDS["tofino"]) == tofino
+    content = p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"])
+    assert ("register", "splice_turn_1") in content.keys() - tofino.keys()
+    assert ("table", "sampling") in tofino.keys() - content.keys()
 
 
 def test_sources_say_what_p4info_says(v1model: dict[tuple[str, str], Object]) -> None:
@@ -148,3 +165,47 @@ def test_widths_and_what_bf_runtime_is_told() -> None:
         f"{action}: ('mac 48', 'inside 1') in Tofino's P4Info, ('mac 48',) in its bfrt.json"
     ]
     assert len(target_contract.shape_differences(shapes, shapes, {name: shapes[name]})) == 1
+
+
+def shifted(turn: int, window: int) -> int:
+    """A window as windows.p4's two tables have it: the first entry of each that fits."""
+    first, _, second = (P4SRC / "tna/windows.p4").read_text().partition("table second")
+    coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
+    for value, field, mask, action, bits in coarse.findall(first):
+        if turn & 0xFC00 == int(value, 0) and (field == "_" or not window & int(mask or "0xffff", 0)):
+            if action in ("all", "one"):
+                return 0xFFFF if action == "all" else 1
+            window = moved(window, action, bits)
+            break
+    for value, action, bits in re.findall(r"\(0, (0x[0-9a-f]+) &&& 0xfc00\) : (\w+?)_(\d)\(\);", second):
+        if turn & 0xFC00 == int(value, 0):
+            window = moved(window, action, bits)
+    return window
+
+
+def moved(window: int, action: str, bits: str) -> int:
+    """What an action of windows.p4 makes of a window of 16 bits."""
+    return {"up": window << int(bits or "0") & 0xFFFF, "down": window >> int(bits or "0"), "neither": window}[action]
+
+
+@pytest.mark.parametrize("shift", range(-14, 15))
+def test_windows_are_shifted_within_16_bits_and_none_is_closed(shift: int) -> None:
+    turn = 0x8000 | (shift & 31) << 10 | 5
+    edges = {1 << bit for bit in range(16)} | {(1 << bit) - 1 for bit in range(17)} | {0, 0xABCD}
+    for window in edges:
+        right = min(window << shift, 0xFFFF) if shift >= 0 else max(window >> -shift, min(window, 1))
+        assert shifted(turn, window) == right
+        assert shifted(turn & 0x7FFF, window) == window, "in an agent's turn nothing is shifted"
+
+
+def test_frames_for_others_are_judged_as_by_the_whole_table() -> None:
+    """The rules of judge_foreign.p4 are those of judge.yaml that a foreign frame can come to, in their order."""
+    said = yaml.safe_load((P4SRC / "tna/judge.yaml").read_text())
+    names = ("sent", "frame", "known", "to", "arp")
+    rules = [rule for rule in said["rules"] if rule.keys() <= {"do", "foreign", *names}]
+    last = [rule.get("foreign") for rule in rules].index(1)
+    right = [[gen_judge.word(rule.get(name, "_")) for name in names] + [rule["do"]] for rule in rules[: last + 1]]
+    for table in (P4SRC / "tna/judge_foreign.p4").read_text().split("@hidden")[1:]:
+        entries = re.findall(r"^ +\((.+)\) +: (.+);$", table, re.MULTILINE)
+        assert [[*key.split(", "), action] for key, action in entries] == right
+        assert f"default_action = {said['otherwise']};" in table

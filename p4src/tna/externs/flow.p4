@@ -42,6 +42,27 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
         meta.flow.dst = hdr.arp.target;
     }
 
+#if defined(CONTENT)
+    // What is not IPv4 must not be looked up by what stands in its place.
+    @hidden
+    action nothing() { }
+
+    @hidden
+    table about {
+        key = {
+            hdr.arp.isValid()  : ternary @name("arp");
+            hdr.tcp.isValid()  : ternary @name("tcp");
+            hdr.udp.isValid()  : ternary @name("udp");
+            hdr.ipv4.isValid() : ternary @name("ipv4");
+        }
+        actions = { packet; segment; datagram; question; nothing; }
+        const entries = {
+            (true, _, _, _) : question();
+            (_, true, _, _) : segment();
+            (_, _, true, _) : datagram();
+            (_, _, _, false) : nothing();
+        }
+#else
     @hidden
     table about {
         key = {
@@ -55,6 +76,7 @@ control Flow(in headers_t hdr, inout metadata_t meta) {
             (_, true, _) : segment();
             (_, _, true) : datagram();
         }
+#endif
         const default_action = packet();
     }
 

@@ -67,6 +67,9 @@ control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, ino
             (Path.to_service, LOOK_RENEW, _)          : do_take();
             (Path.to_service, _, _)                   : do_give();
             (Path.from_server, _, _)                  : do_name();
+#if defined(CONTENT)
+            (Path.order, _, _)                        : do_name();
+#endif
         }
         const default_action = neither();
     }
@@ -97,6 +100,9 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_take() {
         meta.evicted = take.execute(slot);
         pin.way = 2;
+#if defined(CONTENT)
+        meta.way = 1;
+#endif
         meta.server = meta.choice;
         meta.claimed = 1;
         meta.held = 1;
@@ -106,6 +112,9 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_give() {
         meta.server = give.execute(slot);
         pin.way = 2;
+#if defined(CONTENT)
+        meta.way = 1;
+#endif
         meta.held = 1;
     }
 
@@ -113,6 +122,9 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_name() {
         pin.server = give.execute(slot);
         pin.way = 2;
+#if defined(CONTENT)
+        meta.way = 1;
+#endif
         meta.held = 1;
     }
 
@@ -150,6 +162,10 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
             (Path.to_service, LOOK_ANY, BOTH, _, _)          : do_give();
             (Path.from_server, _, ONLY_FIRST, _, _)          : do_name();
             (Path.from_server, _, BOTH, _, _)                : do_name();
+#if defined(CONTENT)
+            (Path.order, _, ONLY_FIRST, _, _)                : do_name();
+            (Path.order, _, BOTH, _, _)                      : do_name();
+#endif
             (Path.to_service, _, _, Event.syn, 1)            : go_to_choice();
             (Path.to_service, _, _, _, _)                    : go_to_stable_choice();
         }

@@ -13,6 +13,28 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_1;
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_2;
     Hash<fingerprint_t>(HashAlgorithm_t.CRC32) request_fingerprint;
+#if defined(CONTENT)
+
+    // Four directions would take sixteen units: the connection is put together before it is looked for.
+    @hidden
+    action slots() {
+        slot_1 = request_1.get({ meta.connection.client, meta.connection.service, meta.connection.client_port,
+                                 meta.connection.service_port, meta.flow.protocol });
+        slot_2 = request_2.get({ meta.connection.service_port, meta.connection.client_port, meta.flow.protocol,
+                                 meta.connection.service, meta.connection.client });
+    }
+
+    @hidden
+    action find() {
+        fingerprint = request_fingerprint.get({ meta.flow.protocol, meta.connection.client_port, meta.connection.client,
+                                                meta.connection.service_port, meta.connection.service });
+    }
+
+    apply {
+        slots();
+        find();
+    }
+#else
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) answer_1;
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) answer_2;
     Hash<fingerprint_t>(HashAlgorithm_t.CRC32) answer_fingerprint;
@@ -49,6 +71,7 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
             find_answer();
         }
     }
+#endif
 }
 
 // A key cell: fingerprint and stamp. Of a pair, Stratum reads the half that is named f1.
@@ -163,6 +186,9 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
             (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
             (Path.from_server, KeyOp.close, _)     : do_close();
             (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
+#if defined(CONTENT)
+            (Path.order, _, _)                     : do_look(LOOK_ANY);
+#endif
         }
         const default_action = neither();
     }
@@ -257,6 +283,9 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
             (Path.from_server, KeyOp.touch, _)     : do_touch(LOOK_ANY);
             (Path.from_server, KeyOp.close, _)     : do_close();
             (Path.from_server, KeyOp.look, _)      : do_look(LOOK_ANY);
+#if defined(CONTENT)
+            (Path.order, _, _)                     : do_look(LOOK_ANY);
+#endif
         }
         const default_action = neither();
     }

@@ -1,0 +1,51 @@
+// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and its windows. The deparser sums
+// them up.
+#ifndef SLUICE_TNA_RESPLICE_P4
+#define SLUICE_TNA_RESPLICE_P4
+
+#include "windows.p4"
+
+control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
+    Windows() windows;
+
+    @hidden
+    action answer() {
+        hdr.tcp.sequence = hdr.tcp.sequence + value;
+    }
+
+    // The server's number in place of the client's.
+    @hidden
+    action request() {
+        hdr.tcp.acknowledgement = hdr.tcp.acknowledgement - value;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table numbers {
+        key = {
+            meta.path         : ternary @name("path");
+            meta.content      : ternary @name("content");
+            meta.held         : ternary @name("held");
+            meta.turn         : ternary @name("turn");
+            hdr.tcp.isValid() : ternary @name("tcp");
+            hdr.tcp.ack       : ternary @name("ack");
+        }
+        actions = { answer; request; neither; }
+        const entries = {
+            (Path.from_server, Content.server, 1, 0x8000 &&& 0x8000, true, _) : answer();
+            (Path.to_service, Content.client, 1, 0x8000 &&& 0x8000, true, 1)  : request();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        numbers.apply();
+        if (meta.held == 1 && meta.content == Content.server && hdr.tcp.isValid() && hdr.tcp.syn == 0) {
+            windows.apply(hdr, meta.turn);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,150 @@
+// Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1), as
+// v1model/splice.p4 has it but for guesses.
+//
+//   reads  the place, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address; the splice order
+//   writes the cells of splice_value_*; server (an agent, in its turn); ipv4.dst, for forward; tcp; inner_transport
+//   drops  no_slot, spliced, unbound
+#ifndef SLUICE_TNA_SPLICE_P4
+#define SLUICE_TNA_SPLICE_P4
+
+#include "splice_values.p4"
+
+// In an agent's turn a client's packets go to the agent, and a server's take a detour: they keep their client as destination.
+control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout bit<32> value, inout bit<1> detour) {
+    SpliceValue1() value_1;
+    SpliceValue2() value_2;
+
+    @hidden
+    action to_agent() {
+        meta.server = meta.turn;
+    }
+
+    // The agent is gone.
+    @hidden
+    action to_other_agent() {
+        meta.server = meta.preferred;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table whose {
+        key = {
+            meta.path    : ternary @name("path");
+            meta.content : ternary @name("content");
+            meta.held    : ternary @name("held");
+            meta.turn    : ternary @name("turn");
+            meta.pass    : ternary @name("pass");
+        }
+        actions = { to_agent; to_other_agent; neither; }
+        const entries = {
+            (Path.to_service, Content.client, 1, 0 &&& 0x8000, Pass.candidate) : to_other_agent();
+            (Path.to_service, Content.client, 1, 0 &&& 0x8000, _)              : to_agent();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        whose.apply();
+        if (meta.held == 1) {
+            if (meta.way == 0) {
+                value_1.apply(place.slot_1, hdr, meta, value, detour);
+            } else {
+                value_2.apply(place.slot_2, hdr, meta, value, detour);
+            }
+        }
+    }
+}
+
+// Who is not heard: an agent without a slot, or whose connection is spliced or another's; of a group's servers, all but the pin's.
+control Unheard(in metadata_t meta, inout DropReason drop) {
+    turn_t difference;
+
+    // Of its lower ten bits, from this agent's number: a part of a field that was named would be cut off from it.
+    @hidden
+    action compare() {
+        difference = meta.turn ^ meta.agent;
+    }
+
+    @hidden
+    action drop_as(DropReason reason) {
+        drop = reason;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table unheard {
+        key = {
+            drop         : ternary @name("drop");
+            meta.path    : ternary @name("path");
+            meta.content : ternary @name("content");
+            meta.held    : ternary @name("held");
+            meta.event   : ternary @name("event");
+            meta.pass    : ternary @name("pass");
+            meta.claimed : ternary @name("claimed");
+            meta.granted : ternary @name("granted");
+            difference   : ternary @name("difference");
+            meta.pinned  : ternary @name("pinned");
+        }
+        actions = { drop_as; neither; }
+        const entries = {
+            (DropReason.none, Path.to_service, Content.agent, 0, Event.syn, Pass.first, _, _, _, _) : neither();
+            (DropReason.none, Path.to_service, Content.agent, 0, _, _, _, _, _, _)          : drop_as(DropReason.no_slot);
+            (DropReason.none, Path.to_service, Content.agent, _, Event.syn, _, 1, _, _, _)  : neither();
+            (DropReason.none, Path.to_service, Content.agent, _, Event.syn, _, _, GRANTED, _, _) : neither();
+            (DropReason.none, Path.to_service, Content.agent, _, Event.syn, _, _, _, _, _)  : drop_as(DropReason.spliced);
+            (DropReason.none, Path.to_service, Content.agent, _, _, _, _, _, 0 &&& 0x03ff, _) : neither();
+            (DropReason.none, Path.to_service, Content.agent, _, _, _, _, _, _, _)          : drop_as(DropReason.spliced);
+            (DropReason.none, Path.from_server, Content.server, _, _, _, _, _, _, 0)        : drop_as(DropReason.unbound);
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        compare();
+        unheard.apply();
+    }
+}
+
+// An order goes back to whoever sent it.
+control Confirm(inout headers_t hdr, inout metadata_t meta, in bit<32> value, inout verdict_t verdict) {
+    @hidden
+    action answer(SpliceStatus status) {
+        hdr.splice.status = (bit<8>)status;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = meta.router_mac;
+        verdict.egress_port = meta.ingress_port;
+        meta.path = Path.done;
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table confirm {
+        key = {
+            verdict.drop : ternary @name("drop");
+            meta.path    : ternary @name("path");
+            meta.held    : ternary @name("held");
+            meta.granted : ternary @name("granted");
+            value        : ternary @name("value");
+        }
+        actions = { answer; neither; }
+        const entries = {
+            (DropReason.none, Path.order, 0, _, _)                    : answer(SpliceStatus.no_connection);
+            (DropReason.none, Path.order, _, GRANTED, _)              : answer(SpliceStatus.applied);
+            (DropReason.none, Path.order, _, GRANTED_BEFORE, SAME)    : answer(SpliceStatus.applied);
+            (DropReason.none, Path.order, _, _, _)                    : answer(SpliceStatus.not_yours);
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        confirm.apply();
+    }
+}
+
+#endif
