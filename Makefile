@@ -43,22 +43,20 @@ news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
 	@$(BIN)/python -m topo.news.phases
 
-# Compilers and checkers share the machine, and so do packet tests, which mostly wait; what is timed has it to itself.
+# One computes while another waits: the longest first, and output when one has ended. What is timed has the machine to itself.
 test: ## set-up, then every check and every test
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target setup lint p4-check
-	@$(MAKE) --no-print-directory test-switch test-python
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target ptf ptf-twin
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup test-python lint p4-check test-switch ptf ptf-twin
 	@$(MAKE) --no-print-directory test-lab
 	@echo "sluice: every check and every test passed"
 
 # What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
-test-switch: | check-cargo ## tests of the embedded switch
+test-switch: $(SWITCHD) ## tests of the embedded switch
 	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
-# Files with the longest tests first.
+# Files with the longest tests first, and a process more than there are processors, for some tests wait.
 test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
-	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
+	$(BIN)/pytest -q --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder sim experiments controller tools
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
@@ -67,7 +65,7 @@ ptf-twin: setup root ## the same, of the program with the parts of Tofino's that
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
 test-lab: setup root ## a short lab run with real TCP
-	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder topo
 	$(BIN)/pytest -q -m "alone and not calm" topo
 
 lint: lint-python lint-switch ## ruff, pyright, rustfmt, clippy
