@@ -15,6 +15,8 @@ SWITCHD := switch/target/release/sluice-switch
 P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
+# Bytecode is kept, whatever the environment says: tests start hundreds of Pythons.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
