@@ -18,7 +18,7 @@ export SWITCH
 # Bytecode is kept, whatever the environment says: tests start hundreds of Pythons.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-simulation test-controller test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -45,9 +45,10 @@ news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
 	@$(BIN)/python -m topo.news.phases
 
-# One computes while another waits; the longest first, each one's output when it has ended. What is measured runs alone.
+# One computes while another waits, and what needs no switch runs while that is built; each one's output comes when it has ended.
+# What is measured runs alone.
 test: ## set-up, then every check and every test
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup test-python test-labs lint p4-check test-switch ptf ptf-twin
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup lint p4-check test-python test-labs test-switch ptf ptf-twin
 	@$(MAKE) --no-print-directory test-measured
 	@echo "sluice: every check and every test passed"
 
@@ -56,9 +57,16 @@ test-switch: $(SWITCHD) ## tests of the embedded switch
 	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
+test-python: test-simulation test-controller ## tests of the simulation, the experiments, the controller and the tools
+
 # Files with the longest tests first, and a process more than there are processors, for some tests wait.
-test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
-	$(BIN)/pytest -q --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder sim experiments controller tools
+PYTEST := $(BIN)/pytest -q --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
+
+test-simulation: $(STAMPS)/python
+	$(PYTEST) sim experiments
+
+test-controller: setup $(STAMPS)/checkers
+	$(PYTEST) controller tools
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
