@@ -249,7 +249,7 @@ def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World,
     world.shell("until [ -s /run/late ]; do sleep 0.02; done")
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while left := processes_of(f"STARTED_BY={world.mark}"):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

@@ -126,7 +126,7 @@ def test_a_process_is_awaited_by_its_output_and_stopped_with_its_children(tmp_pa
 def test_a_process_ends_with_a_parent_that_was_killed_at_once(tmp_path: Path) -> None:
     (tmp_path / "setpriv").write_text(LATE)
     (tmp_path / "setpriv").chmod(0o755)
-    start = f"Process('late', ['sleep', '60'], log=Path({str(tmp_path / 'log')!r})).pid"
+    start = f"Process('late', ['sleep', '600'], log=Path({str(tmp_path / 'log')!r})).pid"
     program = f"from testbed.processes import *; print({start}, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
@@ -135,7 +135,7 @@ def test_a_process_ends_with_a_parent_that_was_killed_at_once(tmp_path: Path) ->
     child = int(done.stdout)
     line = Path(f"/proc/{child}/cmdline")
     try:
-        await_true("the child has ended", lambda: not (line.exists() and line.read_bytes()), 10)
+        await_true("the child has ended", lambda: not (line.exists() and line.read_bytes()), 60)
     finally:
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
