@@ -46,10 +46,10 @@ news-phases: setup root ## what the published control makes of a crowd, by when 
 	@$(BIN)/python -m topo.news.phases
 
 # One computes while another waits, and what needs no switch runs while that is built; each one's output comes when it has ended.
-# What is measured runs alone.
+# Labs have clients that give up, so no compiler runs beside them. What is measured runs alone.
 test: ## set-up, then every check and every test
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup lint p4-check test-python test-labs test-switch ptf ptf-twin
-	@$(MAKE) --no-print-directory test-measured
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup lint p4-check test-python test-switch ptf ptf-twin
+	@$(MAKE) --no-print-directory test-lab
 	@echo "sluice: every check and every test passed"
 
 # What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
@@ -77,9 +77,8 @@ ptf-twin: setup root ## the same, of the program with the parts of Tofino's that
 test-lab: ## short lab runs with real TCP
 	@$(MAKE) --no-print-directory --jobs=1 test-labs test-measured
 
-# In front of the compilers and tests beside them: a lab mostly waits, and what it waits for should not be a processor.
 test-labs: setup root
-	nice -n -5 $(BIN)/pytest -q -m "not calm and not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder topo
 
 test-measured: setup root
 	$(BIN)/pytest -q -m "alone and not calm" topo
