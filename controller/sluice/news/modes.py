@@ -230,7 +230,7 @@ class ProductionMode(ControlMode):
         degraded = share is not None and detector.degraded
         # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
         busier = detection.busier or not detector.warm
-        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier)
+        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
         self._limit.observe(health, target, seconds)
         return self.rate is None
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .baseline_detector import HEALTH_WINDOWS
+from .knee import Knee
+from .lasting import Portion
 from .limit import bounded
 from .options import NewsOptions
 from .requests import Requests
 from .search import CapacitySearch
+
+_DRAIN_WINDOWS = 6
+"""For so many measurement windows after a degradation responses of its queue last, and wait for their repetitions."""
+_BEYOND = 0.3
+"""Of the largest step upward: past a limit that was too high, responses are watched more closely than AR can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,8 @@ class Health:
     """AR is below its reference by more than the tolerance. Neither: the limit holds."""
     busier: bool
     """More requests are offered than usual, or it is not known what is usual."""
+    lasting: Portion | None = None
+    """The responses of the newest interval that last; None where nobody can tell."""
 
 
 class ProductionRegulator:
@@ -36,6 +45,9 @@ class ProductionRegulator:
         self._search: CapacitySearch | None = None
         self._floor = 0.0
         self._rest = 0
+        self._knee = Knee()
+        self._look = True
+        """The first healthy limit is to be lowered once: nothing is known of lower ones."""
         self.idle = 0
         """Intervals in a row in which the limit was not needed."""
 
@@ -56,15 +68,15 @@ class ProductionRegulator:
         ``usual`` is its usual request rate, connections per second; the limit's floor is a part of it.
         """
         self._floor = usual * self._options.production.limit_floor
-        self._search = CapacitySearch(admitted)
+        self._search, self._knee, self._look = CapacitySearch(admitted), Knee(), True
         if ar_share is not None:
             self._search.degraded(ar_share, self._options.production)
-        self._moved()
+        self._moved(drains=_DRAIN_WINDOWS)
 
     def adopt(self, rate: float, usual: float) -> None:
         """Go on from a limit found in the switch; ``usual`` as for ``start``."""
         self._floor = usual * self._options.production.limit_floor
-        self._search = CapacitySearch(rate)
+        self._search, self._knee, self._look = CapacitySearch(rate), Knee(), True
         self._moved()
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
@@ -78,20 +90,45 @@ class ProductionRegulator:
             self._search = None
             return
         self._rest = max(0, self._rest - 1)
-        if self._rest or health.ar_share is None or not health.busier:
+        self._knee.add(health.lasting, healthy=health.healthy)
+        if health.ar_share is None or not health.busier:
             return
-        if health.degraded:
+        degraded = health.degraded and not self._knee.denies
+        if self._knee.known and binds and not (degraded and not self._rest):
+            self._follow_knee(health)
+        elif self._rest:
+            return
+        elif degraded:
             if not binds:
                 # What is admitted is already less than the limit, so the limit has to come down to it first.
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
             self._search.degraded(health.ar_share, extra)
-            self._moved()
+            self._look = False
+            self._moved(drains=_DRAIN_WINDOWS)
         elif health.healthy and binds:
-            self._search.healthy(extra)
-            self._moved()
+            if self._look and health.lasting is not None:
+                self._look = False
+                self._search.look_below()
+                self._moved(drains=1)
+            else:
+                self._search.healthy(extra)
+                self._moved(up=True)
 
-    def _moved(self) -> None:
+    def _follow_knee(self, health: Health) -> None:
+        """Up where responses last no longer, down where they do; as long as neither is certain the limit holds."""
+        assert self._search is not None
+        extra = self._options.production
+        if self._knee.strained:
+            self._search.strained(extra)
+            self._moved(drains=HEALTH_WINDOWS)
+        elif health.healthy and (room := self._knee.room) > 0:
+            self._search.healthy(extra, room, _BEYOND)
+            self._moved(up=True)
+
+    def _moved(self, *, up: bool = False, drains: int | None = None) -> None:
         assert self._search is not None
         self._search.limit = bounded(max(self._search.limit, self._floor), self._options)
+        window = self._options.production.intervals
+        self._knee.moved(self._search.limit, window if up else HEALTH_WINDOWS * window, drains and drains * window)
         self._rest = HEALTH_WINDOWS * self._options.production.intervals
         self.idle = 0

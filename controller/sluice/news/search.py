@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from .options import NewsProductionOptions
 
+_BELOW = 0.2
+
+_STRAINED = 0.35
+"""Of the part by which the limit goes down at a degradation."""
+
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 
@@ -31,15 +36,27 @@ class CapacitySearch:
     ar_share: float | None = None
     """AR in parts of usual when the limit was last looked at, while it is degraded."""
 
-    def healthy(self, extra: NewsProductionOptions) -> None:
-        """Responses are healthy and the limit binds: upward."""
+    def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
+        """Responses are healthy and the limit binds: upward, by the parts ``room`` of the largest step at most, and
+        ``beyond`` of it past the limit at which responses degraded."""
+        most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
-            self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + extra.probe_max))
+            self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + most))
             return
         self.bad = None
-        self.step = min(max(2 * self.step, extra.probe_min), extra.probe_max)
+        self.step = min(max(2 * self.step, extra.probe_min), max(extra.probe_min, min(room, beyond) * extra.probe_max))
         self.limit *= 1 + self.step
+
+    def look_below(self) -> None:
+        """Nothing is known of lower limits yet: down by a fifth for once, and halfway back."""
+        self.bad, self.good, self.step = self.limit, None, 0.0
+        self.limit *= 1 - _BELOW
+
+    def strained(self, extra: NewsProductionOptions) -> None:
+        """Responses begin to last longer: a little down, before they are degraded."""
+        self.bad, self.step, self.ar_share = self.limit, 0.0, None
+        self.limit = self.good = self.limit * (1 - extra.back_off * _STRAINED)
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
         """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""

@@ -10,6 +10,7 @@ import numpy as np
 from sluice.addresses import Packed
 
 from .flows import FlowKeys, newest
+from .lasting import Portion, lasting
 from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
 
@@ -27,6 +28,8 @@ class Measurement:
     """Requests per second, over all destinations."""
     admitted: float
     refused: float
+    lasting: Portion | None = None
+    """Of the newest interval's flows, those that the window saw before; None where they cannot be told apart."""
 
 
 class MeasurementWindow:
@@ -48,6 +51,10 @@ class MeasurementWindow:
         keys = [keys for keys, _, _, _ in self._ring if keys is not None]
         rates = [rates for _, rates, _, _ in self._ring]
         return newest(keys, rates)[1] if len(keys) == len(rates) else np.concatenate(rates)
+
+    def _lasting(self) -> Portion | None:
+        keys = [keys for keys, _, _, _ in self._ring if keys is not None]
+        return lasting(keys[-1], np.concatenate(keys[:-1])) if 1 < len(keys) == len(self._ring) else None
 
     def resize(self, intervals: int) -> None:
         """Keep the newest ``intervals`` from now on."""
@@ -76,6 +83,7 @@ class MeasurementWindow:
             offered=requests.offered / seconds,
             admitted=requests.admitted / seconds,
             refused=requests.refused / seconds,
+            lasting=self._lasting(),
         )
 
     @property
