@@ -8,9 +8,9 @@ from statistics import median
 
 from .lasting import Portion, evidence
 
-MORE = 0.25
+MORE = 0.33
 """Responses last when so much more of them do than under lower limits."""
-_TOO_LOW, _TOO_HIGH = 0.1, 0.05
+_TOO_LOW, _TOO_HIGH = 0.05, 0.05
 """Part of the decisions that may be wrong: down where responses last no longer, and up where they do."""
 _EVIDENT = 20
 """So many responses lasted under lower limits: then it tells something that no more do."""
@@ -52,15 +52,15 @@ class Knee:
             self._drains = drains
         self._recent.append(limit)
 
-    def add(self, portion: Portion | None, *, healthy: bool) -> None:
-        """Take in an interval, None where nobody can tell. ``healthy``: AR is; no other is a reference."""
+    def add(self, portion: Portion | None, *, degraded: bool) -> None:
+        """Take in an interval, None where nobody can tell. While AR is ``degraded`` it is no reference."""
         waits, self._wait = self._wait > 0, max(0, self._wait - 1)
         drains, self._drains = self._drains > 0, max(0, self._drains - 1)
         if portion is None:
             return
         if not waits:
             self._now += portion
-        if healthy and not drains:
+        if not degraded and not drains:
             # What a decision was made by counts with what followed: alone it is biased towards the decision.
             place = _place(self._limit)
             seen = self._seen.get(place, Portion())

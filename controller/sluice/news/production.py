@@ -90,7 +90,7 @@ class ProductionRegulator:
             self._search = None
             return
         self._rest = max(0, self._rest - 1)
-        self._knee.add(health.lasting, healthy=health.healthy)
+        self._knee.add(health.lasting, degraded=health.degraded)
         if health.ar_share is None or not health.busier:
             return
         degraded = health.degraded and not self._knee.denies

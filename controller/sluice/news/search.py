@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _BELOW = 0.2
-
+"""Part by which a first limit goes down to see what is usual below it."""
 _STRAINED = 0.35
-"""Of the part by which the limit goes down at a degradation."""
-
+"""Of the part by which the limit goes down at a degradation: so much when responses begin to last."""
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 

@@ -82,9 +82,9 @@ def test_what_is_seen_while_a_queue_drains_is_no_reference() -> None:
     knee = Knee()
     knee.moved(50.0, 0, drains=5)
     for _ in range(5):
-        knee.add(Portion(90, 100), healthy=True)
+        knee.add(Portion(90, 100), degraded=False)
     knee.moved(100.0, 0)
-    knee.add(Portion(20, 100), healthy=True)
+    knee.add(Portion(20, 100), degraded=False)
     assert not knee.known
 
 
@@ -92,26 +92,26 @@ def test_it_says_nothing_without_lower_limits_and_both_ways_with_them() -> None:
     knee = Knee()
     knee.moved(100.0, 0)
     for _ in range(50):
-        knee.add(Portion(50, 100), healthy=True)
+        knee.add(Portion(50, 100), degraded=False)
     assert not (knee.known or knee.strained or knee.denies or knee.room)
     knee = Knee()
     knee.moved(50.0, 0)
     for _ in range(50):
-        knee.add(Portion(20, 100), healthy=True)
+        knee.add(Portion(20, 100), degraded=False)
     knee.moved(100.0, 0)
     for _ in range(50):
-        knee.add(Portion(20, 100), healthy=True)
+        knee.add(Portion(20, 100), degraded=False)
     assert knee.known and knee.denies and not knee.strained and knee.room > 0.9
     knee.moved(110.0, 0)
     for _ in range(20):
-        knee.add(Portion(30, 100), healthy=True)
+        knee.add(Portion(30, 100), degraded=False)
     assert knee.strained and not knee.denies and knee.room == 0
 
 
 def test_what_lower_limits_showed_while_ar_was_degraded_is_no_reference() -> None:
     knee = Knee()
     knee.moved(50.0, 0)
-    knee.add(Portion(90, 100), healthy=False)
+    knee.add(Portion(90, 100), degraded=True)
     knee.moved(100.0, 0)
-    knee.add(Portion(20, 100), healthy=True)
+    knee.add(Portion(20, 100), degraded=False)
     assert not knee.known
