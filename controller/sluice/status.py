@@ -200,6 +200,7 @@ def news_status(view: NewsView) -> dict[str, Any]:
         "ar_bps": decision.measurement.ar if decision else None,
         "ar_average_bps": decision.detection.ar_average if decision else None,
         "flows": decision.measurement.flows if decision else 0,
+        "flow_share": view.flow_share,
         "sampling": decision.sample_share if decision else 0.0,
         "limits": [
             {

@@ -14,7 +14,7 @@ from harness.frames import IP, TCP, Packet, changed, layers
 from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
 from harness.probes import ether, routed
 from harness.slots import Tuple5
-from sluice.dataplane.rates import FREE_STEPS, window
+from sluice.dataplane.rates import window
 from sluice.names import RATE_TICK_US, DropReason, Register
 
 STEP = 64

@@ -9,7 +9,19 @@ from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
-from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target, Usual
+from sluice.news import (
+    Decision,
+    FlowCollector,
+    FlowShare,
+    News,
+    Observation,
+    Pool,
+    Requests,
+    Split,
+    Splitter,
+    Target,
+    Usual,
+)
 from sluice.switch.bucket import Bucket
 from sluice.switch.destinations import REST, TOGETHER, read_requests
 from sluice.switch.plan import Plan
@@ -41,6 +53,7 @@ class NewsView:
         self._splitter = Splitter()
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
+        self._share = FlowShare(config.flow_share)
         self._drain = True
         """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
         self._news = News(config, self._pools(), name=self.name, server_name=self.server_name)
@@ -90,6 +103,8 @@ class NewsView:
             self.decision = None
         if config.bucket_s != self.config.bucket_s:
             self._splitter.renew()
+        if config.flow_share != self.config.flow_share:
+            self._share.limit(config.flow_share)
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:
@@ -154,8 +169,15 @@ class NewsView:
     # -- the loop's steps
 
     async def poll(self, registers: Registers) -> list[Packed]:
-        """Read the flows, and the samples, which come back. Raises SwitchError."""
-        self._collector.add(*await self._flows.read(registers, self.config))
+        """Read the flows, and the samples, which come back; ``flow_share`` may be another then. Raises SwitchError."""
+        reading = await self._flows.read(registers, self.config)
+        self._collector.add(reading.keys, reading.rates, self.flow_share)
+        if reading.slots is not None:
+            before = self.flow_share
+            self._share.observe(reading.slots)
+            if self.flow_share != before:
+                taken = round(reading.slots.taken, 3)
+                _log.info("another share of responses is measured", extra={"share": self.flow_share, "taken": taken})
         if not (self.sampling or self._drain):
             return []
         samples = list(await self._samples.read(registers))
@@ -170,6 +192,11 @@ class NewsView:
     def sampling(self) -> bool:
         """The switch samples packets at present."""
         return self.sample_share > 0
+
+    @property
+    def flow_share(self) -> float:
+        """The part of the responses to be measured."""
+        return self._share.share
 
     @property
     def freeze(self) -> bool:
@@ -187,9 +214,10 @@ class NewsView:
 
     def observe(self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed]) -> Decision | None:
         """The end of an interval: decide on what was read since the last."""
+        share = self._collector.share
         keys, rates = self._collector.take()
         apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, apart))
+        decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart))
         if decision is not None:
             self._splitter.count(decision.target, decision.target_s)
         return self._take(decision)
@@ -265,4 +293,4 @@ class NewsView:
                 anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
                 returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)
-        return Crowd(dict(numbers), limits, anybody, returning, self.sample_share)
+        return Crowd(dict(numbers), limits, anybody, returning, self.sample_share, self.flow_share)

@@ -38,6 +38,8 @@ class Observation:
     flow_keys: FlowKeys | None = None
     """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
     each time."""
+    flow_share: float | None = None
+    """The part of the flows that was measured, 1/2^n; None: as configured."""
     apart: Collection[Packed] = ()
     """Destinations that the one limit for every destination does not hold back."""
 

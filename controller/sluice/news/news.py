@@ -154,9 +154,10 @@ class News:
         if interval is None:
             return None
         self._interval = interval = replace(interval, apart=observation.apart)
-        self._window.push(rates, interval, keys)
         options = self._options
-        measured = self._window.measure(options.fast_share, options.min_requests, measured_share(options.flow_share))
+        share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
+        self._window.push(rates, interval, keys, share)
+        measured = self._window.measure(options.fast_share, options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)
 
