@@ -8,8 +8,10 @@ from .options import NewsProductionOptions
 
 _BELOW = 0.2
 """Part by which a first limit goes down to see what is usual below it."""
-_STRAINED = 0.35
-"""Of the part by which the limit goes down at a degradation: so much when responses begin to last."""
+_NEAR = 0.85
+"""From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
+_TRIM, _TRIM_UP, _TRIM_DOWN = 0.3, 0.05, 0.03
+"""It moves by this part of what AR is above or below what it is to be, and by so much up and down at most."""
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 
@@ -30,6 +32,8 @@ class CapacitySearch:
     """The last limit that was healthy while it bound, or what was made of it since."""
     bad: float | None = None
     """The limit at which responses last degraded."""
+    full: float | None = None
+    """The limit at which they last degraded or began to last, however far above it is now."""
     step: float = 0.0
     """The next step past ``bad``, in parts of the limit."""
     ar_share: float | None = None
@@ -53,17 +57,33 @@ class CapacitySearch:
         self.limit *= 1 - _BELOW
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """Responses begin to last longer: a little down, before they are degraded."""
-        self.bad, self.step, self.ar_share = self.limit, 0.0, None
-        self.limit = self.good = self.limit * (1 - extra.back_off * _STRAINED)
+        """Responses begin to last longer: the link is full. Down, before they are degraded."""
+        self.bad = self.full = self.limit
+        self.step, self.ar_share = 0.0, None
+        self.limit = self.good = self.limit * (1 - extra.back_off)
+
+    @property
+    def near(self) -> bool:
+        """The limit is near the one at which responses degraded or began to last."""
+        return self.full is not None and self.limit >= self.full * _NEAR
+
+    def trim(self, above: float) -> None:
+        """AR over a long time is so far ``above`` (or below) what it is to be, in parts of its reference."""
+        self.full = self.full or self.limit
+        self.good, self.step, self.ar_share = self.limit, 0.0, None
+        self.limit *= 1 + min(max(_TRIM * above, -_TRIM_DOWN), _TRIM_UP)
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
         """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""
         before, self.ar_share = self.ar_share, ar_share
         if before is not None and ar_share > before * _RECOVERING:
             return
-        self.bad, self.step = self.limit, 0.0
+        self.step = 0.0
+        self.full = self.limit
         if self.good is not None:
+            self.bad = self.limit
             self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
+            # Of limits that follow each other down only the first certainly made the queue that is seen.
+            self.full = self.bad = max(self.bad or 0.0, self.limit)
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)
