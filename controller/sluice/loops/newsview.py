@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sluice.addresses import Address, Packed, from_packed, order
 from sluice.balance import Counts
@@ -50,7 +50,7 @@ class NewsView:
         self.said: tuple[object, ...] = ()
         """What the log last told."""
         self._plan = plan
-        self._splitter = Splitter()
+        self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
         self._share = FlowShare(config.flow_share)
@@ -102,7 +102,8 @@ class NewsView:
         if (config.mode, config.identify) != (self.config.mode, self.config.identify):
             self.decision = None
         if config.bucket_s != self.config.bucket_s:
-            self._splitter.renew()
+            for splitter in self._splitters.values():
+                splitter.renew()
         if config.flow_share != self.config.flow_share:
             self._share.limit(config.flow_share)
         self.config, self._plan = config, plan
@@ -137,21 +138,22 @@ class NewsView:
         self._number()
 
     def adopt(self, found: Found) -> None:
-        """Go on from the numbers and the limit that a switch holds; one that holds none is to be restored."""
+        """Go on from the numbers and the limits that a switch holds; one that holds none is to be restored."""
         self.rebase()
         if not found.destinations:
             return
         self._table.adopt(found.destinations)
-        if not self.splits and (limited := self._limit_in(found)) is not None:
-            address, split = limited
-            target: Target = address.packed if self.config.identify else None
-            self._news.adopt(target, split.limit)
-            self._splitter.adopt(split)
+        if not self.splits:
+            for address, split in self._limits_in(found):
+                target: Target = address.packed if self.config.identify else None
+                if target not in self._news.limits:
+                    self._news.adopt(target, split.limit)
+                    self._splitters.setdefault(target, Splitter()).adopt(split)
             self._split()
         self._number()
 
-    def _limit_in(self, found: Found) -> tuple[Address, Split] | None:
-        """The limit that an earlier control left, if any: as noted or, without a note, what anybody may have of it."""
+    def _limits_in(self, found: Found) -> Iterator[tuple[Address, Split]]:
+        """The limits that an earlier control left: as noted or, without a note, what anybody may have of one."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(found.destinations.items(), key=lambda item: order(item[0])):
@@ -163,8 +165,7 @@ class NewsView:
             if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
                 rest = (second.rate, second.burst) if second else (None, None)
-                return address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
-        return None
+                yield address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
 
     # -- the loop's steps
 
@@ -219,7 +220,9 @@ class NewsView:
         apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
         decision = self._news.observe(Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart))
         if decision is not None:
-            self._splitter.count(decision.target, decision.target_s)
+            for target, asked in decision.crowds.items():
+                if (splitter := self._splitters.get(target)) is not None:
+                    splitter.count(asked.requests, asked.seconds)
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
@@ -235,13 +238,12 @@ class NewsView:
 
     def _split(self) -> None:
         limits = self._news.limits
-        if limits.keys() != self.splits.keys() and self.splits:
-            self._splitter = Splitter()
-        self.splits = {target: self._splitter.split(limit, self.config) for target, limit in limits.items()}
+        self._splitters = {target: self._splitters.get(target) or Splitter() for target in limits}
+        self.splits = {target: self._splitters[target].split(limit, self.config) for target, limit in limits.items()}
 
     def _number(self) -> None:
         """Services, watched hosts, and the hot spot as long as it is one."""
-        hot = [] if self.decision is None else [self.decision.hot_spot]
+        hot = () if self.decision is None else self.decision.watched
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         left = self._table.want(
             [
