@@ -108,7 +108,7 @@ class ProductionRegulator:
         self._knee.add(health.lasting, degraded=health.degraded)
         if health.ar_share is None or not health.busier:
             return
-        degraded = health.degraded and not self._knee.denies
+        degraded = health.degraded and not self._knee.denies and self._low
         if binds and self._knee.known and self._knee.strained:
             self._search.strained(extra)
             self._moved(drains=HEALTH_WINDOWS)
@@ -140,13 +140,22 @@ class ProductionRegulator:
                 self._moved(up=True)
 
     @property
+    def _mean(self) -> float | None:
+        """AR's long mean, once it holds enough."""
+        enough = self._long.count >= HEALTH_WINDOWS * self._options.production.intervals
+        return self._long.average if enough else None
+
+    @property
+    def _low(self) -> bool:
+        """AR's long mean says nothing against a degradation: otherwise that is scatter."""
+        return self._mean is None or self._mean < _AIM - _SHORT
+
+    @property
     def _above(self) -> float | None:
         """How far AR's long mean is above what it is to be, where that moves the limit."""
         assert self._search is not None
-        mean = self._long.average
-        if mean is None or self._long.count < HEALTH_WINDOWS * self._options.production.intervals:
-            return None
-        return mean - _AIM if self._search.near or mean < _AIM - _SHORT else None
+        mean = self._mean
+        return None if mean is None or not (self._search.near or self._low) else mean - _AIM
 
     def _climb(self, health: Health) -> None:
         """Up where responses last no longer; as long as that is not certain the limit holds."""
