@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from sluice.news import NewsOptions, NewsProductionOptions, Requests
@@ -19,8 +21,33 @@ def share(limit: float) -> float:
     return 0.15 + max(0.0, limit / CAPACITY - 0.85) * 0.7
 
 
-def settle(seed: int, *, flows: int = 130, scatter: float = 0.1, seconds: int = 400, tells: bool = True) -> list[float]:
-    """Limits over time. AR is healthy on average up to the capacity, and scatters like the mean of a dozen rates."""
+def steep(limit: float) -> float:
+    """AR, healthy up to the capacity."""
+    return min(1.0, (CAPACITY / limit) ** 3)
+
+
+def simulated(limit: float) -> float:
+    """AR of a simulated link of 4 Mbit/s: it falls long before the link is full."""
+    used = limit / CAPACITY
+    return min(1.03, 1.02 - 1.1 * (used - 0.85)) if used < 1 else 0.855 / used**3
+
+
+def late(limit: float) -> float:
+    """Of the responses that last on that link: no more up to 97 % of it."""
+    return 0.21 + max(0.0, limit / CAPACITY - 0.96) * 4
+
+
+def settle(
+    seed: int,
+    *,
+    flows: int = 130,
+    scatter: float = 0.1,
+    seconds: int = 400,
+    tells: bool = True,
+    fast: Callable[[float], float] = steep,
+    last: Callable[[float], float] = share,
+) -> list[float]:
+    """Limits over time. AR scatters like the mean of a dozen rates."""
     random = np.random.default_rng(seed)
     target, limits = ProductionRegulator(OPTIONS), list[float]()
     target.start(200.0, 0.5, 20.0)
@@ -28,10 +55,10 @@ def settle(seed: int, *, flows: int = 130, scatter: float = 0.1, seconds: int = 
     for _ in range(seconds):
         rate = target.rate
         assert rate is not None
-        ar = min(1.0, (CAPACITY / rate) ** 3) * (1 + scatter * float(random.standard_normal()))
+        ar = fast(rate) * (1 + scatter * float(random.standard_normal()))
         window = [*window[1:], ar]
         mean = sum(window[::4]) / 2
-        portion = Portion(int(random.binomial(flows, min(0.9, share(rate)))), flows) if tells else None
+        portion = Portion(int(random.binomial(flows, min(0.9, last(rate)))), flows) if tells else None
         health = Health(ar, healthy=mean >= 0.83, degraded=mean < 0.78, busier=True, lasting=portion)
         target.observe(health, BINDING, 1.0)
         limits.append(rate)
@@ -50,6 +77,13 @@ def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
     """AR scatters by a fifth a window; hundreds of responses say that all is well."""
     limits = settle(seed, scatter=0.25)
     assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) -> None:
+    settled = settle(seed, scatter=0.15, fast=simulated, last=late)[100:]
+    assert 0.83 * CAPACITY < float(np.mean(settled)) < 0.95 * CAPACITY
+    assert float(np.mean([simulated(limit) for limit in settled])) > 0.93
 
 
 def test_where_flows_cannot_be_told_apart_ar_decides_alone() -> None:
