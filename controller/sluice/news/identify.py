@@ -102,8 +102,8 @@ class Identification:
         """Hot spots beside those that are limited, the one with the most packets first.
 
         Beside a crowd everybody's requests rise a little: a further crowd has half as many again as usual, not by
-        chance, and so many more that they alone raise those of all by half of delta. Of the destinations that nobody counts one at a time
-        may be one.
+        chance, and so many more that they alone raise those of all by half of delta. Of the destinations that nobody
+        counts one at a time may be one.
         """
         found: list[Packed] = []
         unknown = False

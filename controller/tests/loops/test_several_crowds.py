@@ -8,6 +8,7 @@ import pytest
 from sluice.addresses import from_packed
 from sluice.news import Cause, Decision
 from sluice.status import news_status
+from sluice.switch.reconcile import Found
 from virtual import Run
 
 BYSTANDER = "10.0.0.100"
@@ -98,3 +99,28 @@ def test_published_control_limits_the_one_with_the_highest_count() -> None:
     run = Run(PAPER, crowds((SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 200.0)), CAPACITY).until(160.0)
     assert max(len(one.limits) for one in run.decisions) == 1
     assert limited(run.decisions[-1]) == {SPOTS[0]}
+
+
+@pytest.mark.parametrize("mode", ["production", "paper"])
+def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
+    """In paper mode from one: there cannot be more."""
+    both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
+    run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
+    left = run.switch.crowd
+    address = {number: one for one, number in left.numbers.items()}
+    found = Found(
+        entries={},
+        meters=run.switch.held.meters,
+        destinations=dict(left.numbers),
+        limits={address[number]: rate for number, rate in left.limits.items()},
+    )
+    view = Run(PRODUCTION.replace("production", mode, 1), crowds()).view
+    view.adopt(found)
+    wanted = view.wanted()
+    assert len(left.limits) == 2
+    if mode == "paper":
+        ((number, limit),) = wanted.limits.items()
+        assert limit == pytest.approx(left.limits[number], rel=0.01)
+        return
+    assert wanted.limits == pytest.approx(left.limits, rel=0.01)
+    assert (wanted.anybody, wanted.returning) == (left.anybody, left.returning)
