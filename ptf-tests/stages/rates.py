@@ -16,6 +16,7 @@ from harness.probes import ether, routed
 from harness.slots import Tuple5
 from sluice.dataplane.rates import window
 from sluice.names import RATE_TICK_US, DropReason, Register
+from sluice.switch.targets.units import FREE_STEPS
 
 STEP = 64
 """65.5 ms: about what a segment takes with all that is checked."""
