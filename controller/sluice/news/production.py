@@ -108,11 +108,12 @@ class ProductionRegulator:
         self._knee.add(health.lasting, degraded=health.degraded)
         if health.ar_share is None or not health.busier:
             return
-        degraded = health.degraded and not self._knee.denies and self._low
+        tells = health.lasting is not None
+        degraded = health.degraded and not self._knee.denies and (self._low or not tells)
         if binds and self._knee.known and self._knee.strained:
             self._search.strained(extra)
             self._moved(drains=HEALTH_WINDOWS)
-        elif not degraded and binds and (above := self._above) is not None:
+        elif tells and not degraded and binds and (above := self._above) is not None:
             if not self._rest:
                 self._search.trim(2 * above if above > 0 and self._knee.room > 0 else above)
                 self._moved(up=True)
