@@ -163,12 +163,17 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
         *_first(place),
         _mean(runs, "requests").text(0),
         _mean(runs, "flows").text(0),
-        f"1/{1 / min(one.result['least_share'] for one in runs):.0f}",
-        f"{_mean(runs, 'measured_share', 100).text(0)} %",
+        f"{_mean(runs, 'measured_share', 100).text(0)} %{_of(runs)}",
         _mean(runs, "decide_ms").text(1),
         _mean(runs, "longest_ms").text(1),
         f"{_mean(runs, 'of_a_core', 100).text(2)} %",
     ]
+
+
+def _of(runs: Sequence[Record]) -> str:
+    """Of which part of the responses, where that is not all."""
+    least = min(one.result.get("least_share", 1.0) for one in runs)
+    return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
 
 def _everywhere(text: str, rows: Rows, holds: Callable[[Record], bool], seen: Callable[[Place], str]) -> Goal:
@@ -264,7 +269,6 @@ def report(records: Sequence[Record]) -> Report:
         *first,
         "requests",
         "flows a decision",
-        "of the responses",
         "packets measured",
         "CPU to decide (ms)",
         "longest step (ms)",

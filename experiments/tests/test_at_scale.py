@@ -154,7 +154,9 @@ def test_news_at_scale_says_where_its_goals_are_missed_and_what_size_changes() -
 def test_news_at_scale_says_what_part_of_the_responses_is_measured() -> None:
     runs = [scaled(16.0), replace(scaled(16.0, least_share=1 / 64), key="another seed")]
     (_, cost) = news_scale.report(runs).tables
-    assert cost.rows[0][cost.heading.index("of the responses")] == "1/64"
+    assert cost.rows[0][cost.heading.index("packets measured")].endswith(" % of 1/64")
+    (_, cost) = news_scale.report([scaled(1.0, least_share=1.0)]).tables
+    assert cost.rows[0][cost.heading.index("packets measured")].endswith(" %")
 
 
 def test_news_at_scale_says_of_which_runs_it_speaks() -> None:
