@@ -108,12 +108,18 @@ class ProductionRegulator:
         self._knee.add(health.lasting, degraded=health.degraded)
         if health.ar_share is None or not health.busier:
             return
-        tells = health.lasting is not None
-        degraded = health.degraded and not self._knee.denies and (self._low or not tells)
         if binds and self._knee.known and self._knee.strained:
             self._search.strained(extra)
             self._moved(drains=HEALTH_WINDOWS)
-        elif tells and not degraded and binds and (above := self._above) is not None:
+        else:
+            self._follow_ar(health, target, seconds, binds=binds)
+
+    def _follow_ar(self, health: Health, target: Requests, seconds: float, *, binds: bool) -> None:
+        """Near a full link its long mean moves the limit, elsewhere what it is over two windows does."""
+        assert self._search is not None and health.ar_share is not None
+        extra, tells = self._options.production, health.lasting is not None
+        degraded = health.degraded and not self._knee.denies and (self._low or not tells)
+        if tells and not degraded and binds and (above := self._above) is not None:
             if not self._rest:
                 self._search.trim(2 * above if above > 0 and self._knee.room > 0 else above)
                 self._moved(up=True)
@@ -132,7 +138,7 @@ class ProductionRegulator:
             if again:
                 self._rest = _REST_WINDOWS * extra.intervals
         elif health.healthy and binds:
-            if self._look and health.lasting is not None:
+            if self._look and tells:
                 self._look = False
                 self._search.look_below()
                 self._moved(drains=1)
