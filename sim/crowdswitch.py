@@ -14,6 +14,7 @@ from sluice.dataplane.rates import RateCells, place
 from sluice.loops.world import World
 from sluice.names import SAMPLES, Register
 from sluice.news import Decision
+from sluice.news.rates import flow_mask
 from sluice.replay.driver import Controlled, Driver
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
@@ -67,7 +68,9 @@ class CrowdSwitch:
         self._crowd = Crowd()
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
-        """Packets of responses; those of a response whose place another has are not measured."""
+        """Packets of responses that are to be measured; those of one whose place another has are not."""
+        self.least_share = 1.0
+        """The least part of the responses that was to be measured."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(news.wanted())
         clock.after(0.0, self._step)
@@ -121,6 +124,8 @@ class CrowdSwitch:
 
     def response(self, flow: Flow, size: int) -> None:
         """A packet of a response passes; bytes of IP."""
+        if flow.fingerprint & self._mask:
+            return
         if self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size):
             self.measured += 1
         else:
@@ -144,7 +149,8 @@ class CrowdSwitch:
         self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
 
     def _apply(self, crowd: Crowd) -> None:
-        self._crowd, now = crowd, self._clock.now
+        self._crowd, now, self._mask = crowd, self._clock.now, flow_mask(crowd.flow_share)
+        self.least_share = min(self.least_share, crowd.flow_share)
         for number in {0, *crowd.numbers.values(), *crowd.anybody}:
             admission = self._admission.setdefault(number, Admission(self._remember_s))
             admission.set(now, _pair(crowd.anybody.get(number)), _pair(crowd.returning.get(number)))

@@ -36,6 +36,8 @@ class Crowd:
     """The buckets that a limit is split over, by destination number."""
     sample_share: float = 0.0
     """Part of the packets towards servers to be sampled."""
+    flow_share: float = 1.0
+    """Part of the responses to be measured."""
 
 
 @dataclass(frozen=True, slots=True)
