@@ -15,8 +15,10 @@ SWITCHD := switch/target/release/sluice-switch
 P4SRC   := $(sort $(shell find p4src -name '*.p4'))
 ARTEFACTS := p4src/build/sluice.json p4src/build/sluice.p4info.txtpb
 export SWITCH
+# Bytecode is kept, whatever the environment says: tests start hundreds of Pythons.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-switch test-lab lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-simulation test-controller test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -43,22 +45,28 @@ news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
 	@$(BIN)/python -m topo.news.phases
 
-# Compilers and checkers share the machine, and so do packet tests, which mostly wait; what is timed has it to itself.
+# One computes while another waits, and what needs no switch runs while that is built; each one's output comes when it has ended.
+# Labs have clients that give up, so no compiler runs beside them. What is measured runs alone.
 test: ## set-up, then every check and every test
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target setup lint p4-check
-	@$(MAKE) --no-print-directory test-switch test-python
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target ptf ptf-twin
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target setup lint p4-check test-python test-switch ptf ptf-twin
 	@$(MAKE) --no-print-directory test-lab
 	@echo "sluice: every check and every test passed"
 
 # What set-up has built of others is not built again (where cargo knows build-dir: 1.91), and the switch is not replaced.
-test-switch: | check-cargo ## tests of the embedded switch
+test-switch: $(SWITCHD) ## tests of the embedded switch
 	cd switch && CARGO_BUILD_BUILD_DIR=target CARGO_TARGET_DIR=target/tests \
 	  cargo test --quiet --workspace --tests --release --config .cargo/tests.toml
 
-# Files with the longest tests first.
-test-python: setup $(STAMPS)/checkers ## tests of the controller, the tools, the experiments and the simulation
-	$(BIN)/pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder sim experiments controller tools
+test-python: test-simulation test-controller ## tests of the simulation, the experiments, the controller and the tools
+
+# Files with the longest tests first, and a process more than there are processors, for some tests wait.
+PYTEST := $(BIN)/pytest -q --numprocesses $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
+
+test-simulation: $(STAMPS)/python
+	$(PYTEST) sim experiments
+
+test-controller: setup $(STAMPS)/checkers
+	$(PYTEST) controller tools
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
@@ -66,8 +74,13 @@ ptf: setup root ## packet tests of the pipeline
 ptf-twin: setup root ## the same, of the program with the parts of Tofino's that v1model can run (docs/reference/targets.md)
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin
 
-test-lab: setup root ## a short lab run with real TCP
-	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 2 --dist loadfile --no-loadscope-reorder topo
+test-lab: ## short lab runs with real TCP
+	@$(MAKE) --no-print-directory --jobs=1 test-labs test-measured
+
+test-labs: setup root
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder topo
+
+test-measured: setup root
 	$(BIN)/pytest -q -m "alone and not calm" topo
 
 lint: lint-python lint-switch ## ruff, pyright, rustfmt, clippy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.special import stdtrit
@@ -24,6 +24,10 @@ class Mean:
     def bar(self) -> float:
         """How long its error bar is on a logarithmic axis: the whole of it stays above 0."""
         return 0.0 if math.isnan(self.half) else min(self.half, 0.9 * self.value)
+
+    def signed(self, digits: int = 1) -> str:
+        """Return a difference as `+12.3 ± 0.4`."""
+        return f"{self.value:+,.{digits}f}" + ("" if math.isnan(self.half) else f" ± {self.half:,.{digits}f}")
 
     def text(self, digits: int = 1) -> str:
         """Return it as `12.3 ± 0.4`; as `12.3 (0–30.1)` where half the interval is wider than the mean is large.
@@ -51,6 +55,16 @@ def by_chance(first: Mean, second: Mean) -> bool:
 def chance(first: Mean, second: Mean) -> str:
     """Say behind two means that they are no further apart than chance, if so."""
     return BY_CHANCE if by_chance(first, second) else ""
+
+
+def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean:
+    """Return by how much ours is above theirs, in pairs of runs of the same number: those met the same load."""
+    return mean_of([ours[number] - theirs[number] for number in sorted(ours.keys() & theirs.keys())])
+
+
+def surely_above(apart: Mean) -> bool:
+    """Say whether a difference is above 0 by more than its interval; of a single pair, whether it is above 0."""
+    return apart.value > (0.0 if math.isnan(apart.half) else apart.half)
 
 
 def student_t(degrees: int) -> float:

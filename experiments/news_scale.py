@@ -26,8 +26,10 @@ NEVER_S, OFTEN_S = 3600.0, 10.0
 """T of the other services' balancing: not in a run, so that NEWS alone is measured, and in one place the default."""
 VARIANTS = ("news-hsi", "production")
 SEEDS = (1, 2, 3)
-ONSET_S, END_S = 160.0, 460.0
-"""The phase of the onset in its interval is Chen & Heidemann's; fewer intervals before and after it."""
+TIMES = 160.0, 460.0
+"""Onset and end. The onset's phase in its interval is Chen & Heidemann's; fewer intervals before and after it."""
+QUICK_TIMES = 100.0, 220.0
+"""Of the larger sizes: for the alarm, and half a minute of the figures."""
 SECONDS_PER_DECISION = 2e-4
 """On one service's ratios, about, for the estimate of the time left."""
 OF_A_CORE = 0.02
@@ -37,7 +39,12 @@ OF_A_CORE = 0.02
 def points(quick: bool) -> Sequence[Point]:
     """Every size with the fewest destinations, every number of destinations at the published size, in both modes."""
     if quick:
-        return [_point(QUICK_SIZE, OTHERS[0], NEVER_S, variant, 1) for variant in VARIANTS]
+        short = [
+            _point(size, OTHERS[0], NEVER_S, variant, 1, times=QUICK_TIMES)
+            for size in SIZES[1:]
+            for variant in VARIANTS
+        ]
+        return [*(_point(QUICK_SIZE, OTHERS[0], NEVER_S, variant, 1) for variant in VARIANTS), *short]
     places = [
         *((size, OTHERS[0], NEVER_S) for size in SIZES),
         *((1.0, others, NEVER_S) for others in OTHERS[1:]),
@@ -52,19 +59,22 @@ def points(quick: bool) -> Sequence[Point]:
     ]
 
 
-def _point(size: float, others: int, period_s: float, variant: str, seed: int) -> Point:
+def _point(
+    size: float, others: int, period_s: float, variant: str, seed: int, *, times: tuple[float, float] = TIMES
+) -> Point:
     parameters: dict[str, Any] = {
         "variant": variant,
         "size": size,
         "others": others,
         "others_period_s": period_s,
-        "onset_s": ONSET_S,
-        "end_s": END_S,
+        "onset_s": times[0],
+        "end_s": times[1],
         "seed": seed,
     }
     one = simulated.dumbbell(parameters)
-    rates = one.quiet_per_s * ONSET_S + one.crowd_per_s * (END_S - ONSET_S) + one.others_per_s * END_S
-    seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST + (END_S / period_s) * others * SECONDS_PER_DECISION
+    onset_s, end_s = times
+    rates = one.quiet_per_s * onset_s + one.crowd_per_s * (end_s - onset_s) + one.others_per_s * end_s
+    seconds = 1 + size * rates * simulated.SECONDS_PER_REQUEST + (end_s / period_s) * others * SECONDS_PER_DECISION
     balanced = "" if period_s == NEVER_S else f", balanced each {period_s:g} s"
     return Point(f"size {size:g}, {others} others{balanced}, {variant} #{seed}", parameters, seconds)
 
@@ -76,8 +86,8 @@ def measure(point: Point) -> Values:
 
 
 def values(one: Dumbbell, run: CrowdRun) -> Values:
-    """The crowd's figures; whom the controller took for the hot spot, what the others lost from the onset on, what of
-    the responses was measured, and CPU time of the controller's steps."""
+    """The crowd's figures; whom the controller took for the hot spot, what the others lost from the onset on, the
+    least part of the responses that was measured, what of its packets was, CPU time of the controller's steps."""
     alarmed = [one for one in run.decisions if one.detection.alarm]
     named = [decision.hot_spot for decision in alarmed if decision.hot_spot is not None]
     others = [each for each in run.outcomes if each.server != TARGET and each.due_s >= one.onset_s]
@@ -100,6 +110,7 @@ def values(one: Dumbbell, run: CrowdRun) -> Values:
         "others_refused": sum(count for name, count in run.refused.items() if name != TARGET) / max(1, len(others)),
         "flows": statistics.fmean(flows) if flows else None,
         "measured_share": 1 - run.unmeasured,
+        "least_share": run.least_share,
         "decide_ms": 1000 * statistics.median(steps) if steps else None,
         "longest_ms": 1000 * max(step.cpu_s for step in run.steps),
         "of_a_core": sum(step.cpu_s for step in run.steps) / one.end_s,
@@ -152,11 +163,17 @@ def _cost_row(place: Place, runs: Sequence[Record]) -> list[str]:
         *_first(place),
         _mean(runs, "requests").text(0),
         _mean(runs, "flows").text(0),
-        f"{_mean(runs, 'measured_share', 100).text(0)} %",
+        f"{_mean(runs, 'measured_share', 100).text(0)} %{_of(runs)}",
         _mean(runs, "decide_ms").text(1),
         _mean(runs, "longest_ms").text(1),
         f"{_mean(runs, 'of_a_core', 100).text(2)} %",
     ]
+
+
+def _of(runs: Sequence[Record]) -> str:
+    """Of which part of the responses, where that is not all."""
+    least = min(one.result.get("least_share", 1.0) for one in runs)
+    return "" if least == 1 else f" of 1/{1 / least:.0f}"
 
 
 def _everywhere(text: str, rows: Rows, holds: Callable[[Record], bool], seen: Callable[[Place], str]) -> Goal:

@@ -30,7 +30,7 @@ from sluice.switch.pipeline import load  # noqa: E402
 
 from testbed import namespaces  # noqa: E402
 from testbed.errors import SetupError  # noqa: E402
-from testbed.processes import WITH_PARENT  # noqa: E402
+from testbed.processes import with_parent  # noqa: E402
 from testbed.switches import KINDS  # noqa: E402
 
 PORTS = [1, 2, 3, 4, 5]
@@ -115,7 +115,7 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: l
     command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
     command += ["--socket-recv-size", "10240"]
     command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
-    words = [*WITH_PARENT, *command]
+    words = [*with_parent(), *command]
     return subprocess.run(words, env=environment(logs / "results.jsonl"), cwd=logs, check=False).returncode
 
 

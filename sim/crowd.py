@@ -90,7 +90,9 @@ class CrowdRun:
     steps: list[Step]
     """The controller's."""
     unmeasured: float
-    """Part of the responses' packets that had no place in the switch's registers."""
+    """Part of the packets to be measured that had no place in the switch's registers."""
+    least_share: float
+    """The least part of the responses that was to be measured."""
 
 
 class _Exchange:
@@ -335,6 +337,7 @@ def simulate(plan: CrowdPlan) -> CrowdRun:
             weight_changes=crowd.switch.weight_changes,
             refused={name: crowd.switch.requests[address].refused for name, address in services.items()},
             steps=crowd.switch.steps,
+            least_share=crowd.switch.least_share,
             unmeasured=crowd.switch.unmeasured / max(1, crowd.switch.unmeasured + crowd.switch.measured),
         )
     finally:

@@ -15,6 +15,7 @@ from sluice.dataplane.rates import RateCells, place
 from sluice.loops.world import World
 from sluice.names import SAMPLES, Register
 from sluice.news import Decision
+from sluice.news.rates import flow_mask
 from sluice.replay.driver import Balanced, Controlled, Driver
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Server, Service
@@ -69,7 +70,9 @@ class CrowdSwitch:
         self._groups = {service.id: self._group(service) for service in self._world.plan.services}
         self.steps: list[Step] = []
         self.measured, self.unmeasured = 0, 0
-        """Packets of responses; those of a response whose place another has are not measured."""
+        """Packets of responses that are to be measured; those of one whose place another has are not."""
+        self.least_share = 1.0
+        """The least part of the responses that was to be measured."""
         self.weight_changes: list[tuple[float, str]] = []
         """When a service's weights changed, and its name."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
@@ -142,6 +145,8 @@ class CrowdSwitch:
 
     def response(self, flow: Flow, size: int) -> None:
         """A packet of a response passes; bytes of IP."""
+        if flow.fingerprint & self._mask:
+            return
         if self._rates.packet(self._clock.now, flow.slot, flow.fingerprint, size):
             self.measured += 1
         else:
@@ -174,7 +179,8 @@ class CrowdSwitch:
             self.weight_changes.append((self._clock.now, service.name))
 
     def _apply(self, crowd: Crowd) -> None:
-        self._crowd, now = crowd, self._clock.now
+        self._crowd, now, self._mask = crowd, self._clock.now, flow_mask(crowd.flow_share)
+        self.least_share = min(self.least_share, crowd.flow_share)
         for number in {0, *crowd.numbers.values(), *crowd.anybody}:
             admission = self._admission.setdefault(number, Admission(self._remember_s))
             admission.set(now, _pair(crowd.anybody.get(number)), _pair(crowd.returning.get(number)))

@@ -42,6 +42,20 @@ SERVER_BYTES_PER_S = 1_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
+class Further:
+    """A crowd at one of the other destinations."""
+
+    other: int
+    """Its number."""
+    per_s: float
+    """Requests beside those it has anyway; times the size."""
+    begin_s: float
+    end_s: float
+    server_room: int | None = None
+    """As of the target."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dumbbell:
     """A simulation of section 7. Times in seconds."""
 
@@ -74,6 +88,9 @@ class Dumbbell:
     """Destinations beside the target, each a service with a server of its own."""
     others_per_s: float = 35.0
     """Requests that they have together, as even as chance makes them; times `size`."""
+    others_rise: float = 1.0
+    """So many times their requests from the onset on."""
+    further: tuple[Further, ...] = ()
     others_period_s: float = 3600.0
     """How often the controller decides on the others' ratios: with a server each there is nothing to decide."""
     seed: int = 1
@@ -113,15 +130,28 @@ def requests(one: Dumbbell) -> Iterator[Request]:
     target = (
         replace(request, client=source.randrange(clients(one))) for request in synthesise(crowd, TARGET, seed=one.seed)
     )
-    return heapq.merge(target, _others(one), key=lambda request: request.time_s) if one.others else target
+    others = [_others(one)] if one.others else []
+    further = [_further(one, crowd, number) for number, crowd in enumerate(one.further)]
+    return heapq.merge(target, *others, *further, key=lambda request: request.time_s)
 
 
 def _others(one: Dumbbell) -> Iterator[Request]:
     """What the other destinations are asked for: as much before the onset as after it."""
     rate = one.others_per_s * one.size
     source = random.Random(f"{one.seed} others")
-    for request in synthesise(Crowd(rate, rate, one.onset_s, 0.0, one.end_s), "others", seed=one.seed):
+    for request in synthesise(
+        Crowd(rate, rate * one.others_rise, one.onset_s, 0.0, one.end_s), "others", seed=one.seed
+    ):
         yield replace(request, client=source.randrange(clients(one)), server=other(source.randrange(one.others)).name)
+
+
+def _further(one: Dumbbell, crowd: Further, number: int) -> Iterator[Request]:
+    """What a further crowd asks."""
+    lasts_s = crowd.end_s - crowd.begin_s
+    rate = crowd.per_s * one.size
+    name, source = other(crowd.other).name, random.Random(f"{one.seed} further {number}")
+    for request in synthesise(Crowd(rate, rate, lasts_s, 0.0, lasts_s), name, seed=1000 * (number + 1) + one.seed):
+        yield replace(request, time_s=request.time_s + crowd.begin_s, client=source.randrange(clients(one)))
 
 
 def plan(one: Dumbbell) -> CrowdPlan:
@@ -147,7 +177,11 @@ def plan(one: Dumbbell) -> CrowdPlan:
 
     def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
         target = FastServer() if one.server_room is None else _BufferServer(clock, one.server_room)
-        others = {other(number).name: [FastServer()] for number in range(one.others)}
+        rooms = {crowd.other: crowd.server_room for crowd in one.further}
+        others = {
+            other(number).name: [FastServer() if (room := rooms.get(number)) is None else _BufferServer(clock, room)]
+            for number in range(one.others)
+        }
         return {TARGET: [target], BYSTANDER: [FastServer()], **others}
 
     return CrowdPlan(

@@ -1,4 +1,4 @@
-"""The power of two choices: of two servers drawn evenly, a new connection goes to the one with less to do."""
+"""The power of a few choices: of the servers drawn evenly, a new connection goes to the one with least to do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import math
 import random
 from collections.abc import Mapping
 
-from sluice.dataplane.draws import GOLDEN, Draws, lighter
+from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
+from sluice.dataplane.draws import GOLDEN, Draws, lightest
 from sluice.dataplane.table import WRAP
 from sluice.loops.sweep import SWEEP_S
-from sluice.switch.balance import SMALL_POOL
 
 from .clock import Clock
 
 
 class SecondLook:
-    """Open connections by server, and the draws of both."""
+    """Open connections by server, and the draws."""
+
+    looks = MOST_LOOKS
+    """At so many servers."""
 
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
         self._clock, self._point = clock, 0
@@ -30,17 +33,15 @@ class SecondLook:
             others = {one: {server: positive[server] for server in positive if server != one} for one in positive}
         elif len(positive) > 1:
             others = dict.fromkeys(positive, positive)
-        self._draws = Draws(positive, others, shares=sum(positive.values()))
+        self._draws = Draws(positive, others, shares=sum(positive.values()), looks=self.looks)
 
     def choose(self, source: random.Random) -> int:
         """The server for a new connection, which is open there from now on. Nothing in it is random."""
-        first, other = self._draws.evenly(self._point)
+        drawn = self._draws.evenly(self._point)
         self._point = (self._point + 2 * GOLDEN) % WRAP
-        weights = self._draws.first.weights
-        if other is not None and lighter(self._open[first], weights[first], self._open[other], weights[other]):
-            first = other
-        self._open[first] += 1
-        return first
+        chosen = lightest(drawn, self._open, self._draws.first.weights)
+        self._open[chosen] += 1
+        return chosen
 
     def closed(self, server: int) -> None:
         """A FIN or RST of an open connection passes."""
@@ -54,3 +55,15 @@ class SecondLook:
     def open_now(self) -> dict[int, int]:
         """Open connections as the switch counts them."""
         return dict(self._open)
+
+
+class TwoLooks(SecondLook):
+    """As on a Tofino, but for how it draws."""
+
+    looks = 2
+
+
+class ThreeLooks(SecondLook):
+    """At three servers."""
+
+    looks = 3

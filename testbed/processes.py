@@ -1,8 +1,8 @@
 """Processes: started in a namespace and a cgroup, awaited, stopped by pid.
 
 Every process is the leader of its own session, so a Ctrl-C at the terminal reaches only its parent, which then stops
-its processes in order.  Should the parent be killed, the kernel sends them SIGTERM (`setpriv --pdeathsig`).  Start
-processes from the main thread only: that signal follows the thread which started them.
+its processes in order.  Should the parent be killed, they end as well (`with_parent`).  Start processes from the main
+thread only: the kernel's signal follows the thread which started them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from testbed.errors import SetupError
 
 POLL_S = 0.02
 """Seconds between two looks at a condition that is awaited."""
-WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
-"""The kernel kills the child when its parent is gone, however that went."""
 
 
 def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -30,6 +28,16 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
         if time.monotonic() > deadline:
             raise SetupError(f"{what}: not so after {timeout_s:g} s")
         time.sleep(POLL_S)
+
+
+def with_parent(signal_name: str = "KILL") -> list[str]:
+    """Return what stands in front of a command that is to end with this process, however this one ends.
+
+    The kernel sends the signal, but not where the parent has gone before setpriv asked for it (prctl(2)).  Whoever
+    finds itself with another parent behind that has missed the signal, and ends.
+    """
+    check = '[ "$PPID" = "$0" ] || exit 1; exec "$@"'
+    return ["setpriv", "--pdeathsig", signal_name, "sh", "-c", check, str(os.getpid())]
 
 
 def command_in(
@@ -44,7 +52,7 @@ def command_in(
     The cgroup is joined first, by each of its files, while their file systems are certain to be visible.  No `cores`:
     those of whoever starts it.
     """
-    command = ["setpriv", "--pdeathsig", "TERM"]
+    command = with_parent("TERM")
     if namespace_pid is not None:
         command += ["mnexec", "-a", str(namespace_pid)]
     command += [*(["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))] if cores else []), *argv]

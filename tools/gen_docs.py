@@ -136,7 +136,7 @@ STATUS: dict[str, Any] = {
             },
         }
     ],
-    "news": dict.fromkeys(("alarm", "ar_bps", "ar_average_bps", "flows"), 0)
+    "news": dict.fromkeys(("alarm", "ar_bps", "ar_average_bps", "flows", "flow_share"), 0)
     | {
         "cause": "-",
         "limits": [{"destination": "-", "limit_per_s": 0}],

@@ -77,16 +77,33 @@ def access(primitive: Json) -> tuple[str, bool, Any] | None:
     return None
 
 
-def executed(touch: Touch | None, register: str, action: Json, where: str) -> Touch | None:
+def assigned(primitive: Json) -> str | None:
+    """The field that a primitive changes."""
+    operands = primitive["parameters"]
+    return ".".join(operands[0]["value"]) if operands and operands[0]["type"] == "field" else None
+
+
+class Action:
+    """An action's primitives, the registers that they access, and the fields that they change."""
+
+    def __init__(self, action: Json) -> None:
+        self.primitives: list[Json] = action["primitives"]
+        self.registers = {accessed[0] for one in self.primitives if (accessed := access(one))}
+        self.changed = {field for one in self.primitives if (field := assigned(one)) is not None}
+
+
+def executed(touch: Touch | None, register: str, action: Action, where: str) -> Touch | None:
     """What has been done to a register after an action."""
+    if register not in action.registers:
+        return replace(touch, cell=CHANGED) if touch and touch.cell.fields & action.changed else touch
     local: dict[str, Index] = {}
-    for primitive in action["primitives"]:
+    for primitive in action.primitives:
         operands = primitive["parameters"]
         accessed = access(primitive)
         if accessed and accessed[0] == register:
             touch = touched(touch, register, accessed[1], index(accessed[2], local), where)
-        if operands and operands[0]["type"] == "field":
-            changed = ".".join(operands[0]["value"])
+        changed = assigned(primitive)
+        if changed is not None:
             value = index(operands[1], local) if primitive["op"] == "assign" else None
             if touch and changed in touch.cell.fields:
                 touch = replace(touch, cell=CHANGED)
@@ -100,14 +117,14 @@ def executed(touch: Touch | None, register: str, action: Json, where: str) -> To
 class Pipeline:
     """One pipeline of the compiled program, as a graph."""
 
-    def __init__(self, pipeline: Json, actions: Mapping[int, Json]) -> None:
+    def __init__(self, pipeline: Json, actions: Mapping[int, Action]) -> None:
         self.start: str | None = pipeline["init_table"]
         self.nodes: dict[str, Json] = {
             node["name"]: node for kind in ("tables", "conditionals") for node in pipeline[kind]
         }
         self.actions = actions
 
-    def steps(self, name: str) -> Iterator[tuple[Json | None, str | None]]:
+    def steps(self, name: str) -> Iterator[tuple[Action | None, str | None]]:
         """Every way through a node: the action taken, and the node that follows."""
         node = self.nodes[name]
         if "true_next" in node:
@@ -121,7 +138,7 @@ class Pipeline:
         if "__MISS__" in following or node.get("default_entry") is None:
             yield None, following.get("__MISS__", node.get("base_default_next"))
 
-    def reachable(self) -> Iterator[Json]:
+    def reachable(self) -> Iterator[Action]:
         """Every action on some path."""
         seen: set[str] = set()
         open_ends = [self.start] if self.start else []
@@ -138,8 +155,7 @@ class Pipeline:
 
     def registers(self) -> set[str]:
         """The registers that some path accesses."""
-        primitives = (primitive for action in self.reachable() for primitive in action["primitives"])
-        return {accessed[0] for primitive in primitives if (accessed := access(primitive))}
+        return {register for action in self.reachable() for register in action.registers}
 
     def prove(self, register: str) -> None:
         """Follows a register along every path; TouchError on a second touch."""
@@ -158,7 +174,7 @@ class Pipeline:
 
 def prove(program: Json) -> set[str]:
     """Proves every pipeline of a program; returns the names of the registers met."""
-    actions = {action["id"]: action for action in program["actions"]}
+    actions = {action["id"]: Action(action) for action in program["actions"]}
     met: set[str] = set()
     for description in program["pipelines"]:
         pipeline = Pipeline(description, actions)

@@ -150,6 +150,10 @@ class Lab(Ground):
             request_locally(self.pid(name), address, SERVED_TIMEOUT_S, path)
         return (self._groups[name].used_s() - before) / times
 
+    def used_s(self) -> float:
+        """Return the seconds of CPU that the servers have taken, all together and what loads them included."""
+        return sum(group.used_s() for group in self._groups.values())
+
     def quiet_packet_counts(self) -> PacketCounts:
         """Return what the switch has counted, once nothing is on its way (two readings are equal)."""
         return quiet_counts(self._packet_counts)

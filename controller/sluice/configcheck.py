@@ -128,6 +128,9 @@ def _services(config: Config) -> Iterator[Finding]:
                 "give the service an address of its own",
             )
         yield from _hosts(config, (*path, "address"), service.address)
+        if service.looks is not None and (service.second_look is False or service.content is not None):
+            why = "the service has `second_look: false`" if service.content is None else "its agents are not looked at"
+            yield Finding((*path, "looks"), f"{service.looks} looks, and {why}", "take `looks` out")
         if not service.members:
             yield Finding((*path, "servers"), "is required but not given", "add 'servers', or 'content'")
         elif service.content is not None and service.servers:

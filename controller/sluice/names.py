@@ -110,6 +110,7 @@ class Action(StrEnum):
     UNLISTED = "SluiceIngress.destinations.unlisted"
     CHOOSE_SERVER = "SluiceIngress.balance.by_ratio.choose_server"
     CHOOSE_OTHER_SERVER = "SluiceIngress.balance.other.choose_other_server"
+    CHOOSE_OTHER_SERVERS = "SluiceIngress.balance.other.choose_other_servers"
     CHOOSE_STABLE_SERVER = "SluiceIngress.balance.by_capacity.choose_stable_server"
     SET_TIMERS = "SluiceIngress.places.set_timers"
     MANAGE = "SluiceIngress.resources.manage"
@@ -182,9 +183,13 @@ class Register(StrEnum):
     CANDIDATE_PIN = "SluiceIngress.candidates.candidate_pin"
     LOAD_FIRST = "SluiceIngress.second_look.cells.load_first"
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
+    LOAD_THIRD = "SluiceIngress.second_look.cells.load_third"
+    LOAD_FOURTH = "SluiceIngress.second_look.cells.load_fourth"
     LOAD_EVICTED = "SluiceIngress.second_look.load_evicted"
     STALE_FIRST = "SluiceIngress.stale.stale_cells.stale_first"
     STALE_OTHER = "SluiceIngress.stale.stale_cells.stale_other"
+    STALE_THIRD = "SluiceIngress.prefer.lighter.stale_third"
+    STALE_FOURTH = "SluiceIngress.prefer.lighter.stale_fourth"
     LEDGER_SYN = "SluiceIngress.ledger.ledger_syn"
     LEDGER_SYNACK = "SluiceIngress.ledger.ledger_synack"
     LEDGER_SYNACK_AGAIN = "SluiceIngress.ledger.ledger_synack_again"
@@ -299,9 +304,13 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.CANDIDATE_PIN: 16384,
     Register.LOAD_FIRST: 1024,
     Register.LOAD_OTHER: 1024,
+    Register.LOAD_THIRD: 1024,
+    Register.LOAD_FOURTH: 1024,
     Register.LOAD_EVICTED: 1024,
     Register.STALE_FIRST: 1024,
     Register.STALE_OTHER: 1024,
+    Register.STALE_THIRD: 1024,
+    Register.STALE_FOURTH: 1024,
     Register.LEDGER_SYN: 1024,
     Register.LEDGER_SYNACK: 1024,
     Register.LEDGER_SYNACK_AGAIN: 1024,

@@ -11,7 +11,7 @@ from sluice.dataplane.dataplane import Service as ModelService
 from sluice.dataplane.draws import Draws, Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import Event
-from sluice.dataplane.table import FINGERPRINT_SHIFT, WRAP
+from sluice.dataplane.table import FINGERPRINT_SHIFT, LOADS, STALE, WRAP
 from sluice.loops.link import Link
 from sluice.loops.world import World
 from sluice.names import CANDIDATES, TICK_BASE, Counter, DropReason, PinState, Register
@@ -20,7 +20,8 @@ from sluice.switch.connections import lifetime_s
 from sluice.switch.plan import Service
 from sluice.switch.translate import entries as translated
 
-_LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.STALE_FIRST, Register.STALE_OTHER)
+_LOADS = (*LOADS, *STALE)
+_WORDS = ("none", "one", "two", "three", "four")
 
 
 class NewSyn:
@@ -46,7 +47,7 @@ class NewSyn:
                 for group, servers in balance.others(state, service).values()
                 for server in servers
             }
-            self._model.draws = Draws(weights, others, balance.shares(state, service))
+            self._model.draws = Draws(weights, others, balance.shares(state, service), service.looks)
 
     async def of(self, connection: Connection | None) -> dict[str, Any]:
         """For a connection; without its port only how likely each server is. Raises SwitchError."""
@@ -75,8 +76,8 @@ class NewSyn:
         memory, now = await self._copy(connection)
         times = self._world.config.connections
         lifetimes = {state: memory.units.ticks(lifetime_s(state, times, self._world.idle_s)) for state in PinState}
-        first, other = self._points(memory, connection)
-        loads = {one: _open(memory, one) for one in (first, other) if one}
+        drawn = self._points(memory, connection)
+        loads = {one: _open(memory, one) for one in drawn if one}
         pin = _pinned(memory, connection)
         plane = DataPlane(memory, lifetimes, self._taken)
         outcome = plane.request(now, self._model, Packet(connection, Event.SYN), refused=self._refuses)
@@ -87,7 +88,7 @@ class NewSyn:
             return {"server": None, "by": "drop", "why": why}
         said = {"server": self._name(outcome.server)}
         if plane.counters[Counter.CLAIMED, self._service.id]:
-            return said | {"by": "choice", "why": self._choice(outcome.server, first, other, loads)}
+            return said | {"by": "choice", "why": self._choice(outcome.server, drawn, loads)}
         if plane.counters[Counter.UNPINNED_NEW, self._service.id]:
             return said | {
                 "by": "capacity",
@@ -100,23 +101,26 @@ class NewSyn:
             "why": f"the pin's server {self._name(pin)} takes no new connections; this one is drawn in its place",
         }
 
-    def _points(self, memory: Memory, connection: Connection) -> tuple[int, int | None]:
+    def _points(self, memory: Memory, connection: Connection) -> tuple[int, ...]:
         draws = self._model.draws
         if draws is None:
-            return 0, None
+            return (0,)
         if not draws.shares:
             return draws.by_hash(connection)
         return draws.evenly(memory.of(Register.DRAW_POINT)[self._service.id])
 
-    def _choice(self, server: int, first: int, other: int | None, loads: dict[int, int]) -> str:
+    def _choice(self, server: int, drawn: tuple[int, ...], loads: dict[int, int]) -> str:
         assert self._model.draws is not None
         weights = self._model.draws.first.weights
+        first = drawn[0]
         evenly = "; the next SYN of anybody moves the draw on" if self._model.draws.shares else ""
-        if other is None or other == first:
+        if len(loads) == 1:
             return f"drawn by the weights, {weights[first]} of {self._model.draws.first.size}{evenly}"
-        words = [f"{self._name(one)} has {loads[one]} open at weight {weights[one]}" for one in (first, other)]
-        verdict = "has less to do for its weight" if server == other else "was drawn first and keeps it"
-        return f"of two drawn by the weights ({'; '.join(words)}) {self._name(server)} {verdict}{evenly}"
+        words = [f"{self._name(one)} has {loads[one]} open at weight {weights[one]}" for one in loads]
+        verdict = "was drawn first and keeps it" if server == first else "has less to do for its weight"
+        return (
+            f"of {_WORDS[len(loads)]} drawn by the weights ({'; '.join(words)}) {self._name(server)} {verdict}{evenly}"
+        )
 
     async def _copy(self, connection: Connection) -> tuple[Memory, int]:
         """What a SYN looks at, where the model looks for it; and the time, in the table's ticks."""

@@ -197,9 +197,11 @@ def news_status(view: NewsView) -> dict[str, Any]:
         "freeze": view.freeze,
         "frozen": view.frozen,
         "hot_spot": _destination(view, decision.hot_spot) if decision else None,
+        "hot_spots": [view.name(spot) for spot in decision.hot_spots] if decision else [],
         "ar_bps": decision.measurement.ar if decision else None,
         "ar_average_bps": decision.detection.ar_average if decision else None,
         "flows": decision.measurement.flows if decision else 0,
+        "flow_share": view.flow_share,
         "sampling": decision.sample_share if decision else 0.0,
         "limits": [
             {

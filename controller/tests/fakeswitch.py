@@ -425,6 +425,9 @@ class Memory:
         self.units = units
         self.cells: dict[str, dict[int, int]] = defaultdict(dict)
 
+    def has(self, register: str) -> bool:
+        return register in set(Register)
+
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         sizes = {str(name): size for name, size in REGISTER_SIZES.items()}
         wanted = range(sizes.get(register, CONNECTION_SLOTS)) if indices is None else indices

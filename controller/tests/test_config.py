@@ -174,6 +174,19 @@ def test_complaints_say_what_to_do(old: str, new: str, says: str) -> None:
         parse(web().replace(old, new, 1))
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("looks: 3\n  second_look: false", r"services\[0\].looks: 3 looks, and the service has `second_look: false`"),
+        ("looks: 1", r"services\[0\].looks: must be greater than or equal to 2"),
+        ("looks: 5", r"services\[0\].looks: must be less than or equal to 4"),
+    ],
+)
+def test_looks_that_cannot_be(asked: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse(web().replace("  servers:", f"  {asked}\n  servers:"))
+
+
 def test_two_ports_may_share_a_subnet() -> None:
     text = (
         web().replace("address: 10.0.2.1/24", "address: 10.0.1.1/24").replace("address: 10.0.2.2", "address: 10.0.1.2")

@@ -127,6 +127,7 @@ def scaled(
         "named_right": 5,
         "others_refused": 0.0,
         "flows": 4000 * size,
+        "least_share": 0.25,
         "measured_share": 0.9,
         "decide_ms": 10 * size,
         "longest_ms": 50.0,
@@ -148,6 +149,14 @@ def test_news_at_scale_says_where_its_goals_are_missed_and_what_size_changes() -
         "news-hsi, size 16, destinations 17: 8.00 %",
         "in all 3 runs: sizes 1 to 16, 17 to 251 destinations",
     ]
+
+
+def test_news_at_scale_says_what_part_of_the_responses_is_measured() -> None:
+    runs = [scaled(16.0), replace(scaled(16.0, least_share=1 / 64), key="another seed")]
+    (_, cost) = news_scale.report(runs).tables
+    assert cost.rows[0][cost.heading.index("packets measured")].endswith(" % of 1/64")
+    (_, cost) = news_scale.report([scaled(1.0, least_share=1.0)]).tables
+    assert cost.rows[0][cost.heading.index("packets measured")].endswith(" %")
 
 
 def test_news_at_scale_says_of_which_runs_it_speaks() -> None:

@@ -337,7 +337,7 @@ def test_beyond_takes_nobody_for_starved_who_has_most_of_his_share() -> None:
 
 def unlike(means: Mapping[str, float], case: str = r_unlike.COST) -> list[Record]:
     return [
-        record({"case": case, "variant": name, "seconds": 15.0}, mean, cost_ms=2.0, asked=0.7)
+        record({"case": case, "variant": name, "seconds": 15.0}, mean, cost_ms=2.0, idle_ms=2.5, used=0.7)
         for name, mean in means.items()
     ]
 
@@ -347,13 +347,13 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
     report = r_unlike.report([*unlike(means), *unlike(means | {"production": 20.0}, r_unlike.CAPACITY)])
     by_capacity, _, by_cost, p99 = report.goals
     assert by_capacity.reached and by_cost.reached is False and p99.reached is False
-    assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn"
+    assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn, by pairs +1 ms"
     assert by_cost.text == (
-        "requests of unlike cost: production mode at or below kernel DNAT, equal probability and HAProxy, leastconn "
-        "and nginx stream, least_conn, mean of the whole transfer"
+        "requests of unlike cost: production mode not above kernel DNAT, equal probability and HAProxy, leastconn "
+        "and nginx stream, least_conn by more than chance, mean of the whole transfer"
     )
     few = r_unlike.report(unlike({name: means[name] for name in r_unlike.QUICK})).goals[0]
-    assert "at or below HAProxy, leastconn and nginx stream, least_conn, mean" in few.text, "only what was run"
+    assert "not above HAProxy, leastconn and nginx stream, least_conn by" in few.text, "only what was run"
     assert [len(table.rows) for table in report.tables] == [len(r_unlike.COMPARED)] * 2
     assert r_unlike.report(unlike({"production": 1.0})).goals[0].reached is None, "nothing to hold it against"
 
@@ -361,16 +361,43 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
 def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     def runs(name: str, mean_ms: float, asked: Sequence[float]) -> list[Record]:
         (one,) = unlike({name: mean_ms})
-        return [replace(one, result={**one.result, "asked": share, "cost_ms": 4 * share}) for share in asked]
+        return [
+            replace(one, key=f"{name} #{number}", result={**one.result, "used": share, "cost_ms": 4 * share})
+            for number, share in enumerate(asked)
+        ]
 
     proxies = [*runs("haproxy-leastconn", 78.0, (0.57, 0.59, 0.61)), *runs("nginx-leastconn", 76.0, (0.67, 0.7, 0.73))]
     report = r_unlike.report([*runs("production", 94.0, (0.46, 0.47, 0.58)), *proxies])
-    assert report.goals[0].seen.endswith(" of nginx stream, least_conn, not at equal loads")
-    assert [row[-2:] for row in report.tables[0].rows] == [
-        ["2.01 ± 0.66", "50 ± 17 %"],
-        ["2.36 ± 0.20", "59 ± 5 %"],
-        ["2.80 ± 0.30", "70 ± 7 %"],
+    assert report.goals[0].seen.endswith(" of nginx stream, least_conn, by pairs +18 ± 0 ms, not at equal loads")
+    assert [row[-3:] for row in report.tables[0].rows] == [
+        ["2.01 ± 0.66", "2.50 ± 0.00", "50 ± 17 %"],
+        ["2.36 ± 0.20", "2.50 ± 0.00", "59 ± 5 %"],
+        ["2.80 ± 0.30", "2.50 ± 0.00", "70 ± 7 %"],
     ]
+
+
+def test_unlike_compares_runs_of_one_number() -> None:
+    def runs(name: str, means: Sequence[float]) -> list[Record]:
+        made = [one for mean in means for one in unlike({name: mean})]
+        return [replace(one, key=f"{name} #{number}") for number, one in enumerate(made)]
+
+    moods = (80.0, 120.0, 160.0, 100.0)
+    proxy = runs("haproxy-leastconn", moods)
+    above = r_unlike.report([*runs("production", [mood + 5.0 + mood / 100 for mood in moods]), *proxy]).goals[0]
+    assert above.reached is False and above.seen.endswith("by pairs +6 ± 1 ms"), "however far apart the pairs are"
+    scatter = [mood + apart for mood, apart in zip(moods, (-9.0, 14.0, -3.0, 10.0), strict=True)]
+    level = r_unlike.report([*runs("production", scatter), *proxy]).goals[0]
+    assert level.reached and level.seen.endswith("by pairs +3 ± 17 ms")
+
+
+def test_unlike_costs_are_those_under_the_load() -> None:
+    plan, load = pool_of((0.025,) * 10), Load(32.0, 10.0)
+    paths = [HEAVY] * 16 + [WORK] * 304
+    seen = r_unlike.costs(plan, load, paths, {"replies": 320, "connections": 320}, 1.28)
+    assert seen == pytest.approx({"cost_ms": 2.0, "used": 0.512})
+    half = r_unlike.costs(plan, load, paths, {"replies": 160, "connections": 320}, 0.64)
+    assert half == pytest.approx({"cost_ms": 2.0, "used": 0.256}), "of what was answered"
+    assert r_unlike.costs(plan, load, paths, {"replies": 0, "connections": 320}, 0.0)["cost_ms"] == 0.0
 
 
 def control(path: str, mean_ms: float, given_up: int = 0) -> Record:

@@ -22,11 +22,11 @@
 #define TABLE_DESTINATIONS  0x0c   // destinations with counts and limits of their own
 #define TABLE_RATE_SETTINGS 0x0d   // which responses are measured, and in what steps
 #define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
-#define TABLE_CHOOSE_OTHER  0x0f   // the other server of a second look
+#define TABLE_CHOOSE_OTHER  0x0f   // the other servers of a second look
 #define TABLE_AGENTS        0x10   // agents of content services by their ports (v1model)
 #define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model)
 
-// Actions. Next free: 0x22
+// Actions. Next free: 0x23
 #define ACTION_SET_PORT             0x01
 #define ACTION_UNKNOWN_PORT         0x02
 #define ACTION_TO_SERVICE           0x03
@@ -60,6 +60,7 @@
 #define ACTION_NO_AGENT             0x1f
 #define ACTION_MANAGE               0x20
 #define ACTION_UNMANAGED            0x21
+#define ACTION_CHOOSE_OTHER_SERVERS 0x22
 
 // Action profiles. Next free: 0x04
 #define PROFILE_RATIOS          0x01   // servers of each service, by the weights that R decides
@@ -170,7 +171,13 @@
 #define REGISTER_CLOSING_TAKEN_BACK 0x66 // tickles about each server's connections that payload took back (v1model)
 #define REGISTER_CLOSING_RACED 0x67  // closed connections of each server whose client sent payload afterwards (v1model)
 
-// Registers of stages to come, 0x68 to 0xff. Next free: 0x68
+// Registers of the third and fourth look, 0x68 to 0x6f. Next free: 0x6c
+#define REGISTER_LOAD_THIRD   0x68   // open connections of each server, as the third of four (v1model)
+#define REGISTER_LOAD_FOURTH  0x69   // the same, as the fourth (v1model)
+#define REGISTER_STALE_THIRD  0x6a   // of them, those that ended unseen; written by the controller (v1model)
+#define REGISTER_STALE_FOURTH 0x6b   // the same, as the fourth (v1model)
+
+// Registers of stages to come, 0x70 to 0xff. Next free: 0x70
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
 enum bit<8> DropReason {

@@ -106,6 +106,18 @@ struct times_t {
     ticks_t linger;
 }
 
+#if defined(MORE_LOOKS)
+// Two more servers to look at, or 0. All but the loads: balance.
+struct more_looks_t {
+    server_id_t third;
+    weight_t    third_weight;
+    bit<32>     third_load;       // second_look
+    server_id_t fourth;
+    weight_t    fourth_weight;
+    bit<32>     fourth_load;      // second_look
+}
+#endif
+
 // What happens to the packet. Applied once, by the target's verdict.
 struct verdict_t {
     DropReason drop;
@@ -202,6 +214,9 @@ struct metadata_t {
     bit<1>       draining;        // the server that the packet goes to takes no new connections; translate
     bit<1>       answered_again;  // this SYN-ACK repeats a candidate's; candidates
     loads_t      loads;
+#if defined(MORE_LOOKS)
+    more_looks_t more;
+#endif
     @field_list(1)
     Pass         pass;            // what this pass is for; the target
     Pass         next_pass;       // and the one that follows; connections, candidates (v1model), renew and main (Tofino)

@@ -10,6 +10,11 @@
 #define RESOURCES
 #endif
 
+// A third and a fourth server to look at: not on Tofino either.
+#if !defined(TOFINO)
+#define MORE_LOOKS
+#endif
+
 const bit<32> SERVICES         = 1024;   // services a switch is asked to carry; also the admission meters
 const bit<32> SERVERS          = 1024;   // servers over all services; also the cells of each ledger register
 const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry for each server

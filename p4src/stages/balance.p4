@@ -2,7 +2,7 @@
 //
 //   reads  service, shares, flow, event, pass, preferred
 //   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
-//          other, other_weight: drawn from the rest, where the service is to have a second look
+//          other, other_weight (v1model: more): drawn from the rest, where the service is to have a second look
 //          stable_choice: drawn by capacity; no change of weights ever touches it
 //
 // Draws are hashes of the connection: the same packet draws the same server until the weights change. (On Tofino a second pass that

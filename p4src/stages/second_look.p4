@@ -1,12 +1,12 @@
-// Second look: of two servers drawn for a new connection, the one with less to do for its weight. R's weights move once a period;
+// Second look: of two to four servers drawn for a new connection, the one with least to do for its weight. R's weights move once a period;
 // this covers the seconds between.
 //
-//   reads  event, next_pass, pinned, claimed, state, evicted, server, other, the weights of both
+//   reads  event, next_pass, pinned, claimed, state, evicted, server, other, the weights of all
 //   writes loads, preferred; the open connections of each server (load_*, load_evicted)
 //
 //     first pass                                     second pass
 //     SYN finds no pin of its connection             claims a slot for the preferred server
-//     looks at the loads of choice and other -->     adds itself to that server's load
+//     looks at the loads of choice and others ->     adds itself to that server's load
 //
 // A register stands in one place of a switch and is touched once in a pass: looking and adding take two. Nothing but SYNs
 // without a pin pass twice; without a second look they add themselves at once. FIN or RST, whichever comes first, takes it off

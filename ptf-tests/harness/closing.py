@@ -7,6 +7,7 @@ from typing import Any
 from finsy import P4CloneSessionEntry
 from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
+from sluice.dataplane.table import LOADS
 from sluice.names import (
     CLOSE_SESSION,
     CPU_PORT,
@@ -28,7 +29,6 @@ GET = b"GET / HTTP/1.1\r\n\r\n"
 PAGE = b"HTTP/1.1 200 OK\r\n\r\n"
 STAMPS: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", (11, 22))]
 PASSES = {(Counter.VERDICTS, DropReason.NONE): 1}
-LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
 COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
 
 
@@ -185,4 +185,4 @@ class Closing(StageTest):
 
     def assertLoad(self, connections: int) -> None:
         """Of s1, in both copies."""
-        self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * 2)
+        self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * len(LOADS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, cast
 
+from sluice.dataplane.table import LOADS
 from sluice.names import (
     ETHERTYPE_GUESSED,
     ETHERTYPE_IPV4,
@@ -35,7 +36,6 @@ SHOP = Service(11, "10.0.0.110", 80, PROTOCOL_TCP, (AGENT_1, AGENT_2))
 IMAGES = Service(12, "10.0.9.1", 80, PROTOCOL_TCP, (X1, X2))
 FAST = Service(13, "10.0.9.2", 8080, PROTOCOL_TCP, (X2, X3))
 SERVERS = (AGENT_1, AGENT_2, X1, X2, X3)
-LOAD = (Register.LOAD_FIRST, Register.LOAD_OTHER)
 REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 
 OWN = 70_000
@@ -163,7 +163,7 @@ class ContentTest(StageTest):
         self.addCleanup(self._empty)
 
     def _empty(self) -> None:
-        for register in LOAD:
+        for register in LOADS:
             for server in SERVERS:
                 self.switch.registers.write(register, server.id, 0)
 

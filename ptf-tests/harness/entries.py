@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from finsy import P4IndirectAction, P4MeterConfig, P4MeterEntry, P4TableAction, P4TableEntry, P4TableMatch
+from sluice.balance.looks import seen_together
 from sluice.names import Action, Meter, Table
 
 from .plan import Server, Service
@@ -94,13 +95,28 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
     return P4TableEntry(Table.CHOOSE, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
 
 
-def others(group: int, weights: Mapping[Server, int]) -> P4TableEntry:
-    """A group that a second look draws from."""
-    members = [
-        (weight, P4TableAction(Action.CHOOSE_OTHER_SERVER, id=server.id, own_weight=weight))
-        for server, weight in weights.items()
-    ]
+def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
+    """A group that a second look draws from, or so many looks at once."""
+    members = [(places, _seen(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
+
+
+def seen(group: int, servers: Sequence[Server], weights: Mapping[Server, int]) -> P4TableEntry:
+    """A group from which these are drawn, always and in this order."""
+    action = P4IndirectAction([(1, _seen(*servers, weights=weights))])
+    return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=action)
+
+
+def _seen(
+    server: Server, third: Server | None = None, fourth: Server | None = None, *, weights: Mapping[Server, int]
+) -> P4TableAction:
+    args = {"id": server.id, "own_weight": weights[server]}
+    if third is None:
+        return P4TableAction(Action.CHOOSE_OTHER_SERVER, **args)
+    args |= {"third": third.id, "third_weight": weights[third], "fourth": 0, "fourth_weight": 0}
+    if fourth is not None:
+        args |= {"fourth": fourth.id, "fourth_weight": weights[fourth]}
+    return P4TableAction(Action.CHOOSE_OTHER_SERVERS, **args)
 
 
 def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:

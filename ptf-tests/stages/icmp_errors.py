@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 from harness.base import StageTest, unpinned_mid
@@ -344,16 +345,21 @@ class Error:
 
     def quoted(self, source: End | None = None, destination: End | None = None) -> bytes:
         """The packet inside, with its ends or others in their place: eight bytes of TCP, or all of UDP."""
-        source, destination = source or self.source, destination or self.destination
-        network = IP(src=source.address, dst=destination.address, ttl=61, id=7)
-        if self.protocol == PROTOCOL_UDP:
-            return octets(layers(network, UDP(sport=source.port, dport=destination.port), b"question"))
-        return octets(layers(network, TCP(sport=source.port, dport=destination.port, seq=9), b"x" * 40))[:28]
+        return _quoted(self.protocol, source or self.source, destination or self.destination)
 
     def frame(self, number: int) -> Packet:
         """On the wire; the number tells it from others."""
         head = layers(Ether(dst=self.side.mac, src="02:00:00:00:99:99"), IP(src=ROUTER, dst=self.to, ttl=64, id=number))
         return layers(head, icmp(self.type), self.quoted())
+
+
+@cache
+def _quoted(protocol: int, source: End, destination: End) -> bytes:
+    """See ``Error.quoted``; scapy takes its time, and thousands of errors quote some hundred packets."""
+    network = IP(src=source.address, dst=destination.address, ttl=61, id=7)
+    if protocol == PROTOCOL_UDP:
+        return octets(layers(network, UDP(sport=source.port, dport=destination.port), b"question"))
+    return octets(layers(network, TCP(sport=source.port, dport=destination.port, seq=9), b"x" * 40))[:28]
 
 
 @dataclass
@@ -408,9 +414,8 @@ class EveryPairOfAddresses(StageTest):
             octets(changed(frame, Ether_dst=host.mac, Ether_src=host.port.mac, IP_dst=to, IP_ttl=63))
         )
 
-    def judge(self, fate: Fate, error: Error, number: int) -> None:
+    def judge(self, fate: Fate, error: Error, frame: Packet) -> None:
         """What must come of one."""
-        frame = error.frame(number)
         services = {(item.address, item.protocol, item.port): item for item in SERVICES}
         endpoints = {
             (server.host.address, item.protocol, server.port): item for item in SERVICES for server in item.servers
@@ -452,8 +457,9 @@ class EveryPairOfAddresses(StageTest):
         for side, errors in itertools.groupby(self.errors(), key=lambda error: error.side):
             fate, frames = Fate({port: [] for port in PORTS}, Counter()), list[bytes]()
             for number, error in enumerate(errors):
-                frames.append(octets(error.frame(number)))
-                self.judge(fate, error, number)
+                frame = error.frame(number)
+                frames.append(octets(frame))
+                self.judge(fate, error, frame)
             outcome = self.burst(side, frames)
             for port, expected in fate.frames.items():
                 sent = [frame for number, frame in outcome.frames if number == self.switch.number(port)]

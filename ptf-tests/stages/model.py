@@ -24,7 +24,9 @@ from sluice.dataplane.dataplane import Packet as Segment
 from sluice.dataplane.draws import Draws, Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import LIFETIMES, Event, event
+from sluice.dataplane.table import LOADS, STALE
 from sluice.names import CANDIDATES, DropReason, Meter, PinState, Register
+from sluice.names import SERVERS as NUMBERED
 
 PACKETS = 700
 HALF = 1 << 13
@@ -39,8 +41,8 @@ NUMBERS = (ANSWER, ANSWER + 70_000)
 FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
-LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_EVICTED)
-OTHERS = (Register.CANDIDATE_PIN, Register.STALE_FIRST, Register.STALE_OTHER, Register.DRAW_POINT)
+COUNTS = (*LOADS, Register.LOAD_EVICTED)
+OTHERS = (Register.CANDIDATE_PIN, *STALE, Register.DRAW_POINT)
 STAMP = (1 << 32) - 1
 DROPS = {DropReason.NONE, DropReason.NO_SERVER, DropReason.ADMISSION_REFUSED, DropReason.SERVER_UNKNOWN}
 
@@ -68,7 +70,7 @@ class RandomPackets(StageTest):
         self.exchange(plan.CLIENT, self.flows[0].syn())
         self.start = self.pins(self.flows[0].key)[0].stamp
         self.switch.clear_connections()
-        for register in (*SERVERS, *LOADS, *OTHERS):
+        for register in (*SERVERS, *COUNTS, *OTHERS):
             self.switch.registers.clear(register)
         lifetimes = {state: TIMES[name] for name, states in LIFETIMES.items() for state in states}
         self.model = DataPlane(Memory(), lifetimes, {server.id: False for server in WEB.servers})
@@ -94,29 +96,30 @@ class RandomPackets(StageTest):
         cells += [
             (register, place) for register in (Register.CANDIDATE_KEY, Register.CANDIDATE_PIN) for place in places
         ]
-        cells += [(register, server.id) for register in LOADS for server in WEB.servers]
+        cells += [(register, server.id) for register in COUNTS for server in WEB.servers]
         return [*cells, (Register.DRAW_POINT, WEB.id)]
 
     # -- what the controller does
 
     def weigh_anew(self, weights: Mapping[Server, int]) -> None:
-        """Other weights, drawn from by hashes or evenly, with a second look or without."""
-        looks, shares = self.source.random() < 0.7, self.source.choice((0, SHARES)) if weights else 0
+        """Other weights, drawn from by hashes or evenly, with up to four looks, at the others or as in a large pool."""
+        looks, shares = self.source.choice((1, 2, 3, 4)), self.source.choice((0, SHARES)) if weights else 0
+        large = self.source.random() < 0.5
         others = {
-            one: {server: weight for server, weight in weights.items() if server is not one}
+            one: {server: weight for server, weight in weights.items() if large or server is not one}
             for one in weights
-            if looks and len(weights) > 1
+            if looks > 1 and len(weights) > 1
         }
-        for one, group in others.items():
-            (self.switch.modify if one.id in self.groups else self.switch.insert)([entries.others(one.id, group)])
-            self.groups.add(one.id)
+        numbers = {one: NUMBERED + WEB.id if large else one.id for one in others}
+        for number, group in {numbers[one]: group for one, group in others.items()}.items():
+            entry = entries.others(number, group, looks)
+            (self.switch.modify if number in self.groups else self.switch.insert)([entry])
+            self.groups.add(number)
         self.switch.modify([entries.service(WEB, shares)])
-        self._replace(
-            self.weighed, entries.ratios(WEB, weights or {S1: 1}, {one: one.id for one in others}), bool(weights)
-        )
+        self._replace(self.weighed, entries.ratios(WEB, weights or {S1: 1}, numbers), bool(weights))
         self.weighed = bool(weights)
         groups = {one.id: ids(group) for one, group in others.items()}
-        self.service.draws = Draws(ids(weights), groups, shares) if weights else None
+        self.service.draws = Draws(ids(weights), groups, shares, looks) if weights else None
 
     def stabilise(self, weights: Mapping[Server, int]) -> None:
         """Other weights by capacity."""

@@ -14,8 +14,9 @@ from harness.frames import IP, TCP, Packet, changed, layers
 from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK_HOST, WEB, Host
 from harness.probes import ether, routed
 from harness.slots import Tuple5
-from sluice.dataplane.rates import FREE_STEPS, window
+from sluice.dataplane.rates import window
 from sluice.names import RATE_TICK_US, DropReason, Register
+from sluice.switch.targets.units import FREE_STEPS
 
 STEP = 64
 """65.5 ms: about what a segment takes with all that is checked."""

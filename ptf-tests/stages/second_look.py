@@ -14,10 +14,9 @@ from harness.flow import Flow
 from harness.frames import octets
 from harness.pin_table import ANSWERS, REQUESTS
 from harness.plan import S1, S2, S3, WEB, Server
+from sluice.dataplane.table import LOADS, STALE
 from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
-LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
-STALE = (Register.STALE_FIRST, Register.STALE_OTHER)
 SERVED = (S1, S2, S3)
 GROUP = 77
 """A group of the others, by no server's number."""
@@ -31,9 +30,9 @@ class Looking(StageTest):
         for register in (*LOADS, *STALE, Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2):
             self.switch.registers.clear(register)
 
-    def look(self, first: Server, others: Mapping[Server, int], weight: int = 1) -> None:
-        """Draw always `first`, and beside it one of the others."""
-        self.insert(entries.others(GROUP, others))
+    def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
+        """Draw always `first`, and beside it one of the others; or as many as there are looks less one."""
+        self.insert(entries.others(GROUP, others, looks))
         self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
 
@@ -113,6 +112,73 @@ class RoundingDecidesNothing(Looking):
         self.client_sends(flow, flow.syn(), new(WEB, S2))
         self.opens(Flow(WEB, S1, client_port=40003))
         self.assertLoads(s1=2, s2=1)
+
+
+class GoesToTheThird(Looking):
+    """The two servers drawn first have connections open, the third has fewer: it is taken, pinned and counted."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1, S3: 1}, looks=3)
+        self.busy(S1, 9)
+        self.busy(S2, 9)
+        flow = Flow(WEB, S3)
+        self.client_sends(flow, flow.syn(), new(WEB, S3))
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertLoads(s1=9, s2=9, s3=1)
+
+
+class GoesToTheFourth(Looking):
+    """With four looks the last of three others counts as the first does, and the lightest of all is taken."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
+        for lightest in SERVED:
+            for server in SERVED:
+                self.busy(server, 2 if server is lightest else 7)
+            flow = Flow(WEB, lightest, client_port=40000 + lightest.id)
+            self.client_sends(flow, flow.syn(), new(WEB, lightest))
+
+
+class ThirdForItsWeight(Looking):
+    """The third is held against the lighter of the two, for the weights of both."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 3, S3: 3}, weight=1, looks=3)
+        self.busy(S1, 1)
+        for of_others, taken in (((8, 4), S3), ((4, 8), S2), ((7, 7), S1)):
+            for server, connections in zip((S2, S3), of_others, strict=True):
+                self.busy(server, connections)
+            self.busy(S1, 1)
+            flow = Flow(WEB, taken, client_port=40000 + of_others[0])
+            self.client_sends(flow, flow.syn(), new(WEB, taken))
+
+
+class IdleEndsTheLooking(Looking):
+    """A third is looked at only while the lighter of the two has a connection open, however much more its weight is."""
+
+    def runTest(self) -> None:
+        self.insert(entries.seen(GROUP, (S2, S3), {S2: 1, S3: 9}))
+        self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
+        self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
+        for port, loads, taken in ((40001, (0, 5), S1), (40002, (1, 0), S2), (40003, (1, 1), S3)):
+            for server, connections in zip(SERVED, (*loads, 0), strict=True):
+                self.busy(server, connections)
+            flow = Flow(WEB, taken, client_port=port)
+            self.client_sends(flow, flow.syn(), new(WEB, taken))
+
+
+class StaleOfAThird(Looking):
+    """What the controller knows to have ended does not count at the third server and the fourth either."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
+        for taken in (S2, S3):
+            for server in SERVED:
+                self.busy(server, 5)
+                for register in STALE:
+                    self.switch.registers.write(register, server.id, 3 if server is taken else 0)
+            flow = Flow(WEB, taken, client_port=40000 + taken.id)
+            self.client_sends(flow, flow.syn(), new(WEB, taken))
 
 
 class RepeatedSynStays(Looking):

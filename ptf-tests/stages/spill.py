@@ -8,12 +8,12 @@ from harness.content import IMAGES, ContentTest
 from harness.flow import Flow
 from harness.plan import CLIENT, S1, S2, WEB
 from sluice.balance import BalanceOptions, Balancer, Member, Mode
+from sluice.dataplane.table import LOADS, STALE
 from sluice.loops.world import ServiceView
 from sluice.names import Counter, DropReason, Meter, PinState, Register
 from sluice.switch.admission import NOTHING, entry
 
 CAPS = {S1.id: 2, S2.id: 1}
-LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER)
 SERVED = {server.id: server for server in (S1, S2)}
 
 
@@ -22,7 +22,7 @@ class Capped(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for register in (*LOADS, Register.STALE_FIRST, Register.STALE_OTHER):
+        for register in (*LOADS, *STALE):
             self.switch.registers.clear(register)
         self.view = ServiceView(Balancer(map(Member, CAPS), BalanceOptions(Mode.FIXED)))
         self.view.balancer.adopt({S1.id: 1.0})

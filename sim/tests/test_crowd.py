@@ -12,6 +12,7 @@ from itertools import count
 
 import pytest
 from sluice.dataplane.memory import Memory
+from sluice.dataplane.rates import SLOTS
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
 
@@ -206,6 +207,26 @@ def test_the_controllers_steps_are_timed() -> None:
     deciding = [step.time_s for step in run.steps if step.decides]
     assert deciding == [decision.time_s for decision in run.decisions] and len(run.steps) > len(deciding)
     assert all(step.cpu_s >= 0 for step in run.steps)
+
+
+def test_only_the_responses_of_the_share_are_measured_and_it_follows_the_load() -> None:
+    """Three new responses for each slot, all at once: what is found taken tells how many there are."""
+    clock = Clock()
+    switch = CrowdSwitch(clock, plan(Dumbbell(HOT_SPOT)).config, random.Random(1), lambda _: None)
+    flows = [Flow(number) for number in range(3 * SLOTS)]
+
+    def packets() -> None:
+        for flow in flows:
+            switch.response(flow, 1500)
+
+    clock.every(1.0, packets)
+    clock.run(9.0)
+    assert switch.least_share <= 1 / 4
+    before = switch.measured + switch.unmeasured
+    packets()
+    seen = switch.measured + switch.unmeasured - before
+    assert seen == pytest.approx(len(flows) * switch.least_share, rel=0.1)
+    switch.close()
 
 
 def test_packets_of_a_response_whose_place_another_has_are_counted_as_unmeasured() -> None:

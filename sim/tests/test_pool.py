@@ -18,7 +18,7 @@ from sim.balancing import BalancingSwitch, Pin
 from sim.clock import Clock
 from sim.leastconnections import LeastConnections
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
-from sim.secondlook import SecondLook
+from sim.secondlook import SecondLook, TwoLooks
 
 HEALTHY = ServerPlan(work_s=0.7e-3)
 LOADED = replace(HEALTHY, others=24)
@@ -114,8 +114,9 @@ def test_a_pages_way_is_in_the_transfer_only() -> None:
 def test_least_connections_knows_every_server() -> None:
     servers = [ServerPlan(cpus=cpus, work_s=2e-3) for cpus in (0.05, 0.05, 0.05, 0.05, 0.2)]
     plan = PoolPlan(servers, replace(PAPER, mode=Mode.PRODUCTION), 180.0, 30.0, look=LeastConnections)
-    of_all, of_two = simulate(plan), simulate(replace(plan, look=SecondLook))
+    of_all, of_two, of_four = (simulate(replace(plan, look=look)) for look in (LeastConnections, TwoLooks, SecondLook))
     assert done_ms(of_all) < done_ms(of_two)
+    assert done_ms(of_four) < done_ms(of_all), "who knows weights needs to see fewer"
     assert of_all.servers[-1].counts.served > 2 * of_all.servers[0].counts.served
 
 
@@ -184,3 +185,12 @@ def test_each_load_begins_httperfs_arrivals_anew() -> None:
     again = [one - 2.0 for one in times if one >= 2.0]
     assert times == begun(2), "another seed has the same"
     assert again[: len(first)] == pytest.approx(first)
+
+
+def test_of_equal_servers_the_one_that_rested_longest_is_the_next() -> None:
+    look = LeastConnections(Clock(), dict.fromkeys((1, 2, 3), 85))
+    source = random.Random(1)
+    assert [look.choose(source) for _ in range(4)] == [1, 2, 3, 1]
+    look.closed(3)
+    look.closed(2)
+    assert [look.choose(source) for _ in range(3)] == [3, 2, 3], "fewest first; 3 was left before 2"

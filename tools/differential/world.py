@@ -70,6 +70,7 @@ SETTINGS: tuple[tuple[str, str, tuple[dict[str, int], ...]], ...] = (
 GROUPS = (
     ("choose", "choose_server"),
     ("choose_other", "choose_other_server"),
+    ("choose_other", "choose_other_servers"),
     ("choose_stable", "choose_stable_server"),
 )
 """Tables with groups, and their actions."""
@@ -152,7 +153,15 @@ class World:
         """Parameters of a member; of half of them the service takes a second look, in the group of its own number."""
         weight = {} if action == "choose_stable_server" else {"own_weight": self.rng.randint(1, 16)}
         others = {"others_id": self.rng.choice((0, service))} if action == "choose_server" else {}
-        return {"id": number, **weight, **others}
+        return {"id": number, **weight, **others, **self._more(action)}
+
+    def _more(self, action: str) -> dict[str, int]:
+        """Further servers that a member names, of any service; 0: none."""
+        if action != "choose_other_servers":
+            return {}
+        third, fourth = (self.rng.choice((0, *SERVERS)) for _ in range(2))
+        weights = {name: self.rng.randint(1, 16) for name in ("third_weight", "fourth_weight")}
+        return {"third": third, "fourth": fourth, **weights}
 
     # -- changes
 

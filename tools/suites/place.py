@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.processes import WITH_PARENT
+from testbed.processes import with_parent
 from tools.target.process import ROOT
 
 from .errors import SuiteError, TooLateError
@@ -87,7 +87,7 @@ class Program:
 
     def __init__(self, environment: dict[str, str], command: Sequence[str], folder: Path) -> None:
         self._process = subprocess.Popen(
-            [*WITH_PARENT, *NAMESPACES, *_INSIDE, *command],
+            [*with_parent(), *NAMESPACES, *_INSIDE, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -71,12 +71,16 @@ class World:
     def command(self, *words: str) -> list[str]:
         return ["nsenter", "--target", str(self.holder.pid), "--mount", "--net", "--wd=.", *words]
 
-    def start(self, folder: Path, *options: str) -> subprocess.Popen[str]:
-        """Start `run` of a checkout in a process group of its own, as a terminal does; the process is the script's."""
+    def start(self, folder: Path, *options: str, first: Path | None = None) -> subprocess.Popen[str]:
+        """Start `run` of a checkout in a process group of its own, as a terminal does; the process is the script's.
+
+        A folder that is to come first on PATH is `first`.
+        """
+        path = os.pathsep.join([*([str(first)] if first else []), os.environ["PATH"]])
         return subprocess.Popen(
             self.command(f"./{RUN}", *options),
             cwd=folder,
-            env={**os.environ, "STARTED_BY": self.mark},
+            env={**os.environ, "STARTED_BY": self.mark, "PATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -225,6 +229,30 @@ def test_it_says_what_is_missing_and_how_to_get_it(world: World, checkout: Path)
     assert done == "two-veths: ip is missing: apt-get install iproute2\n"
     assert world.run(checkout, "--twice") == (2, f"usage: {RUN} [--once]\n")
     assert world.left() == []
+
+
+LATE = f"""\
+# Its turn comes when its parent has gone.
+echo here >>/run/late
+while grep -q "^PPid:[[:space:]]*$PPID$" /proc/$$/status; do sleep 0.02; done
+exec {shutil.which("setpriv")} "$@"
+"""
+
+
+@pytest.mark.root
+@as_root
+def test_a_run_that_was_killed_as_it_started_a_process_leaves_none(world: World, checkout: Path) -> None:
+    for program in ("switch/target/release/sluice-switch", ".venv/bin/python3", ".venv/bin/sluice"):
+        script(checkout / program, "exec sleep 600")
+    script(checkout / "late/setpriv", LATE)
+    process = world.start(checkout, first=checkout / "late")
+    world.shell("until [ -s /run/late ]; do sleep 0.02; done")
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while left := processes_of(f"STARTED_BY={world.mark}"):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 def test_it_says_that_it_needs_root() -> None:

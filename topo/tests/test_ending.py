@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import SetupError
+from testbed.namespaces import socket_in
 from topo.cgroups import PREFIX, mounted
 from topo.ground import Ground
 from topo.interrupts import Interrupted, interruptible
@@ -22,6 +25,9 @@ from topo.switches import REPOSITORY, SWITCHES, switch_kind
 from workload.plan import THREE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
+
+SO_NETNS_COOKIE = 71
+"""Linux 5.14 (include/uapi/asm-generic/socket.h)."""
 
 
 def parents() -> dict[int, int]:
@@ -38,11 +44,13 @@ def parents() -> dict[int, int]:
     return found
 
 
-def network_namespace(pid: int) -> str:
+def network_namespace(pid: int) -> int:
+    """Its cookie; 0 when the process has gone. An inode's number may be another lab's soon after."""
     try:
-        return str((Path("/proc") / str(pid) / "ns/net").readlink())
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return ""
+        with socket_in(pid, socket.AF_UNIX, socket.SOCK_STREAM) as one:
+            return int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
+    except SetupError:
+        return 0
 
 
 @dataclass
@@ -51,7 +59,7 @@ class Traces:
 
     pid: int
     processes: set[int] = field(default_factory=set[int])
-    namespaces: set[str] = field(default_factory=set[str])
+    namespaces: set[int] = field(default_factory=set[int])
 
     def look(self) -> None:
         """Add what is there now."""
@@ -61,7 +69,7 @@ class Traces:
             family |= grown
         self.processes |= family - {self.pid}
         own = network_namespace(os.getpid())
-        self.namespaces |= {network_namespace(pid) for pid in family} - {own, ""}
+        self.namespaces |= {network_namespace(pid) for pid in family} - {own, 0}
 
     def left(self) -> list[str]:
         """Name what is still there."""

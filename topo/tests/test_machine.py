@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,12 @@ cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
 cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 """
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
+LATE = f"""\
+#!/bin/sh
+# setpriv on a busy machine: its turn comes when its parent has gone.
+while grep -q "^PPid:[[:space:]]*$PPID$" /proc/$$/status; do sleep 0.02; done
+exec {shutil.which("setpriv")} "$@"
+"""
 
 
 def test_the_controllers_are_found_on_both_versions() -> None:
@@ -113,6 +121,24 @@ def test_a_process_is_awaited_by_its_output_and_stopped_with_its_children(tmp_pa
     process.stop(timeout_s=1)
     await_true("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 5)
     process.stop()
+
+
+def test_a_process_ends_with_a_parent_that_was_killed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "setpriv").write_text(LATE)
+    (tmp_path / "setpriv").chmod(0o755)
+    start = f"Process('late', ['sleep', '600'], log=Path({str(tmp_path / 'log')!r})).pid"
+    program = f"from testbed.processes import *; print({start}, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, check=False
+    )
+    child = int(done.stdout)
+    line = Path(f"/proc/{child}/cmdline")
+    try:
+        await_true("the child has ended", lambda: not (line.exists() and line.read_bytes()), 60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_process_that_ends_early_is_reported_with_its_log(tmp_path: Path) -> None:

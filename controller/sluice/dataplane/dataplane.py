@@ -10,10 +10,10 @@ from sluice.names import Counter, DropReason, PinState, Register
 
 from .candidates import Candidates
 from .connection import Connection
-from .draws import GOLDEN, Draws, Group, lighter
+from .draws import GOLDEN, Draws, Group, lightest
 from .memory import Memory
 from .pins import Event, Pin
-from .table import WRAP, ConnectionTable
+from .table import LOADS, STALE, WRAP, ConnectionTable
 
 _HALF = 1 << 31
 
@@ -100,7 +100,8 @@ class DataPlane:
 
     def _syn(self, now: int, service: Service, connection: Connection, refused: bool) -> Outcome:
         self.counters[Counter.OFFERED, service.id] += 1
-        first, other = self._drawn(service, connection)
+        drawn = self._drawn(service, connection)
+        first = drawn[0]
         place = connection.place
         found = self._table.syn(now, place)
         if isinstance(found, Pin):
@@ -114,7 +115,7 @@ class DataPlane:
             self.counters[Counter.REFUSED, service.id] += 1
             return Outcome(0, DropReason.ADMISSION_REFUSED)
         if found and first:
-            server = first if other is None or not self._prefers(service, first, other) else other
+            server = self._preferred(service, drawn)
             self._table.claim(now, place, found, server)
             self.counters[Counter.CLAIMED, service.id] += 1
             return self._sent(server)
@@ -122,10 +123,10 @@ class DataPlane:
         server = self._stable(service, connection)
         return Outcome(0, DropReason.NO_SERVER) if self.draining.get(server, True) else Outcome(server)
 
-    def _drawn(self, service: Service, connection: Connection) -> tuple[int, int | None]:
-        """First (0: none) and other server for a SYN."""
+    def _drawn(self, service: Service, connection: Connection) -> tuple[int, ...]:
+        """First (0: none) and other servers for a SYN."""
         if service.draws is None:
-            return 0, None
+            return (0,)
         if not service.draws.shares:
             return service.draws.by_hash(connection)
         points = self.memory.of(Register.DRAW_POINT)
@@ -133,12 +134,12 @@ class DataPlane:
         points[service.id] = (last + 2 * GOLDEN) % WRAP
         return service.draws.evenly(last)
 
-    def _prefers(self, service: Service, first: int, other: int) -> bool:
+    def _preferred(self, service: Service, drawn: tuple[int, ...]) -> int:
         assert service.draws is not None
-        load = self._load(Register.LOAD_FIRST, Register.STALE_FIRST, first)
-        other_load = self._load(Register.LOAD_OTHER, Register.STALE_OTHER, other)
-        weights = service.draws.first.weights
-        return lighter(load, weights[first], other_load, service.draws.others[first].weights[other])
+        loads: dict[int, int] = {}
+        for server, load, stale in zip(drawn, LOADS, STALE, strict=False):
+            loads.setdefault(server, self._load(load, stale, server))
+        return lightest(drawn, loads, {server: service.draws.weight(drawn[0], server) for server in drawn})
 
     def _load(self, load: Register, stale: Register, server: int) -> int:
         """Open connections, less those known to have ended; the cells wrap."""

@@ -19,6 +19,10 @@ class Memory:
     def __init__(self) -> None:
         self.cells: dict[Register, list[int]] = {register: [] for register in Register}
 
+    def has(self, register: str) -> bool:
+        """See Registers."""
+        return register in set(Register)
+
     def of(self, register: str) -> list[int]:
         """A register's cells, to be changed in place; allocated when they are first asked for."""
         cells = self.cells[Register(register)]

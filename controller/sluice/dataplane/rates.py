@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from sluice.names import RATE_TICK_US, REGISTER_SIZES, TICK_BASE, Register
+from sluice.switch.targets.units import FREE_STEPS
 
 from .memory import Memory
 
-FREE_STEPS = 32
-"""A slot is free when its response has been silent for longer than this."""
 SLOTS = REGISTER_SIZES[Register.RATE_FLOW]
 _FINGERPRINT, _TIME = 32, (1 << 32) - 1
 _LARGEST = (1 << 32) - 1

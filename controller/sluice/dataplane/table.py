@@ -10,6 +10,10 @@ from .connection import Place
 from .memory import Memory
 from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, PENDING, RENEWING, REQUEST, Event, Pin, is_open
 
+LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
+STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
+"""Copies of the open connections, and of those that ended unseen: of the first server that is looked at, and so on."""
+
 STAMP_BITS, STATE_BITS = 32, 4
 """Of a key, from the lowest bit on; above them is the fingerprint."""
 STATE_SHIFT, FINGERPRINT_SHIFT = STAMP_BITS, STAMP_BITS + STATE_BITS
@@ -38,7 +42,7 @@ class ConnectionTable:
             _Way(memory, Register.PIN_KEY_1, Register.PIN_SERVER_1),
             _Way(memory, Register.PIN_KEY_2, Register.PIN_SERVER_2),
         )
-        self._loads = memory.of(Register.LOAD_FIRST), memory.of(Register.LOAD_OTHER)
+        self._loads = [memory.of(register) for register in LOADS]
         self._evicted = memory.of(Register.LOAD_EVICTED)
 
     def syn(self, now: int, place: Place) -> Pin | int:

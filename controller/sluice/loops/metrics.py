@@ -241,6 +241,7 @@ def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
     yield GaugeMetricFamily("sluice_news_ar_bytes_per_second", "Rate of the fastest responses", rate)
     yield GaugeMetricFamily("sluice_news_ar_average_bytes_per_second", "Its long-term average", average)
     yield GaugeMetricFamily("sluice_news_flows", "Responses it was measured on", news["flows"])
+    yield GaugeMetricFamily("sluice_news_flow_share", "Part of the responses that is measured", news["flow_share"])
     cause = GaugeMetricFamily("sluice_news_cause", "1 for what is going on", labels=["cause"])
     cause.add_metric([news["cause"]], 1)
     yield cause

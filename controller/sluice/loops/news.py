@@ -24,6 +24,9 @@ TABLES = frozenset({Table.DESTINATIONS, Table.SAMPLING})
 METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
 """What a decision may change. The refilling of a bucket by a write is why only what differs is written."""
 
+MEASURED = frozenset({Table.RATE_SETTINGS})
+"""What a reading may change."""
+
 
 async def control(
     world: World, link: Link, view: NewsView, trace: NewsTrace, baseline: BaselineFile | None = None
@@ -40,7 +43,10 @@ async def control(
     reading = observation = loop.time()
     view.rebase()
     while True:
+        share = view.flow_share
         samples = await view.poll(link.registers)
+        if view.flow_share != share:
+            await link.apply(world.state(), MEASURED)
         if loop.time() >= observation:
             await view.count(link.registers)
             ledger = await read_counts(link.registers, world.plan.services)

@@ -25,7 +25,7 @@ class NewsTrace:
         """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""
         if self._file is None:
             return
-        split = next(iter(view.splits.values()), None)
+        split = view.splits.get(decision.target_is) or next(iter(view.splits.values()), None)
         second = None if split is None else split.returning_rate
         row: dict[str, float | int | str] = {
             "unix_s": round(time.time(), 3),

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sluice.addresses import Address, Packed, from_packed, order
 from sluice.balance import Counts
 from sluice.config import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
-from sluice.news import Decision, FlowCollector, News, Observation, Pool, Requests, Split, Splitter, Target, Usual
+from sluice.news import (
+    Decision,
+    FlowCollector,
+    FlowShare,
+    News,
+    Observation,
+    Pool,
+    Requests,
+    Split,
+    Splitter,
+    Target,
+    Usual,
+)
 from sluice.switch.bucket import Bucket
 from sluice.switch.destinations import REST, TOGETHER, read_requests
 from sluice.switch.plan import Plan
@@ -38,9 +50,10 @@ class NewsView:
         self.said: tuple[object, ...] = ()
         """What the log last told."""
         self._plan = plan
-        self._splitter = Splitter()
+        self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
+        self._share = FlowShare(config.flow_share)
         self._drain = True
         """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
         self._news = News(config, self._pools(), name=self.name, server_name=self.server_name)
@@ -89,7 +102,10 @@ class NewsView:
         if (config.mode, config.identify) != (self.config.mode, self.config.identify):
             self.decision = None
         if config.bucket_s != self.config.bucket_s:
-            self._splitter.renew()
+            for splitter in self._splitters.values():
+                splitter.renew()
+        if config.flow_share != self.config.flow_share:
+            self._share.limit(config.flow_share)
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:
@@ -122,21 +138,22 @@ class NewsView:
         self._number()
 
     def adopt(self, found: Found) -> None:
-        """Go on from the numbers and the limit that a switch holds; one that holds none is to be restored."""
+        """Go on from the numbers and the limits that a switch holds; one that holds none is to be restored."""
         self.rebase()
         if not found.destinations:
             return
         self._table.adopt(found.destinations)
-        if not self.splits and (limited := self._limit_in(found)) is not None:
-            address, split = limited
-            target: Target = address.packed if self.config.identify else None
-            self._news.adopt(target, split.limit)
-            self._splitter.adopt(split)
+        if not self.splits:
+            for address, split in self._limits_in(found):
+                target: Target = address.packed if self.config.identify else None
+                if target not in self._news.limits:
+                    self._news.adopt(target, split.limit)
+                    self._splitters.setdefault(target, Splitter()).adopt(split)
             self._split()
         self._number()
 
-    def _limit_in(self, found: Found) -> tuple[Address, Split] | None:
-        """The limit that an earlier control left, if any: as noted or, without a note, what anybody may have of it."""
+    def _limits_in(self, found: Found) -> Iterator[tuple[Address, Split]]:
+        """The limits that an earlier control left: as noted or, without a note, what anybody may have of one."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
         own = self._own()
         for address, number in sorted(found.destinations.items(), key=lambda item: order(item[0])):
@@ -148,14 +165,20 @@ class NewsView:
             if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
                 rest = (second.rate, second.burst) if second else (None, None)
-                return address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
-        return None
+                yield address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
 
     # -- the loop's steps
 
     async def poll(self, registers: Registers) -> list[Packed]:
-        """Read the flows, and the samples, which come back. Raises SwitchError."""
-        self._collector.add(*await self._flows.read(registers, self.config))
+        """Read the flows, and the samples, which come back; ``flow_share`` may be another then. Raises SwitchError."""
+        reading = await self._flows.read(registers, self.config)
+        self._collector.add(reading.keys, reading.rates, self.flow_share)
+        if reading.slots is not None:
+            before = self.flow_share
+            self._share.observe(reading.slots)
+            if self.flow_share != before:
+                taken = round(reading.slots.taken, 3)
+                _log.info("another share of responses is measured", extra={"share": self.flow_share, "taken": taken})
         if not (self.sampling or self._drain):
             return []
         samples = list(await self._samples.read(registers))
@@ -170,6 +193,11 @@ class NewsView:
     def sampling(self) -> bool:
         """The switch samples packets at present."""
         return self.sample_share > 0
+
+    @property
+    def flow_share(self) -> float:
+        """The part of the responses to be measured."""
+        return self._share.share
 
     @property
     def freeze(self) -> bool:
@@ -189,12 +217,15 @@ class NewsView:
         self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed], ejected: Collection[int]
     ) -> Decision | None:
         """The end of an interval: decide on what was read since the last. ``ejected``: by R, from all services."""
+        share = self._collector.share
         keys, rates = self._collector.take()
         apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, apart, ejected)
+        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected)
         decision = self._news.observe(seen)
         if decision is not None:
-            self._splitter.count(decision.target, decision.target_s)
+            for target, asked in decision.crowds.items():
+                if (splitter := self._splitters.get(target)) is not None:
+                    splitter.count(asked.requests, asked.seconds)
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
@@ -210,13 +241,12 @@ class NewsView:
 
     def _split(self) -> None:
         limits = self._news.limits
-        if limits.keys() != self.splits.keys() and self.splits:
-            self._splitter = Splitter()
-        self.splits = {target: self._splitter.split(limit, self.config) for target, limit in limits.items()}
+        self._splitters = {target: self._splitters.get(target) or Splitter() for target in limits}
+        self.splits = {target: self._splitters[target].split(limit, self.config) for target, limit in limits.items()}
 
     def _number(self) -> None:
         """Services, watched hosts, and the hot spot as long as it is one."""
-        hot = [] if self.decision is None else [self.decision.hot_spot]
+        hot = () if self.decision is None else self.decision.watched
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         left = self._table.want(
             [
@@ -268,4 +298,4 @@ class NewsView:
                 anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
                 returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)
-        return Crowd(dict(numbers), limits, anybody, returning, self.sample_share)
+        return Crowd(dict(numbers), limits, anybody, returning, self.sample_share, self.flow_share)

@@ -4,6 +4,7 @@ from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError
 from .filters import Average
 from .flows import FlowCollector
+from .flowshare import FlowShare, Slots
 from .limit import Limit
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
@@ -20,6 +21,7 @@ __all__ = [
     "Decision",
     "FlowCollector",
     "FlowRates",
+    "FlowShare",
     "Limit",
     "News",
     "NewsMode",
@@ -30,6 +32,7 @@ __all__ = [
     "OptionsError",
     "Pool",
     "Requests",
+    "Slots",
     "Split",
     "Splitter",
     "Target",

@@ -22,6 +22,22 @@ Target = Packed | None
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of a target."""
+
+    requests: Requests
+    seconds: float
+    """That these were counted for."""
+    up: bool = False
+    """More than usual, of it alone."""
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Admitted and refused requests per second."""
+        return self.requests.admitted / self.seconds, self.requests.refused / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """One reading of the switch."""
 
@@ -38,6 +54,8 @@ class Observation:
     flow_keys: FlowKeys | None = None
     """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
     each time."""
+    flow_share: float | None = None
+    """The part of the flows that was measured, 1/2^n; None: as configured."""
     apart: Collection[Packed] = ()
     """Destinations that the one limit for every destination does not hold back."""
     ejected: Collection[int] = ()
@@ -58,7 +76,10 @@ class Decision:
     sample_share: float
     """Part of the packets towards servers to be sampled; 0 is off."""
     hot_spot: Packed | None
-    """The destination the crowd is after, once it is known; may be known before it can be limited."""
+    """The destination the crowd is after, once it is known; may be known before it can be limited. Of several crowds,
+    the largest's."""
+    watched: tuple[Packed, ...]
+    """The destinations to be counted whatever they are: hot spots, and what may be one."""
     measurement: Measurement
     detection: Detection
     verdict: Verdict
@@ -71,9 +92,17 @@ class Decision:
     """Seconds that these were counted for."""
     target_is: Target
     """Whose they are; None for all destinations."""
+    crowds: Mapping[Target, Asked]
+    """The newest requests of everyone that was limited."""
     up_score: int
     down_score: int
     sentence: str
+
+    @property
+    def hot_spots(self) -> tuple[Packed, ...]:
+        """The destinations that crowds are after, as far as is known, the oldest limit's first."""
+        spots = [*self.limits, self.hot_spot]
+        return tuple(dict.fromkeys(spot for spot in spots if spot is not None))
 
     @property
     def freeze(self) -> bool:
@@ -87,8 +116,8 @@ class Decision:
 
     @property
     def limit(self) -> Limit | None:
-        """The limit in force, if any."""
-        return next(iter(self.limits.values()), None)
+        """The limit in force, if any; of several, the one that the target's requests are counted for."""
+        return self.limits.get(self.target_is) or next(iter(self.limits.values()), None)
 
     def row(self) -> dict[str, float | int | str]:
         """The state as one flat row for a trace; what is not known is NaN, or empty where it is a name."""
@@ -110,6 +139,7 @@ class Decision:
             "recovered": int(detection.recovered),
             "hot_spot": "" if self.hot_spot is None else number(self.hot_spot),
             "limit_per_s": nan if self.limit is None else self.limit.rate,
+            "limits": len(self.limits),
             "burst": nan if self.limit is None else self.limit.burst,
             "up_score": self.up_score,
             "down_score": self.down_score,

@@ -80,12 +80,12 @@ class HotSpotTable:
         self, incumbent: Packed | None = None, eligible: Callable[[Packed], bool] = lambda _: True
     ) -> Packed | None:
         """The destination with the most hits among the eligible ones; None when there is none."""
-        ranked = [
-            (-entry.hits, entry.destination != incumbent, entry.destination)
-            for _, entry in self.entries()
-            if eligible(entry.destination)
-        ]
-        return min(ranked)[2] if ranked else None
+        return next(filter(eligible, self.ranked(incumbent)), None)
+
+    def ranked(self, incumbent: Packed | None = None) -> list[Packed]:
+        """The destinations, the one with the most hits first."""
+        ranked = sorted((-entry.hits, entry.destination != incumbent, entry.destination) for _, entry in self.entries())
+        return [destination for _, _, destination in ranked]
 
     def _free(self, destination: Packed) -> int | None:
         size = len(self._slots)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import sqrt
 
 from sluice.addresses import Packed
 
+from .decision import Target
 from .filters import Average, Baseline
 from .hotspot import HotSpotTable
 from .options import NewsMode, NewsOptions
 from .requests import Interval
 from .window import MeasurementWindow
 
+_FURTHER = 1.5
+"""Times its usual requests make a destination a further hot spot."""
 _CHANCE = 4.0
 """Standard deviations of a Poisson count: requests that are no more than these above what is usual are so by chance."""
 
@@ -80,20 +83,42 @@ class Identification:
         """The hot spot as far as is known; of equals the incumbent."""
         if self._options.mode is not NewsMode.PRODUCTION:
             return self.table.hottest(incumbent)
+        return self.table.hottest(incumbent, lambda destination: self._eligible(destination, window))
 
-        def eligible(destination: Packed) -> bool:
-            if destination in self._unasked:
-                return False
+    def _eligible(self, destination: Packed, window: MeasurementWindow) -> bool:
+        """Its requests have risen, or may have: nobody counts it yet."""
+        if destination in self._unasked:
+            return False
+        offered, seconds = window.counted(destination)
+        if self._risen(destination, offered, seconds):
+            return True
+        if self.known(destination):
+            return False
+        if seconds >= self._options.interval_s:
+            self._unasked.add(destination)
+        return destination not in self._unasked
+
+    def more(self, window: MeasurementWindow, limited: Collection[Target]) -> list[Packed]:
+        """Hot spots beside those that are limited, the one with the most packets first.
+
+        Beside a crowd everybody's requests rise a little: a further crowd has half as many again as usual, not by
+        chance, and so many more that they alone raise those of all by half of delta. Of the destinations that nobody
+        counts one at a time may be one.
+        """
+        found: list[Packed] = []
+        unknown = False
+        least = self._options.tolerance / 2 * sum(usual.average or 0.0 for usual in self._usual.values())
+        for destination in self.table.ranked():
+            if destination in limited or not self._eligible(destination, window):
+                continue
             offered, seconds = window.counted(destination)
-            if self._risen(destination, offered, seconds):
-                return True
-            if self.known(destination):
-                return False
-            if seconds >= self._options.interval_s:
-                self._unasked.add(destination)
-            return destination not in self._unasked
-
-        return self.table.hottest(incumbent, eligible)
+            most = max(self.usual(destination) * _FURTHER, self.usual(destination) + least) * seconds
+            if seconds and offered > most + _CHANCE * sqrt(most):
+                found.append(destination)
+            elif not seconds and not unknown:
+                unknown = True
+                found.append(destination)
+        return found
 
     def known(self, destination: Packed) -> bool:
         """Its usual requests are."""

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from .baseline_detector import BaselineDetector
-from .decision import Target
+from .decision import Asked, Target
 from .detector import Detection, PaperDetector
 from .identify import Identification
 from .options import NewsMode, NewsOptions
 from .production import Health, ProductionRegulator
 from .regulator import PaperRegulator
-from .requests import Requests
 from .scoreboard import Scoreboard
 from .usual import Usual
 from .verdict import Cause
@@ -44,8 +44,8 @@ class ControlMode(ABC):
     """It sets limits itself."""
     freezes = False
     """Its verdicts hold R's weights still."""
-    goes_on = False
-    """A new alarm for a target that is limited goes on with its limit in place of a new start."""
+    several = False
+    """Each crowd has a limit of its own, and a new alarm goes on with those there are in place of a new start."""
 
     @property
     @abstractmethod
@@ -54,8 +54,8 @@ class ControlMode(ABC):
 
     @property
     @abstractmethod
-    def rate(self) -> float | None:
-        """The limit in force."""
+    def rates(self) -> Mapping[Target, float]:
+        """The limits in force, by target, the oldest first."""
 
     @property
     def scores(self) -> Scoreboard:
@@ -68,7 +68,7 @@ class ControlMode(ABC):
 
     @abstractmethod
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        """Go on from a limit found in the switch."""
+        """Go on from a limit found in the switch; the first only where there cannot be several."""
 
     @abstractmethod
     def drop(self) -> None:
@@ -93,14 +93,12 @@ class ControlMode(ABC):
 
     @abstractmethod
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """Limit a target; False when it is not certain yet that it is the hot spot."""
+        """Limit a target; False when it is not certain yet that it is a hot spot."""
 
     @abstractmethod
-    def move(
-        self, detection: Detection, measured: Measurement, target: Requests, seconds: float, *, aimed: bool
-    ) -> bool:
-        """The limit goes on. ``target`` are the target's requests in so many seconds; ``aimed``: the alarm was set
-        before this interval, and the limit is on its hot spot. True when the hot spot is to be named anew."""
+    def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
+        """The limits of ``crowds`` go on. ``aimed``: the alarm was set before this interval, and the limit is on its
+        hot spot."""
 
 
 class PaperMode(ControlMode):
@@ -109,6 +107,7 @@ class PaperMode(ControlMode):
     def __init__(self, options: NewsOptions) -> None:
         self._detector = PaperDetector(options.tolerance, options.gain_quiet, options.gain_alarm)
         self._limit = PaperRegulator(options)
+        self._target: Target = None
         self._was_set = False
 
     @property
@@ -116,8 +115,8 @@ class PaperMode(ControlMode):
         return self._detector.alarm
 
     @property
-    def rate(self) -> float | None:
-        return self._limit.rate
+    def rates(self) -> Mapping[Target, float]:
+        return {} if self._limit.rate is None else {self._target: self._limit.rate}
 
     @property
     def scores(self) -> Scoreboard:
@@ -128,7 +127,9 @@ class PaperMode(ControlMode):
         self._limit.configure(options)
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        self._limit.adopt(rate)
+        if self._limit.rate is None:
+            self._target = target
+            self._limit.adopt(rate)
 
     def drop(self) -> None:
         self._limit.drop()
@@ -138,18 +139,16 @@ class PaperMode(ControlMode):
         return self._detector.observe(measured.ar, measured.admitted)
 
     def start(self, candidate: Candidate, spot: Identification) -> bool:
+        self._target = candidate.target
         self._limit.start(candidate.rate)
         return True
 
-    def move(
-        self, detection: Detection, measured: Measurement, target: Requests, seconds: float, *, aimed: bool
-    ) -> bool:
+    def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
         """1 to 1 and 1 to 0 of section 5.2."""
         if self._was_set and not detection.alarm:
             self._limit.release()
         elif self._was_set and aimed:
             self._limit.adjust()
-        return False
 
 
 class StaticMode(PaperMode):
@@ -165,38 +164,41 @@ class ProductionMode(ControlMode):
     """A baseline that only healthy traffic teaches, and a search for the capacity."""
 
     freezes = True
-    goes_on = True
+    several = True
 
     def __init__(self, options: NewsOptions) -> None:
         self._options = options
         self._detector = BaselineDetector(options)
-        self._limit = ProductionRegulator(options)
+        self._crowds: dict[Target, ProductionRegulator] = {}
+        """Each with its search, whatever becomes of the others; all go by the same responses."""
 
     @property
     def alarm(self) -> bool:
         return self._detector.alarm
 
     @property
-    def rate(self) -> float | None:
-        return self._limit.rate
+    def rates(self) -> Mapping[Target, float]:
+        return {target: crowd.rate for target, crowd in self._crowds.items() if crowd.rate is not None}
 
     def configure(self, options: NewsOptions) -> None:
         self._options = options
         self._detector.configure(options)
-        self._limit.configure(options)
+        for crowd in self._crowds.values():
+            crowd.configure(options)
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
         # What is usual is not known without a baseline: then this limit stands for it.
-        self._limit.adopt(rate, self._usual(target, spot) if self._detector.warm else rate)
+        self._crowds[target] = crowd = ProductionRegulator(self._options)
+        crowd.adopt(rate, self._usual(target, spot) if self._detector.warm else rate)
 
     def drop(self) -> None:
-        self._limit = ProductionRegulator(self._options)
+        self._crowds.clear()
 
     def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
         return self._detector.observe(
             measured.ar,
             max(0.0, measured.offered - repeated),
-            limiting=self.rate is not None,
+            limiting=bool(self._crowds),
             sick=cause in (Cause.SICK, Cause.FLOOD),
             evident=measured.flows * self._options.fast_share >= 1,
         )
@@ -219,25 +221,27 @@ class ProductionMode(ControlMode):
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
             return False  # many packets, few requests: the next whole interval tells
-        self._limit.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
+        self._crowds[target] = crowd = ProductionRegulator(self._options)
+        crowd.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
         return True
 
     def _usual(self, target: Target, spot: Identification) -> float:
         """A target's usual requests per second."""
         return self._detector.usual if target is None else spot.usual(target)
 
-    def move(
-        self, detection: Detection, measured: Measurement, target: Requests, seconds: float, *, aimed: bool
-    ) -> bool:
-        """The search for the capacity, and its end when the limit is not needed."""
+    def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
+        """The searches for the capacity, each to its end when the limit is not needed."""
         detector = self._detector
         share = _share(measured.ar, detector.reference)
         degraded = share is not None and detector.degraded
         # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
         busier = detection.busier or not detector.warm
-        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier)
-        self._limit.observe(health, target, seconds)
-        return self.rate is None
+        health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
+        for target, asked in crowds.items():
+            crowd = self._crowds[target]
+            crowd.observe(replace(health, busier=busier or asked.up), asked.requests, asked.seconds)
+            if crowd.rate is None:
+                del self._crowds[target]
 
 
 MODES: dict[NewsMode, type[PaperMode] | type[ProductionMode]] = {

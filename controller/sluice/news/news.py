@@ -9,7 +9,7 @@ from dataclasses import replace
 from sluice.addresses import Packed, text
 from sluice.balance.counts import CounterReset
 
-from .decision import Decision, Observation, Target
+from .decision import Asked, Decision, Observation, Target
 from .detector import Detection
 from .errors import ObservationError
 from .flows import matched
@@ -31,7 +31,7 @@ class News:
     """NEWS (Chen & Heidemann), driven once every ``options.interval_s`` by whoever has observations.
 
     Between two observations ``sampled`` hands over fresh samples, so that the hot spot need not wait for the end of
-    the interval. There is one limit at a time.
+    the interval. In production mode each hot spot has a limit of its own, else there is one at a time.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class News:
         self._time: float | None = None
         self._interval: Interval | None = None
         self._hot_spot: Packed | None = None
-        self._limited: Target = None
+        self._stranger: Packed | None = None
+        """May be a hot spot, and is to be counted to know."""
         self._aimed = False
         self._verdict = Verdict(Cause.NORMAL)
         self._decision: Decision | None = None
@@ -77,20 +78,16 @@ class News:
         return self._mode.alarm
 
     @property
-    def rate(self) -> float | None:
-        """The limit in force, connections per second."""
-        return self._mode.rate
-
-    @property
     def limits(self) -> Mapping[Target, Limit]:
-        """The limits in force."""
-        return {} if self.rate is None else {self._limited: bucket(self.rate, self._options)}
+        """The limits in force, the oldest first."""
+        return {target: bucket(rate, self._options) for target, rate in self._mode.rates.items()}
 
     def adopt(self, target: Target, rate: float) -> None:
         """Go on from a limit that a running switch was found with; in static mode it is forgotten."""
         if not self._mode.limits:
             return
-        self._limited, self._hot_spot = target, target
+        if not self._mode.rates:
+            self._hot_spot = target
         self._mode.adopt(target, rate, self._spot)
         self._written = self.limits
 
@@ -115,7 +112,7 @@ class News:
         """
         if options.identify != self._options.identify:
             self.drop_limit()
-        rate, changed = self.rate, options.mode is not self._options.mode
+        rates, changed = self._mode.rates, options.mode is not self._options.mode
         self._options = options
         self._pools.configure(pools or self._pools.pools, options.production.gain, options.window_intervals)
         self._window.resize(options.window_intervals)
@@ -125,15 +122,15 @@ class News:
             self._mode = MODES[options.mode](options)
             self._window.clear()
             self._decision = None
-            if rate is not None:
-                self.adopt(self._limited, rate)
+            for target in sorted(rates, key=lambda target: target != self._hot_spot):
+                self.adopt(target, rates[target])
             return
         self._mode.configure(options)
 
     def drop_limit(self) -> None:
         """Nothing is limited, nor is any hot spot known; an alarm that is set looks for it anew."""
         self._mode.drop()
-        self._limited, self._hot_spot, self._aimed, self._decision = None, None, False, None
+        self._hot_spot, self._stranger, self._aimed, self._decision = None, None, False, None
 
     def observe(self, observation: Observation) -> Decision | None:
         """Take in a reading and decide. None for a reading that is only a base: the first, one after a reset.
@@ -155,10 +152,11 @@ class News:
         if interval is None:
             return None
         self._interval = interval = replace(interval, apart=observation.apart)
-        self._window.push(rates, interval, keys)
-        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected)
         options = self._options
-        measured = self._window.measure(options.fast_share, options.min_requests, measured_share(options.flow_share))
+        share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
+        self._window.push(rates, interval, keys, share)
+        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected)
+        measured = self._window.measure(options.fast_share, options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)
 
@@ -187,17 +185,19 @@ class News:
             counted = self._peek(time_s, target, requests[target])
             return None if counted is None else counted[1].admitted / counted[0]
 
-        named = self._hot_spot
+        named = self._hot_spot, self._stranger
         started = self._aim(last.measurement.ar, last.detection.ar_average, admitted)
-        if not started and self._hot_spot == named:
+        if not started and named == (self._hot_spot, self._stranger):
             return None
         target, counted, seconds = self._of_target(interval)
-        spot = self._limited if self.rate is not None else self._hot_spot
+        spot = target if target in self._mode.rates else self._hot_spot
         if spot is not None and spot not in interval.requests and requests and spot in requests:
             fresh = self._peek(time_s, spot, requests[spot])
             if fresh is not None:
                 target, (seconds, counted) = spot, fresh
-        return self._publish(replace(last, time_s=time_s, target=counted, target_s=seconds, target_is=target))
+        return self._publish(
+            replace(last, time_s=time_s, target=counted, target_s=seconds, target_is=target, crowds={})
+        )
 
     def _peek(self, time_s: float, destination: Packed, cumulative: Requests) -> tuple[float, Requests] | None:
         """What a destination was counted since its last reading, between two observations."""
@@ -216,55 +216,87 @@ class News:
         if detection.alarm and not before:
             self._aimed = False
         # In the interval that sets the alarm only samples that are enough name the hot spot; later any do.
-        started = (
-            detection.alarm
-            and (before or self._spot.enough or not self._options.identify)
-            and self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
-        )
-        if not started:
-            _, target, seconds = self._of_target(interval)
-            if self._mode.move(detection, measured, target, seconds, aimed=self._aimed):
-                self._aimed = False
-                self._hot_spot = self._hot_spot if detection.alarm else None
+        started: frozenset[Target] = frozenset()
+        if detection.alarm and (before or self._spot.enough or not self._options.identify):
+            started = self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
+        if self._mode.several or not started:
+            crowds = {target: self._asked(target, interval) for target in self._mode.rates if target not in started}
+            self._mode.move(detection, measured, crowds, aimed=self._aimed)
+        if self._mode.several:
+            self._lifted(alarm=detection.alarm)
         return detection
 
-    def _aim(self, ar: float | None, ar_average: float | None, admitted: Callable[[Target], float | None]) -> bool:
-        """Name the hot spot and start its limit; False when the right one is limited or none can be yet."""
+    def _lifted(self, *, alarm: bool) -> None:
+        """A hot spot that is limited no more is none, unless the alarm is set."""
+        rates = self._mode.rates
+        if not rates:
+            self._aimed = False
+        if not alarm:
+            self._stranger = None
+            if self._hot_spot not in rates:
+                self._hot_spot = next(iter(rates), None)
+
+    def _aim(
+        self, ar: float | None, ar_average: float | None, admitted: Callable[[Target], float | None]
+    ) -> frozenset[Target]:
+        """Name the hot spots and start their limits; whose were started."""
         target: Target = None
         if self._options.identify:
             target = self._spot.leader(self._window, self._hot_spot)
             if target is None:
-                return False
-        self._aimed = self._aimed or (self._mode.goes_on and self.rate is not None and target == self._limited)
-        if self._aimed and target == self._limited:
-            return False
-        self._hot_spot = target
+                return frozenset()
+        rates = self._mode.rates
+        further = self._mode.several and self._options.identify and bool(rates)
+        self._aimed = self._aimed or (self._mode.several and target in rates)
+        if further:
+            self._hot_spot = target if target in rates else self._hot_spot
+        elif self._aimed and target in rates:
+            return frozenset()
+        else:
+            self._hot_spot = target
         if not self._mode.limits:
-            return False
-        rate = admitted(target)
-        if rate is None:
-            return False
-        candidate = Candidate(target, rate, ar, ar_average, refuted=self._pools.refutes(target))
-        if not self._mode.start(candidate, self._spot):
-            return False
-        self._limited, self._aimed = target, True
-        return True
+            return frozenset()
+
+        def start(target: Target) -> bool:
+            rate = admitted(target)
+            if rate is None:
+                return False
+            refuted = self._pools.refutes(target)
+            return self._mode.start(Candidate(target, rate, ar, ar_average, refuted=refuted), self._spot)
+
+        started = set[Target]() if further or not start(target) else {target}
+        if self._mode.several and self._options.identify:
+            more = self._spot.more(self._window, {*rates, target, *started} if not further else rates)
+            self._stranger = next((one for one in more if admitted(one) is None), None)
+            started |= {one for one in more if start(one)}
+        self._aimed = self._aimed or bool(started)
+        return frozenset(started)
+
+    def _asked(self, target: Target, interval: Interval) -> Asked:
+        """A target's requests in an interval."""
+        if target is None:
+            return Asked(interval.together, interval.seconds)
+        requests, seconds = interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
+        return Asked(requests, seconds, up=self._spot.up(target, requests.offered / seconds))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
         """Whom a limit is for or, without one, would be for; its requests in the interval, and their seconds.
 
         A hot spot that is not limited may not be counted yet: then it is all destinations.
         """
-        limited = self.rate is not None
-        target = self._limited if limited else self._hot_spot
-        if target is None or not (limited or target in interval.requests):
+        rates = self._mode.rates
+        target = self._hot_spot if self._hot_spot in rates else next(iter(rates), self._hot_spot)
+        if target is None or not (rates or target in interval.requests):
             return None, interval.together, interval.seconds
-        return target, interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
+        asked = self._asked(target, interval)
+        return target, asked.requests, asked.seconds
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target, counted, seconds = self._of_target(interval)
-        binds = self.rate is not None and counted.refused_share > self._options.production.binding_share
-        crowds = ([self._hot_spot] if detection.alarm else []) + ([self._limited] if binds else [])
+        asked = {target: self._asked(target, interval) for target in self._mode.rates}
+        share = self._options.production.binding_share
+        crowds = [self._hot_spot] if detection.alarm else []
+        crowds += [target for target, one in asked.items() if one.requests.refused_share > share]
         verdicts = self._pools.judge(crowds=crowds, slower=detection.slower, busier=detection.busier)
         if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
@@ -277,6 +309,7 @@ class News:
                 changed=False,
                 sample_share=self._options.sample_share if detection.alarm and self._options.identify else 0.0,
                 hot_spot=None,
+                watched=(),
                 measurement=measured,
                 detection=detection,
                 verdict=self._verdict,
@@ -284,6 +317,7 @@ class News:
                 target=counted,
                 target_s=seconds,
                 target_is=target,
+                crowds=asked,
                 up_score=self._mode.scores.up,
                 down_score=self._mode.scores.down,
                 sentence="",
@@ -291,29 +325,39 @@ class News:
         )
 
     def _publish(self, decision: Decision) -> Decision:
-        """Complete a decision with the limit in force and the sentence."""
+        """Complete a decision with the limits in force and the sentence."""
         limits = self.limits
-        limit = None if self.rate is None else limits[self._limited]
         changed, self._written = limits != self._written, limits
-        held = decision.frozen
-        frozen = [pool.name for number, pool in self._pools.pools.items() if number in held]
-        self._decision = replace(
+        spots = [*limits, self._hot_spot, self._stranger]
+        decision = replace(
             decision,
             limits=limits,
             changed=changed,
             hot_spot=self._hot_spot,
-            sentence=sentence(
-                decision.verdict,
-                decision.measurement,
-                limit,
-                self._hot_spot,
-                (decision.target.admitted / decision.target_s, decision.target.refused / decision.target_s),
-                everyone=not self._options.identify,
-                overall=self._options.identify and decision.target_is is None,
-                static=not self._mode.limits,
-                frozen=[] if len(frozen) == len(self._pools.pools) else frozen,
-                name=self._name,
-                server_name=self._server_name,
-            ),
+            watched=tuple(dict.fromkeys(spot for spot in spots if spot is not None)),
         )
+        self._decision = replace(decision, sentence=self._sentence(decision))
         return self._decision
+
+    def _sentence(self, decision: Decision) -> str:
+        held = decision.frozen
+        frozen = [pool.name for number, pool in self._pools.pools.items() if number in held]
+        target = decision.target_is
+        return sentence(
+            decision.verdict,
+            decision.measurement,
+            decision.limit,
+            target if target in decision.limits else self._hot_spot,
+            Asked(decision.target, decision.target_s).rates,
+            others=[
+                (other, limit, decision.crowds[other].rates if other in decision.crowds else (0.0, 0.0))
+                for other, limit in decision.limits.items()
+                if other is not None and other != target
+            ],
+            everyone=not self._options.identify,
+            overall=self._options.identify and target is None,
+            static=not self._mode.limits,
+            frozen=[] if len(frozen) == len(self._pools.pools) else frozen,
+            name=self._name,
+            server_name=self._server_name,
+        )

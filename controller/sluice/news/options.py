@@ -122,7 +122,7 @@ class NewsOptions:
     """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
     only the part counts whose responses are measured (``flow_share``)."""
     flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0
-    """Part of the flows whose responses the switch measures, rounded to 1/2^n."""
+    """The most of the flows whose responses the switch measures, rounded to 1/2^n: fewer as its slots fill."""
     production: NewsProductionOptions = field(default_factory=NewsProductionOptions)
 
     def __post_init__(self) -> None:

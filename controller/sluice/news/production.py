@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .baseline_detector import HEALTH_WINDOWS
+from .filters import Baseline
+from .knee import Knee
+from .lasting import Portion
 from .limit import bounded
 from .options import NewsOptions
 from .requests import Requests
 from .search import CapacitySearch
+
+_DRAIN_WINDOWS = 6
+"""For so many measurement windows after a degradation responses of its queue last, and wait for their repetitions."""
+_REST_WINDOWS = 4
+"""So long a limit rests that went down twice in a row: what queued before the first is still on its way."""
+_LONG_S, _AIM = 40.0, 0.96
+"""AR's mean over about so long is to be this part of its reference: at nine tenths of a link it is, in simulation, and
+its scatter of a fifth a window is 7 % there."""
+_SHORT = 0.03
+"""AR's long mean may be so much below before a limit goes down that nothing else says is too high."""
+_BEYOND = 0.3
+"""Of the largest step upward: past a limit that was too high, responses are watched more closely than AR can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +39,8 @@ class Health:
     """AR is below its reference by more than the tolerance. Neither: the limit holds."""
     busier: bool
     """More requests are offered than usual, or it is not known what is usual."""
+    lasting: Portion | None = None
+    """The responses of the newest interval that last; None where nobody can tell."""
 
 
 class ProductionRegulator:
@@ -36,6 +54,12 @@ class ProductionRegulator:
         self._search: CapacitySearch | None = None
         self._floor = 0.0
         self._rest = 0
+        self._knee = Knee()
+        self._long = self._fresh_mean()
+        """AR in parts of its reference, since the last queue has drained."""
+        self._drains = 0
+        self._look = True
+        """The first healthy limit is to be lowered once: nothing is known of lower ones."""
         self.idle = 0
         """Intervals in a row in which the limit was not needed."""
 
@@ -56,15 +80,15 @@ class ProductionRegulator:
         ``usual`` is its usual request rate, connections per second; the limit's floor is a part of it.
         """
         self._floor = usual * self._options.production.limit_floor
-        self._search = CapacitySearch(admitted)
+        self._search, self._knee, self._look = CapacitySearch(admitted), Knee(), True
         if ar_share is not None:
             self._search.degraded(ar_share, self._options.production)
-        self._moved()
+        self._moved(drains=_DRAIN_WINDOWS)
 
     def adopt(self, rate: float, usual: float) -> None:
         """Go on from a limit found in the switch; ``usual`` as for ``start``."""
         self._floor = usual * self._options.production.limit_floor
-        self._search = CapacitySearch(rate)
+        self._search, self._knee, self._look = CapacitySearch(rate), Knee(), True
         self._moved()
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
@@ -78,20 +102,84 @@ class ProductionRegulator:
             self._search = None
             return
         self._rest = max(0, self._rest - 1)
-        if self._rest or health.ar_share is None or not health.busier:
+        self._drains = max(0, self._drains - 1)
+        if health.ar_share is not None and not self._drains:
+            self._long.fold(health.ar_share)
+        self._knee.add(health.lasting, degraded=health.degraded)
+        if health.ar_share is None or not health.busier:
             return
-        if health.degraded:
+        if binds and self._knee.known and self._knee.strained:
+            self._search.strained(extra)
+            self._moved(drains=HEALTH_WINDOWS)
+        else:
+            self._follow_ar(health, target, seconds, binds=binds)
+
+    def _follow_ar(self, health: Health, target: Requests, seconds: float, *, binds: bool) -> None:
+        """Near a full link its long mean moves the limit, elsewhere what it is over two windows does."""
+        assert self._search is not None and health.ar_share is not None
+        extra, tells = self._options.production, health.lasting is not None
+        degraded = health.degraded and not self._knee.denies and (self._low or not tells)
+        if tells and not degraded and binds and (above := self._above) is not None:
+            if not self._rest:
+                self._search.trim(2 * above if above > 0 and self._knee.room > 0 else above)
+                self._moved(up=True)
+        elif self._knee.known and binds and not (degraded and not self._rest):
+            self._climb(health)
+        elif self._rest:
+            return
+        elif degraded:
             if not binds:
                 # What is admitted is already less than the limit, so the limit has to come down to it first.
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
+            again = self._search.ar_share is not None
             self._search.degraded(health.ar_share, extra)
-            self._moved()
+            self._look = False
+            self._moved(drains=_DRAIN_WINDOWS)
+            if again:
+                self._rest = _REST_WINDOWS * extra.intervals
         elif health.healthy and binds:
-            self._search.healthy(extra)
-            self._moved()
+            if self._look and tells:
+                self._look = False
+                self._search.look_below()
+                self._moved(drains=1)
+            else:
+                self._search.healthy(extra)
+                self._moved(up=True)
 
-    def _moved(self) -> None:
+    @property
+    def _mean(self) -> float | None:
+        """AR's long mean, once it holds enough."""
+        enough = self._long.count >= HEALTH_WINDOWS * self._options.production.intervals
+        return self._long.average if enough else None
+
+    @property
+    def _low(self) -> bool:
+        """AR's long mean says nothing against a degradation: otherwise that is scatter."""
+        return self._mean is None or self._mean < _AIM - _SHORT
+
+    @property
+    def _above(self) -> float | None:
+        """How far AR's long mean is above what it is to be, where that moves the limit."""
+        assert self._search is not None
+        mean = self._mean
+        return None if mean is None or not (self._search.near or self._low) else mean - _AIM
+
+    def _climb(self, health: Health) -> None:
+        """Up where responses last no longer; as long as that is not certain the limit holds."""
+        assert self._search is not None
+        if health.healthy and (room := self._knee.room) > 0:
+            self._search.healthy(self._options.production, room, _BEYOND)
+            self._moved(up=True)
+
+    def _fresh_mean(self) -> Baseline:
+        return Baseline(math.exp(-self._options.production.detection_s / _LONG_S))
+
+    def _moved(self, *, up: bool = False, drains: int | None = None) -> None:
         assert self._search is not None
         self._search.limit = bounded(max(self._search.limit, self._floor), self._options)
+        window = self._options.production.intervals
+        if drains == _DRAIN_WINDOWS:
+            self._drains, self._long = drains * window, self._fresh_mean()
+        self._knee.moved(self._search.limit, window if up else HEALTH_WINDOWS * window, drains and drains * window)
         self._rest = HEALTH_WINDOWS * self._options.production.intervals
         self.idle = 0

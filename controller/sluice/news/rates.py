@@ -13,7 +13,8 @@ FlowRates = NDArray[np.float64]
 """Response rate of each flow, bit/s."""
 
 
-_HALVINGS_MOST = 20
+HALVINGS_MOST = 20
+"""Of the part of the flows that is measured."""
 
 
 def checked(rates: NDArray[np.generic]) -> FlowRates:
@@ -29,7 +30,12 @@ def checked(rates: NDArray[np.generic]) -> FlowRates:
 
 def measured_share(share: float) -> float:
     """The part of the flows that the switch measures when asked for ``share``: the nearest 1/2^n."""
-    return 2.0 ** -min(_HALVINGS_MOST, round(-math.log2(share)))
+    return 2.0 ** -min(HALVINGS_MOST, round(-math.log2(share)))
+
+
+def flow_mask(share: float) -> int:
+    """The mask that leaves the part of the flows nearest to ``share``: those whose fingerprint has zeros under it."""
+    return round(1 / measured_share(share)) - 1
 
 
 def fastest_count(flows: int, share: float) -> int:

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from .options import NewsProductionOptions
 
+_BELOW = 0.2
+"""Part by which a first limit goes down to see what is usual below it."""
+_NEAR = 0.85
+"""From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
+_TRIM, _TRIM_UP, _TRIM_DOWN = 0.3, 0.05, 0.03
+"""It moves by this part of what AR is above or below what it is to be, and by so much up and down at most."""
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 
@@ -26,28 +32,58 @@ class CapacitySearch:
     """The last limit that was healthy while it bound, or what was made of it since."""
     bad: float | None = None
     """The limit at which responses last degraded."""
+    full: float | None = None
+    """The limit at which they last degraded or began to last, however far above it is now."""
     step: float = 0.0
     """The next step past ``bad``, in parts of the limit."""
     ar_share: float | None = None
     """AR in parts of usual when the limit was last looked at, while it is degraded."""
 
-    def healthy(self, extra: NewsProductionOptions) -> None:
-        """Responses are healthy and the limit binds: upward."""
+    def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
+        """Responses are healthy and the limit binds: upward, by the parts ``room`` of the largest step at most, and
+        ``beyond`` of it past the limit at which responses degraded."""
+        most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
-            self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + extra.probe_max))
+            self.limit = min((self.limit + self.bad) / 2, self.limit * (1 + most))
             return
         self.bad = None
-        self.step = min(max(2 * self.step, extra.probe_min), extra.probe_max)
+        self.step = min(max(2 * self.step, extra.probe_min), max(extra.probe_min, min(room, beyond) * extra.probe_max))
         self.limit *= 1 + self.step
+
+    def look_below(self) -> None:
+        """Nothing is known of lower limits yet: down by a fifth for once, and halfway back."""
+        self.bad, self.good, self.step = self.limit, None, 0.0
+        self.limit *= 1 - _BELOW
+
+    def strained(self, extra: NewsProductionOptions) -> None:
+        """Responses begin to last longer: the link is full. Down, before they are degraded."""
+        self.bad = self.full = self.limit
+        self.step, self.ar_share = 0.0, None
+        self.limit = self.good = self.limit * (1 - extra.back_off)
+
+    @property
+    def near(self) -> bool:
+        """The limit is near the one at which responses degraded or began to last."""
+        return self.full is not None and self.limit >= self.full * _NEAR
+
+    def trim(self, above: float) -> None:
+        """AR over a long time is so far ``above`` (or below) what it is to be, in parts of its reference."""
+        self.full = self.full or self.limit
+        self.good, self.step, self.ar_share = self.limit, 0.0, None
+        self.limit *= 1 + min(max(_TRIM * above, -_TRIM_DOWN), _TRIM_UP)
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
         """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""
         before, self.ar_share = self.ar_share, ar_share
         if before is not None and ar_share > before * _RECOVERING:
             return
-        self.bad, self.step = self.limit, 0.0
+        self.step = 0.0
+        self.full = self.limit
         if self.good is not None:
+            self.bad = self.limit
             self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
+            # Of limits that follow each other down only the first certainly made the queue that is seen.
+            self.full = self.bad = max(self.bad or 0.0, self.limit)
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)

@@ -18,6 +18,7 @@ def sentence(
     hot_spot: Packed | None,
     rates: tuple[float, float],
     *,
+    others: Sequence[tuple[Packed, Limit, tuple[float, float]]] = (),
     everyone: bool,
     overall: bool = False,
     static: bool = False,
@@ -25,9 +26,12 @@ def sentence(
     name: Callable[[Packed], str],
     server_name: Callable[[int], str],
 ) -> str:
-    """One sentence. ``rates`` are the target's admitted and refused requests per second; ``overall``: of all
-    destinations, though one is meant. ``static``: this mode never limits. ``frozen`` names the services whose weights
-    are held, where these are not all."""
+    """One sentence.
+
+    ``rates`` are the target's admitted and refused requests per second; ``overall``: of all destinations, though one is
+    meant. ``others``: further hot spots, their limits and rates. ``static``: this mode never limits. ``frozen`` names
+    the services whose weights are held, where these are not all.
+    """
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates
     unlimited = "limited as configured only" if static else "not limited yet"
@@ -36,6 +40,8 @@ def sentence(
         if limit is None
         else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
     )
+    for other, theirs, (passed, held_back) in others:
+        numbers += f"; at {name(other)}: limit {theirs.rate:.1f}/s, {passed:.1f}/s admitted, {held_back:.1f}/s refused"
     servers, one = _listed([server_name(server) for server in verdict.servers]), len(verdict.servers) == 1
     whose = f" of {_listed(frozen)}" if frozen else ""
     held = f"; the weights{whose} are frozen" if verdict.freeze else ""
@@ -51,6 +57,7 @@ def sentence(
             return f"{who} connection requests unanswered; there is no crowd{held}."
         case Cause.NORMAL:
             kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
+            kept += "".join(f", {theirs.rate:.1f}/s at {name(other)}" for other, theirs, _ in others)
             fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"
             return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}."
 

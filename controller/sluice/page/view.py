@@ -186,7 +186,7 @@ def crowd(news: Mapping[str, Any]) -> str:
         f"on average {quantity(None if average is None else average / 1000)} kbit/s",
         f"{news['flows']} responses",
         *(["alarm"] if news["alarm"] else []),
-        *([f"hot spot {news['hot_spot']}"] if news["hot_spot"] else []),
+        *(f"hot spot {name}" for name in news["hot_spots"]),
     ]
     return ", ".join(told)
 

@@ -87,7 +87,7 @@ class Driver:
     """Steps through what ``loops`` (balancing, news, resources) wait for on a clock of their own, without waiting.
 
     Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
-    after each of its decisions; the ratios are in what ``step`` returns. With ``live`` decisions are made
+    when that may have changed; the ratios are in what ``step`` returns. With ``live`` decisions are made
     when they were then, however late that was, and from the last of them on by the grid. Idle connections are closed
     by nobody: a capture has those that were.
     """
@@ -192,7 +192,10 @@ class Driver:
         """A step of ``loops.news.control``."""
         world, view, registers = self._world, self._world.news, self._registers
         assert view is not None
+        share = view.flow_share
         samples = self._run(view.poll(registers))
+        if view.flow_share != share:
+            self._apply(view.wanted())
         if now_s >= self._observation.at - _SLACK_S:
             self._run(view.count(registers))
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))

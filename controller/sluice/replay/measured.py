@@ -17,9 +17,9 @@ from sluice.dataplane.rates import RateCells, place
 from sluice.dataplane.table import ConnectionTable
 from sluice.loops.world import World
 from sluice.names import SAMPLES, TICK_BASE, TICK_US, PinState, Register
+from sluice.news.rates import flow_mask
 from sluice.switch.connections import lifetime_s
 from sluice.switch.plan import Server, Service
-from sluice.switch.rates import flow_mask
 
 from .capture import Segment
 from .transfers import MeasuredTransfers
@@ -64,7 +64,6 @@ class MeasuredSwitch:
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
         self._rates = RateCells(self.memory, step) if step else None
-        self._mask = flow_mask(options.flow_share) if options else 0
         self.segments = 0
         """Those that belong to a service or come from inside."""
         self.at_servers = False
@@ -193,7 +192,8 @@ class MeasuredSwitch:
         if self._rates is None or not segment.payload or segment.flags & (SYN | RST):
             return
         slot, fingerprint = place(connection.rate_key)
-        if not fingerprint & self._mask:
+        news = self._world.news
+        if news is not None and not fingerprint & flow_mask(news.flow_share):
             self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 
     # -- help

@@ -6,7 +6,7 @@ sends packets to port 0. A one-shot MODIFY builds the new group, switches over, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from finsy import P4IndirectAction, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
@@ -14,16 +14,13 @@ from finsy.p4schema import P4Table
 from finsy.proto import p4r
 
 from sluice.balance import largest_remainder, weight_sum
+from sluice.balance.looks import SMALL_POOL, seen_together
 from sluice.balance.ratios import normalised
 from sluice.names import SERVERS, SERVICES, Action, Table
 
 from .errors import SwitchError
 from .plan import Service
 from .state import State
-
-SMALL_POOL = 16
-"""Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all is often the same
-server. In larger ones all have one group, and a connection in so many takes no second look."""
 
 
 class Member(P4TableAction):
@@ -108,11 +105,26 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
     """The groups that a second look draws from."""
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
-            members = [
-                (weight, Member(Action.CHOOSE_OTHER_SERVER, id=server, own_weight=weight))
-                for server, weight in sorted(weights.items())
-            ]
+            seen = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))
+            members = [(places, _seen(servers, weights)) for places, servers in seen]
             yield _group(Table.CHOOSE_OTHER, P4TableMatch(others=number), members)
+
+
+def _seen(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
+    """The action that draws so many servers at once."""
+    first, *more = servers
+    if not more:
+        return Member(Action.CHOOSE_OTHER_SERVER, id=first, own_weight=weights[first])
+    third, fourth = more[0], more[1] if len(more) > 1 else 0
+    return Member(
+        Action.CHOOSE_OTHER_SERVERS,
+        id=first,
+        own_weight=weights[first],
+        third=third,
+        third_weight=weights[third],
+        fourth=fourth,
+        fourth_weight=weights.get(fourth, 0),
+    )
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:

@@ -9,6 +9,7 @@ from itertools import count
 
 from sluice.addresses import Address
 from sluice.balance import Mode
+from sluice.balance.looks import MOST_LOOKS
 from sluice.config import Config, InterfaceConfig, ServerConfig, ServiceConfig
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
@@ -88,6 +89,11 @@ class Service:
         if self.is_content:
             return False
         return mode is Mode.PRODUCTION if configured is None else configured
+
+    @property
+    def looks(self) -> int:
+        """At how many servers those look."""
+        return MOST_LOOKS if self.config.looks is None else self.config.looks
 
     @property
     def protocol(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from finsy import P4TableAction, P4TableEntry
@@ -11,25 +12,22 @@ from numpy.typing import NDArray
 from sluice.config import NewsConfig
 from sluice.names import Action, Register, Table
 from sluice.news.flows import FlowKeys
-from sluice.news.rates import FlowRates, measured_share
+from sluice.news.flowshare import Slots
+from sluice.news.rates import FlowRates, flow_mask
 
 from .registers import Registers
 from .state import State
-from .targets.units import MICROSECONDS, STEPS, Units
+from .targets.units import FREE_STEPS, MICROSECONDS, STEPS, Units
 
 _LAST = np.uint64((1 << 32) - 1)
+_HALF = np.uint64(1 << 31)
 _Cells = NDArray[np.uint64]
-
-
-def flow_mask(share: float) -> int:
-    """The mask that leaves the part of the flows nearest to ``share``: 1/2^n."""
-    return round(1 / measured_share(share)) - 1
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
     """The default action of the keyless table; off without flash-crowd control."""
     options = state.plan.config.news
-    step, mask = (state.units.step(options.rate_window_s), flow_mask(options.flow_share)) if options else (0, 0)
+    step, mask = (state.units.step(options.rate_window_s), flow_mask(state.crowd.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
     yield P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
 
@@ -41,24 +39,57 @@ def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS)
     return octets.astype(np.float64) * 8e6 / window_us
 
 
+@dataclass(frozen=True, slots=True)
+class FlowReading:
+    """The flows that had packets since the reading before: a key and a rate, bit/s, each."""
+
+    keys: FlowKeys
+    rates: FlowRates
+    slots: Slots | None
+    """How full the registers are; None where nothing came to tell the time by."""
+
+
 class FlowReader:
     """Reads both registers whole and tells which flows had packets since the reading before."""
 
     def __init__(self) -> None:
         self._before: tuple[_Cells, _Cells] | None = None
+        self._newest: int | None = None
+        """Time of the newest packet, as the cells have it."""
 
     def rebase(self) -> None:
         """The next reading is only a base."""
-        self._before = None
+        self._before = self._newest = None
 
-    async def read(self, registers: Registers, options: NewsConfig) -> tuple[FlowKeys, FlowRates]:
-        """A key and a rate in bit/s for each such flow; none the first time. Raises SwitchError."""
+    async def read(self, registers: Registers, options: NewsConfig) -> FlowReading:
+        """What there is; nothing the first time. Raises SwitchError."""
         flow, octets = await registers.arrays([Register.RATE_FLOW, Register.RATE_BYTES])
         before, self._before = self._before, (flow, octets)
         if before is None:
-            return np.zeros(0, np.uint64), np.zeros(0)
+            return FlowReading(np.zeros(0, np.uint64), np.zeros(0), None)
         slots = np.flatnonzero(((flow != before[0]) | (octets != before[1])) & (flow != 0))
         fingerprints = flow[slots] >> np.uint64(32)
         keys = slots.astype(np.uint64) << np.uint64(32) | fingerprints
         step = registers.units.step(options.rate_window_s)
-        return keys, decode(flow[slots], octets[slots], step, registers.units)
+        rates = decode(flow[slots], octets[slots], step, registers.units)
+        return FlowReading(keys, rates, self._slots(flow, flow[slots], step, registers.units))
+
+    def _slots(self, flow: _Cells, changed: _Cells, step: int, units: Units) -> Slots | None:
+        """The time is that of the newest packet: of cells that changed, for older ones may be of another era."""
+        if changed.size == 0:
+            return None
+        times = changed & _LAST
+        ahead = (times - times[0] + _HALF) & _LAST
+        newest = (int(times[0]) + int(ahead.max()) - int(_HALF)) & int(_LAST)
+        before, self._newest = newest if self._newest is None else self._newest, newest
+        held = FREE_STEPS * step
+        age = (np.uint64(newest) - (flow & _LAST)) & _LAST
+        tick_s = units.rate_tick_us / 1e6
+        taken = float(np.mean((flow != 0) & (age <= np.uint64(held))))
+        return Slots(taken, max(0, _signed(newest - before)) * tick_s, held * tick_s)
+
+
+def _signed(difference: int) -> int:
+    """A difference of times of 32 bits."""
+    half = int(_HALF)
+    return (difference + half) % (2 * half) - half

@@ -39,6 +39,7 @@ from .rules import Rules
 from .session import Session
 from .state import Neighbour, State
 from .targets import Profile as Target
+from .targets.profile import most_looks
 
 # What is referred to comes before what refers to it; deletions go the other way round.
 _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
@@ -181,7 +182,7 @@ def changes_of(
     assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
         raise SwitchError(f"switch {session.address}: {reason}")
-    state = replace(state, units=target.units)
+    state = replace(state, units=target.units, most_looks=most_looks(schema))
     wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)

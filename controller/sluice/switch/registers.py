@@ -40,6 +40,10 @@ class Registers(Protocol):
         """What the times in them are in."""
         ...
 
+    def has(self, register: str) -> bool:
+        """Whether the switch's program has a register."""
+        ...
+
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """The cells at ``indices``, or all of them. Raises SwitchError."""
         ...
@@ -76,6 +80,10 @@ class P4RuntimeRegisters:
     def units(self) -> Units:
         """See Registers."""
         return self._session.target.units
+
+    def has(self, register: str) -> bool:
+        """See Registers."""
+        return self._session.pipeline.schema.registers.get(register) is not None
 
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """See Registers."""

@@ -12,6 +12,9 @@ from sluice.names import SERVERS, Register
 from .connections import Slots
 from .registers import Registers
 
+STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
+"""Copies for the first server that is looked at, and so on; a program has two or four."""
+
 _WRAP = 1 << 32
 
 
@@ -38,12 +41,13 @@ async def correct(registers: Registers, servers: Sequence[int], expired: Sequenc
     They are those whose slot another connection has taken, and those that still have theirs and are expired: the loads
     themselves are not read, so that connections that come and go meanwhile do no harm.
     """
+    copies = [register for register in STALE if registers.has(register)]
     evicted, known = await registers.columns((Register.LOAD_EVICTED, Register.STALE_FIRST), servers)
     changed: dict[int, int] = {}
     for server, gone, before in zip(servers, evicted, known, strict=True):
         stale = (gone + expired[server]) % _WRAP
         if stale != before:
-            await registers.write(Register.STALE_FIRST, server, stale)
-            await registers.write(Register.STALE_OTHER, server, stale)
+            for register in copies:
+                await registers.write(register, server, stale)
             changed[server] = stale
     return changed

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sluice.addresses import Address
+from sluice.balance.looks import MOST_LOOKS
 from sluice.resources.sharer import Defaults
 
 from .bucket import Bucket
@@ -35,6 +36,8 @@ class Crowd:
     """The buckets that a limit is split over, by destination number."""
     sample_share: float = 0.0
     """Part of the packets towards servers to be sampled."""
+    flow_share: float = 1.0
+    """Part of the responses to be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,9 @@ class State:
     weights: Mapping[int, Mapping[int, int]]
     """Of every service of the plan, by its number: selector weights by server number."""
     second_look: frozenset[int] = frozenset()
-    """Services whose new connections go to the one of two servers that has less to do."""
+    """Services whose new connections go to the one of a few servers that has least to do."""
+    most_looks: int = MOST_LOOKS
+    """At so many servers the switch's program can look; known once it is."""
     ejected: frozenset[int] = frozenset()
     refusing: frozenset[int] = frozenset()
     """Services whose servers are all full: they take no new connections."""

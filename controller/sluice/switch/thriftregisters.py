@@ -44,6 +44,10 @@ class ThriftRegisters:
         """See registers.Registers."""
         return MICROSECONDS
 
+    def has(self, register: str) -> bool:
+        """See registers.Registers."""
+        return register in set(Register)
+
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
         """See registers.Registers."""
         name = str(register)

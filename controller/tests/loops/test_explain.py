@@ -157,7 +157,7 @@ async def test_a_new_connection_is_drawn_as_the_switch_draws(switch: FakeSwitch,
     async with running(write_config(mode="fixed")) as it:
         for port in range(1000, 1016):
             new = (await explain(it.controller, f"10.0.1.77:{port}"))["new"]
-            first, _ = Draws({1: 128, 2: 128}).by_hash(connection(port))
+            (first,) = Draws({1: 128, 2: 128}).by_hash(connection(port))
             assert (new["server"], new["by"]) == (f"s{first}", "choice")
         foreign(switch, 1000)
         new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
@@ -169,8 +169,8 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
     config = write_config(mode="fixed")
     config.write_text(config.read_text().replace("  servers:", "  second_look: true\n  servers:"))
     async with running(config) as it:
-        for register, loads in (("load_first", (50, 2)), ("load_other", (50, 2))):
-            for server, load in enumerate(loads, 1):
+        for register in ("load_first", "load_other", "load_third", "load_fourth"):
+            for server, load in enumerate((50, 2), 1):
                 switch.registers[switch.schema.registers[register].id, server] = load
         number = switch.schema.registers["draw_point"].id
         for step in range(4):

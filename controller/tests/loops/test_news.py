@@ -17,7 +17,7 @@ from sluice.addresses import from_text
 from sluice.configload import parse
 from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
-from sluice.names import Meter, Register, Table
+from sluice.names import RATE_FLOWS, Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
 from sluice.replay.driver import Controlled, Driver, LiveTimes
@@ -71,6 +71,30 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     moved = run.switch.touched().get(Table.CHOOSE, [])
     moved = [time for time in moved if crowded[0] < time <= crowded[-1]]
     assert bool(moved) != frozen
+
+
+@pytest.mark.parametrize("most", [1.0, 0.25])
+def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest.LogCaptureFixture) -> None:
+    """Three responses for each slot and, after the crowd, as few as ever."""
+    caplog.set_level(logging.INFO, "sluice.news")
+    options = f"{{mode: production, flow_share: {most}, production: {{baseline_s: 20}}}}"
+    switch = Switch()
+
+    def arrivals(now: float) -> dict[str, float]:
+        switch.live = 3 * RATE_FLOWS if now < ONSET else 200
+        return usual(now)
+
+    run = Run(options, arrivals, response=lambda now: FAST_BPS, switch=switch)
+    assert run.view.flow_share == most
+    run.until(2.5 * ONSET)
+    assert run.view.flow_share == switch.crowd.flow_share == news_status(run.view)["flow_share"] == most
+    assert min(crowd.flow_share for crowd in switch.writes) <= 1 / 8
+    written = switch.touched()[Table.RATE_SETTINGS]
+    assert written[0] < 7 and written[-1] < 1.8 * ONSET
+    before = [one.measurement for one in run.decisions if ONSET - 5 < one.time_s < ONSET]
+    assert all(RATE_FLOWS / 10 < one.flows < RATE_FLOWS / 2.5 for one in before), "in four intervals"
+    assert all(one.ar == pytest.approx(FAST_BPS, rel=0.12) for one in before)
+    assert "another share of responses is measured" in caplog.messages
 
 
 API = "10.0.0.101"

@@ -48,6 +48,7 @@ def test_before_the_first_decision_nothing_is_known(monkeypatch: pytest.MonkeyPa
         "sluice_news_ar_bytes_per_second": "nan",
         "sluice_news_ar_average_bytes_per_second": "nan",
         "sluice_news_flows": "0.0",
+        "sluice_news_flow_share": "1.0",
         'sluice_news_cause{cause="unknown"}': "1.0",
     }
 

@@ -24,8 +24,9 @@ from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
-from sluice.names import RATE_TICK_US, SAMPLES, Meter, Register, Table
+from sluice.names import RATE_FLOWS, RATE_TICK_US, SAMPLES, Meter, Register, Table
 from sluice.news import Decision
+from sluice.news.rates import flow_mask
 from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
 from sluice.switch.reconcile import Found, reconcile
@@ -126,6 +127,8 @@ class Switch:
     anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     clock: int = 1 << 24
     step: int = 0
+    live: int = FLOWS
+    """Responses at a time."""
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
     def __post_init__(self) -> None:
@@ -187,13 +190,17 @@ class Switch:
             self.registers.count(Register.LEDGER_COMPLETED, server, int(self.random.binomial(answered, completed)))
 
     def flows(self, bps: float) -> None:
-        """Responses of about this rate had packets."""
+        """Responses of about this rate had packets: of those to be measured, who came first has the slot."""
         self.clock += round(TICK_S * 1e6 / RATE_TICK_US)
-        for slot in range(FLOWS):
-            last = self.clock + slot
+        mask, owners = flow_mask(self.crowd.flow_share), dict[int, int]()
+        for flow in range(self.live):
+            if not (fingerprint := 1 + flow * 40_503 % 65_521) & mask:
+                owners.setdefault(flow % RATE_FLOWS, fingerprint)
+        for slot, fingerprint in owners.items():
+            last = self.clock + slot % FLOWS
             window_us = (STEPS * self.step + last % self.step) * RATE_TICK_US
             octets = bps * float(self.random.uniform(0.9, 1.1)) * window_us / 8e6
-            self.registers.cells[Register.RATE_FLOW][slot] = (slot + 1) << 32 | last
+            self.registers.cells[Register.RATE_FLOW][slot] = fingerprint << 32 | last
             self.registers.cells[Register.RATE_BYTES][slot] = round(octets)
 
 

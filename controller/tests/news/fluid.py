@@ -143,8 +143,8 @@ class Bottleneck:
 
     def _new_flows(self, count: int) -> Floats:
         kind = self.random.random(count)
-        low = np.select([kind < 0.5, kind < 0.9], [200.0, 1000.0], 10_000.0)
-        high = np.select([kind < 0.5, kind < 0.9], [1000.0, 10_000.0], 40_000.0)
+        low = np.where(kind < 0.5, 200.0, np.where(kind < 0.9, 1000.0, 10_000.0))
+        high = np.where(kind < 0.5, 1000.0, np.where(kind < 0.9, 10_000.0, 40_000.0))
         size = self.random.uniform(low, high)
         access = np.clip(np.exp(self.random.normal(*self.access_bps, count)) / 8, 2_600, 1_250_000)
         rtt = np.clip(self.random.lognormal(np.log(0.08), 0.5, count), 0.01, 1.5) + (QUEUE_S if self.full else 0.0)
@@ -175,7 +175,8 @@ class Bottleneck:
         size, remaining, age, _ = self.flows
         alive = (size - remaining) / np.maximum(age, STEP_S)
         rates = np.concatenate([*self.finished, alive[(alive > 0) & self._measured(size)]]) * 8
-        sampled = [d for d in self.samples if self.random.random() < 0.125] if self.samples else []
+        drawn = self.random.random(len(self.samples)) < 0.125
+        sampled = [self.samples[one] for one in np.flatnonzero(drawn)]
         self.finished, self.samples = [], []
         decision = self.news.observe(Observation(self.now, rates, dict(self.counts), samples=sampled))
         assert decision is not None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sluice.news import FlowCollector, ObservationError
 from sluice.news.flows import matched
+from sluice.news.lasting import Portion
 from sluice.news.requests import Interval
 from sluice.news.window import MeasurementWindow
 
@@ -37,3 +38,19 @@ def test_keys_that_are_not_as_many_as_the_flows_are_refused() -> None:
     with pytest.raises(ObservationError, match="2 keys for 1 flows: give one each"):
         matched(np.zeros(2, np.uint64), np.zeros(1))
     assert matched(None, np.zeros(1)) is None
+
+
+def test_a_time_when_more_was_measured_counts_for_no_more() -> None:
+    """Keys 1 to 8 at first, of which a quarter is measured then: those with zeros in their last two bits."""
+    flows = FlowCollector()
+    flows.add(np.arange(1, 9, dtype=np.uint64), np.full(8, 10.0))
+    flows.add(np.array([8, 12], np.uint64), np.array([20.0, 30.0]), 0.25)
+    assert flows.share == 0.25
+    keys, rates = flows.take()
+    assert dict(zip(keys.tolist(), rates.tolist(), strict=True)) == {4: 10.0, 8: 20.0, 12: 30.0}
+    assert flows.share == 1.0
+    window = MeasurementWindow(4)
+    window.push(np.full(8, 10.0), Interval(1.0, {}), np.arange(1, 9, dtype=np.uint64))
+    window.push(np.array([20.0, 30.0]), Interval(1.0, {}), np.array([8, 12], np.uint64), 0.25)
+    assert window.measure(1.0, 10).ar == pytest.approx(20.0)
+    assert window.measure(1.0, 10).lasting == Portion(1, 2)

@@ -104,7 +104,7 @@ def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> 
 
 def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_refutes_a_crowd() -> None:
     pools = Pools(POOLS, gain=0.9, intervals=1)
-    healthy = dict.fromkeys((1, 2, 3, 4), FINE)
+    healthy: dict[int, Counts] = dict.fromkeys((1, 2, 3, 4), FINE)
     pools.examine(healthy, 2.0, ())
     pools.learn()
     assert pools.repeated == 0 and not pools.refutes(B)

@@ -136,7 +136,7 @@ def test_crowds() -> None:
         "ar_average_bps": None,
         "flows": 12,
         "alarm": True,
-        "hot_spot": "web",
+        "hot_spots": ["web", "files"],
         "limits": [{"destination": "web", "limit_per_s": 12.5}],
         "destinations": [
             {"name": "web", "offered": 100, "admitted": 60, "refused": 40, "returning": 2},
@@ -150,7 +150,7 @@ def test_crowds() -> None:
     web, rest = view.destinations(later, rates)
     assert (web["offered_s"], web["refused_s"], web["limit"], rest["limit"]) == ("20", "15", "12.5", "–")
     assert view.crowd(news) == (
-        "mode production, AR 131 kbit/s, on average – kbit/s, 12 responses, alarm, hot spot web"
+        "mode production, AR 131 kbit/s, on average – kbit/s, 12 responses, alarm, hot spot web, hot spot files"
     )
     history = History()
     history.add(now, rates)

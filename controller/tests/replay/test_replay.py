@@ -286,6 +286,9 @@ class Counting:
             del self._stalls[kind]
             await asyncio.sleep(seconds)
 
+    def has(self, register: str) -> bool:
+        return self.switch.memory.has(register)
+
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
         if Register.LEDGER_SYN in registers:
             await self._stall("ledger")

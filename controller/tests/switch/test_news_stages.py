@@ -10,8 +10,9 @@ from sluice.addresses import IPV4_BITS, from_text, packed
 from sluice.config import NewsConfig
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
+from sluice.news.rates import flow_mask
 from sluice.switch.destinations import REST, TOGETHER, limit_noted, read_requests
-from sluice.switch.rates import FlowReader, decode, flow_mask
+from sluice.switch.rates import FlowReader, decode
 from sluice.switch.sampling import SampleReader
 from sluice.switch.targets.units import MICROSECONDS
 
@@ -37,13 +38,37 @@ async def test_only_flows_with_packets_since_the_last_reading() -> None:
     cells = memory.cells
     cells[Register.RATE_FLOW] |= {1: 5 << 32 | 1 << 24, 2: 6 << 32 | 1 << 24}
     cells[Register.RATE_BYTES] |= {1: 1000, 2: 1000}
-    keys, rates = await reader.read(memory, options)
-    assert keys.size == rates.size == 0, "the first reading is a base"
+    assert (await reader.read(memory, options)).keys.size == 0, "the first reading is a base"
     cells[Register.RATE_BYTES][2] += 500
     cells[Register.RATE_FLOW][3] = 9 << 32 | 1 << 24
-    keys, rates = await reader.read(memory, options)
-    assert keys.tolist() == [2 << 32 | 6, 3 << 32 | 9]
-    assert rates.tolist() == approx([1500 * 8e6 / (896 * 1024), 0])
+    read = await reader.read(memory, options)
+    assert read.keys.tolist() == [2 << 32 | 6, 3 << 32 | 9]
+    assert read.rates.tolist() == approx([1500 * 8e6 / (896 * 1024), 0])
+
+
+@pytest.mark.parametrize("start", [1 << 24, (1 << 32) - 5, (1 << 31) - 5])
+async def test_slots_are_taken_while_a_packet_is_not_too_old(start: int) -> None:
+    """A slot is held for 32 steps of 128 units. The newest packet is the time, whatever other cells have."""
+    memory, reader, options = Memory(), FlowReader(), NewsConfig()
+    assert (await reader.read(memory, options)).slots is None
+
+    def packet(slot: int, time: int) -> None:
+        memory.cells[Register.RATE_FLOW][slot] = 5 << 32 | time % (1 << 32)
+        memory.cells[Register.RATE_BYTES][slot] = memory.cells[Register.RATE_BYTES].get(slot, 0) + 1
+
+    packet(1, start)
+    first = (await reader.read(memory, options)).slots
+    assert first is not None and first.taken == approx(1 / 4096) and first.seconds == 0
+    assert first.held_s == approx(32 * 128 * 1024e-6)
+    assert (await reader.read(memory, options)).slots is None, "no packet, no time"
+    packet(2, start + 4096)
+    second = (await reader.read(memory, options)).slots
+    assert second is not None and second.taken == approx(2 / 4096)
+    assert second.seconds == approx(4096 * 1024e-6)
+    packet(3, start + 4097)
+    packet(2, start + 4090)
+    third = (await reader.read(memory, options)).slots
+    assert third is not None and third.taken == approx(2 / 4096), "the first is free again"
 
 
 async def test_samples_are_read_once_and_round_the_ring() -> None:

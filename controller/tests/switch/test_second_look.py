@@ -7,22 +7,25 @@ from dataclasses import replace
 import pytest
 from configs import web
 from fakeswitch import FakeSwitch, Memory
-from finsy import P4TableAction
+from finsy import P4IndirectAction, P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from sluice.balance import Mode, weight_sum
+from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
 from sluice.config import ConnectionsConfig
 from sluice.configload import parse
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
-from sluice.switch.balance import SMALL_POOL, others, shares
+from sluice.switch.balance import choose_other, others, shares
 from sluice.switch.classify import services
 from sluice.switch.connections import read_slots
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile
-from sluice.switch.secondlook import correct, count_expired, read_loads
+from sluice.switch.secondlook import STALE, correct, count_expired, read_loads
 from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.switch.switchclock import SwitchClock
+from sluice.switch.targets import STRATUM
+from sluice.switch.targets.profile import most_looks
 from sluice.switch.targets.units import MICROSECONDS
 
 
@@ -88,6 +91,48 @@ def test_shares_are_a_multiple_of_what_the_weights_sum_to_whoever_is_left_out(se
         assert shares(state, service) % weight_sum(left) == 0
 
 
+async def test_more_looks_are_drawn_at_once() -> None:
+    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
+        await session.push_pipeline()
+        state = looking("true\n  looks: 3", servers=4)
+        await reconcile(session, await read_back(session), state)
+        for entry in switch.entries("choose_other"):
+            first = int.from_bytes(entry.match[0].exact.value, "big")
+            members = entry.action.action_profile_action_set.action_profile_actions
+            seen = [tuple(values[place] for place in (0, 2)) for values in params(list(members)) if len(values) == 6]
+            assert len(seen) == len(members), "each member names two servers"
+            assert all(first not in pair and len(set(pair)) == 2 for pair in seen)
+            assert {values[4] for values in params(list(members))} == {0}, "nobody is looked at as a fourth"
+        assert await reconcile(session, await read_back(session), state) == 0, "as it was read back"
+
+
+@pytest.mark.parametrize(("asked", "drawn"), [("", 4), ("\n  looks: 2", 2), ("\n  looks: 3", 3), ("\n  looks: 4", 4)])
+def test_four_servers_are_looked_at_unless_told_otherwise(asked: str, drawn: int) -> None:
+    state = looking("true" + asked, servers=5)
+    assert state.plan.services[0].looks == drawn
+    wide = {len(member.args) for entry in choose_other(state) for member in group(entry)}
+    assert wide == ({2} if drawn == 2 else {6})
+    narrow = {len(member.args) for entry in choose_other(replace(state, most_looks=2)) for member in group(entry)}
+    assert narrow == {2}, "a program that can look at two"
+
+
+def group(entry: P4TableEntry) -> list[P4TableAction]:
+    assert isinstance(entry.action, P4IndirectAction) and entry.action.action_set is not None
+    return [action for _, action in entry.action.action_set]
+
+
+def test_tofinos_program_looks_at_two() -> None:
+    schema = pipeline.load(target=STRATUM).schema
+    assert most_looks(schema) == 2 and most_looks(pipeline.load().schema) == MOST_LOOKS
+    asking = looking("true\n  looks: 3").plan.config
+    assert STRATUM.objection(asking, schema) == (
+        "its program looks at 2 servers for a new connection, and web asks for more; take `looks` out, or use the "
+        "program for v1model that comes with sluice"
+    )
+    assert STRATUM.objection(looking("true\n  looks: 2").plan.config, schema) is None
+    assert STRATUM.objection(looking("true").plan.config, schema) is None
+
+
 def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:
     return [[int.from_bytes(p.value, "big") for p in one.action.params] for one in members]
 
@@ -146,7 +191,8 @@ async def test_what_ended_unseen_is_taken_off() -> None:
     gone = await expired(registers, SwitchClock(MICROSECONDS), 0.0)
     assert (gone[1], gone[2], sum(gone)) == (2, 0, 2)
     assert await correct(registers, [1, 2], gone) == {1: 2, 2: 5}
-    assert await registers.read(Register.STALE_OTHER, [1, 2]) == [2, 5]
+    for register in STALE:
+        assert await registers.read(register, [1, 2]) == [2, 5]
     assert await read_loads(registers, [1, 2]) == {1: 1, 2: 1}
     assert await correct(registers, [1, 2], gone) == {}
 

@@ -58,6 +58,9 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
 
 // The other server of a second look, by the same weights: by another order of fields or the point after, from a group that leaves out
 // the first (its number is the server's), or, of a large pool, from all (its number is SERVERS or more).
+//
+// A service with three or four looks draws as many servers at once: a member names those that stand half, or one and two thirds, of the
+// group further on. Each has its places still, and no server is looked at twice.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 
@@ -70,13 +73,23 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
         meta.other_weight = own_weight;
     }
 
+    @id(ACTION_CHOOSE_OTHER_SERVERS)
+    action choose_other_servers(server_id_t id, weight_t own_weight, server_id_t third, weight_t third_weight,
+                                server_id_t fourth, weight_t fourth_weight) {
+        choose_other_server(id, own_weight);
+        meta.more.third = third;
+        meta.more.third_weight = third_weight;
+        meta.more.fourth = fourth;
+        meta.more.fourth_weight = fourth_weight;
+    }
+
     @id(TABLE_CHOOSE_OTHER)
     table choose_other {
         key = {
             others : exact @name("others");
             draw   : selector;
         }
-        actions = { choose_other_server; }
+        actions = { choose_other_server; choose_other_servers; }
         implementation = others_by_ratio;
         size = OTHERS;
     }

@@ -1,24 +1,32 @@
-// The registers of the second look: a cell a server, 32 bits. Open connections, twice, for two servers are looked at in one pass
-// and a register is touched once; of them, those that are known not to be open any more.
+// The registers of the second look: a cell a server, 32 bits. Open connections, four times, for up to four servers are looked at in one
+// pass and a register is touched once; of them, those that are known not to be open any more.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
-// Looks at the loads of the choice and the other; or adds to the load of the packet's server, in both copies. The load of a server is the
+// Looks at the loads of the choice and the others; or adds to the load of the packet's server, in all copies. The load of a server is the
 // number of slots that name it and are open, whatever becomes of the packet.
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
     @id(REGISTER_LOAD_OTHER)
     register<bit<32>>(SERVERS) load_other;
+    @id(REGISTER_LOAD_THIRD)
+    register<bit<32>>(SERVERS) load_third;
+    @id(REGISTER_LOAD_FOURTH)
+    register<bit<32>>(SERVERS) load_fourth;
 
     apply {
         server_id_t other = meta.server;
+        server_id_t third = meta.server;
+        server_id_t fourth = meta.server;
         bit<32> change = 0;
         bool was_open = meta.state < PinState.server_closing;
         meta.loads.look = 0;
         if (meta.pinned == 0) {
             meta.loads.look = 1;            // it passes once more
             other = meta.loads.other;
+            third = meta.more.third;
+            fourth = meta.more.fourth;
         } else if (meta.claimed == 1 || meta.pass == Pass.move) {
             change = 1;
         } else if (was_open != (meta.next_state < PinState.server_closing)) {
@@ -34,11 +42,19 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             load_other.read(meta.loads.other_load, (bit<32>)other);
             meta.loads.other_load = meta.loads.other_load + change;
             load_other.write((bit<32>)other, meta.loads.other_load);
+            if (third != 0) {
+                load_third.read(meta.more.third_load, (bit<32>)third);
+                meta.more.third_load = meta.more.third_load + change;
+                load_third.write((bit<32>)third, meta.more.third_load);
+                load_fourth.read(meta.more.fourth_load, (bit<32>)fourth);
+                meta.more.fourth_load = meta.more.fourth_load + change;
+                load_fourth.write((bit<32>)fourth, meta.more.fourth_load);
+            }
         }
     }
 }
 
-// Connections in the loads that ended unseen. Written by the controller, both alike.
+// Connections in the loads that ended unseen. Written by the controller, all copies alike.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
     @id(REGISTER_STALE_FIRST)
     register<bit<32>>(SERVERS) stale_first;
@@ -53,8 +69,28 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
-// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0.
+// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. A third and a fourth server
+// are held against the lightest of those before, while that has a connection open: an idle one of more weight is not sought out.
 control Lighter(inout metadata_t meta) {
+    @id(REGISTER_STALE_THIRD)
+    register<bit<32>>(SERVERS) stale_third;
+    @id(REGISTER_STALE_FOURTH)
+    register<bit<32>>(SERVERS) stale_fourth;
+
+    #define LOOK_AT(server, its_weight, its_load, its_stale) \
+        its_stale.read(meta.loads.other_stale, (bit<32>)server); \
+        second = its_load - meta.loads.other_stale; \
+        if (second[31:31] == 1) { \
+            second = 0; \
+        } \
+        work = ((bit<48>)first + 1) * (bit<48>)its_weight; \
+        other_work = ((bit<48>)second + 1) * (bit<48>)weight; \
+        if (other_work + (other_work >> 3) < work) { \
+            meta.preferred = server; \
+            first = second; \
+            weight = its_weight; \
+        }
+
     apply {
         bit<32> first = meta.loads.load - meta.loads.stale;             // both wrap
         bit<32> second = meta.loads.other_load - meta.loads.other_stale;
@@ -66,10 +102,18 @@ control Lighter(inout metadata_t meta) {
         }
         bit<48> work = ((bit<48>)first + 1) * (bit<48>)meta.other_weight;
         bit<48> other_work = ((bit<48>)second + 1) * (bit<48>)meta.choice_weight;
+        weight_t weight = meta.choice_weight;
+        meta.preferred = meta.server;
         if (other_work + (other_work >> 3) < work) {
             meta.preferred = meta.loads.other;
-        } else {
-            meta.preferred = meta.server;
+            first = second;
+            weight = meta.other_weight;
+        }
+        if (meta.more.third != 0 && first != 0) {
+            LOOK_AT(meta.more.third, meta.more.third_weight, meta.more.third_load, stale_third)
+            if (meta.more.fourth != 0 && first != 0) {
+                LOOK_AT(meta.more.fourth, meta.more.fourth_weight, meta.more.fourth_load, stale_fourth)
+            }
         }
     }
 }

@@ -10,8 +10,9 @@ from pathlib import Path
 from finsy import P4Schema
 from finsy.proto import p4r
 
+from sluice.balance.looks import MOST_LOOKS
 from sluice.config import Config
-from sluice.names import Table
+from sluice.names import Action, Table
 from sluice.switch.bucket import Bucket
 
 from .units import Units
@@ -60,6 +61,11 @@ class Profile:
     """Why a configuration and a program cannot be had on it, and what to do; None when they can."""
 
 
+def most_looks(schema: P4Schema) -> int:
+    """At how many servers a program can look for a new connection."""
+    return 2 if schema.actions.get(Action.CHOOSE_OTHER_SERVERS) is None else MOST_LOOKS
+
+
 def lacks(config: Config, schema: P4Schema) -> str | None:
     """Why what a configuration asks for cannot be had with a program; None when it can."""
     switching = [service.name for service in config.services if service.content]
@@ -73,4 +79,10 @@ def lacks(config: Config, schema: P4Schema) -> str | None:
                 f"its program has no {what}, and {', '.join(names)} asks for it; take `{key}` out, or use the program "
                 "for v1model that comes with sluice"
             )
+    most = most_looks(schema)
+    if looking := [service.name for service in config.services if (service.looks or 0) > most]:
+        return (
+            f"its program looks at {most} servers for a new connection, and {', '.join(looking)} asks for more; take "
+            "`looks` out, or use the program for v1model that comes with sluice"
+        )
     return None

@@ -12,6 +12,8 @@ from sluice.names import RATE_TICK_US, TICK_US, TofinoRegister
 
 STEPS = 7
 """Steps in a window; see p4src/stages/rates.p4."""
+FREE_STEPS = 32
+"""A slot is free when its response has been silent for longer than this."""
 
 
 @dataclass(frozen=True, slots=True)

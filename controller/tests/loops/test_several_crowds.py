@@ -1,0 +1,126 @@
+"""Several crowds at once, in virtual time: a limit each, begun and lifted apart, and bystanders left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from sluice.addresses import from_packed
+from sluice.news import Cause, Decision
+from sluice.status import news_status
+from sluice.switch.reconcile import Found
+from virtual import Run
+
+BYSTANDER = "10.0.0.100"
+SPOTS = [f"10.0.2.{number}" for number in range(71, 76)]
+HOSTS = ", ".join(f"{{name: h{number}, address: {address}}}" for number, address in enumerate(SPOTS, 1))
+PRODUCTION = f"{{mode: production, production: {{baseline_s: 20}}, hosts: [{HOSTS}]}}"
+PAPER = f"{{mode: paper, period_s: 4, hosts: [{HOSTS}]}}"
+USUAL, RISE, CAPACITY = 20.0, 1.1, 300.0
+START = 60.0
+
+
+def crowds(*begin_end_more: tuple[str, float, float, float]):
+    """From when to when how many more requests a second; meanwhile everybody else gets a tenth more than usual."""
+
+    def arrivals(now: float) -> dict[str, float]:
+        rise = RISE if now >= START else 1.0
+        rates = {BYSTANDER: 60.0 * rise} | dict.fromkeys(SPOTS, USUAL * rise)
+        for address, begin, end, more in begin_end_more:
+            if begin <= now < end:
+                rates[address] = USUAL + more
+        return rates
+
+    return arrivals
+
+
+def limited(decision: Decision) -> set[str]:
+    """Who is."""
+    return {str(from_packed(target)) for target in decision.limits if target is not None}
+
+
+def spells(run: Run) -> Mapping[str, list[tuple[float, float]]]:
+    """From when to when each was limited."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    before = set[str]()
+    for one in run.decisions:
+        now = limited(one)
+        for address in now - before:
+            found.setdefault(address, []).append((one.time_s, one.time_s))
+        for address in now:
+            found[address][-1] = found[address][-1][0], one.time_s
+        before = now
+    return found
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{SPOTS[0]: 400.0, SPOTS[1]: 200.0}, dict(zip(SPOTS, (640.0, 320.0, 160.0, 80.0, 60.0), strict=True))],
+    ids=["two", "five"],
+)
+def test_crowds_that_begin_together_have_a_limit_each_and_bystanders_none(sizes: dict[str, float]) -> None:
+    parts = [(address, START, 200.0, more) for address, more in sizes.items()]
+    run = Run(PRODUCTION, crowds(*parts), CAPACITY).until(START + 60)
+    assert set(spells(run)) == set(sizes)
+    last = run.decisions[-1]
+    assert limited(last) == set(sizes)
+    numbers = {run.switch.crowd.numbers[from_packed(target)] for target in last.limits if target is not None}
+    assert run.switch.crowd.limits.keys() == numbers == set(run.switch.crowd.anybody) == set(run.switch.crowd.returning)
+    assert last.verdict.cause is Cause.CROWD
+    assert all(f"{run.view.name(target)}: limit " in last.sentence for target in last.limits if target is not None)
+    status = news_status(run.view)
+    assert len(status["limits"]) == len(sizes) and set(status["hot_spots"]) == {
+        run.view.name(target) for target in last.limits if target is not None
+    }
+
+
+def test_a_crowd_inside_another_begins_and_ends_without_it() -> None:
+    outer, inner = SPOTS[0], SPOTS[1]
+    run = Run(PRODUCTION, crowds((outer, START, 260.0, 400.0), (inner, 110.0, 170.0, 300.0)), CAPACITY).until(320.0)
+    found = spells(run)
+    assert set(found) == {outer, inner}
+    ((began, ended),) = found[inner]
+    assert 110 < began <= 125 and 170 < ended < 200
+    assert found[outer][0][0] <= START + 10
+    assert any(begin <= began and ended <= end and end >= 255 for begin, end in found[outer]), "the inner one's end"
+    assert not run.decisions[-1].limits, "both are over"
+
+
+def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
+    large, small = SPOTS[2], SPOTS[4]
+    run = Run(PRODUCTION, crowds((large, START, 120.0, 600.0), (small, START, 240.0, 300.0)), CAPACITY).until(240.0)
+    found = spells(run)
+    assert set(found) == {large, small}
+    assert found[large][-1][1] < 150
+    assert found[small][-1][1] > 238
+
+
+def test_published_control_limits_the_one_with_the_highest_count() -> None:
+    run = Run(PAPER, crowds((SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 200.0)), CAPACITY).until(160.0)
+    assert max(len(one.limits) for one in run.decisions) == 1
+    assert limited(run.decisions[-1]) == {SPOTS[0]}
+
+
+@pytest.mark.parametrize("mode", ["production", "paper"])
+def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None:
+    """In paper mode from one: there cannot be more."""
+    both = [(SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 300.0)]
+    run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
+    left = run.switch.crowd
+    address = {number: one for one, number in left.numbers.items()}
+    found = Found(
+        entries={},
+        meters=run.switch.held.meters,
+        destinations=dict(left.numbers),
+        limits={address[number]: rate for number, rate in left.limits.items()},
+    )
+    view = Run(PRODUCTION.replace("production", mode, 1), crowds()).view
+    view.adopt(found)
+    wanted = view.wanted()
+    assert len(left.limits) == 2
+    if mode == "paper":
+        ((number, limit),) = wanted.limits.items()
+        assert limit == pytest.approx(left.limits[number], rel=0.01)
+        return
+    assert wanted.limits == pytest.approx(left.limits, rel=0.01)
+    assert (wanted.anybody, wanted.returning) == (left.anybody, left.returning)

@@ -1,0 +1,151 @@
+"""The search under a limit by how many responses last: found at the knee, whatever AR's scatter says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sluice.news import NewsOptions, NewsProductionOptions, Requests
+from sluice.news.knee import Knee
+from sluice.news.lasting import Portion
+from sluice.news.production import Health, ProductionRegulator
+
+OPTIONS = NewsOptions(production=NewsProductionOptions(window_s=4))
+BINDING = Requests(200, 100, 100)
+CAPACITY = 100.0
+
+
+def share(limit: float) -> float:
+    """Of the responses that last: some at any load, and ever more as the link fills."""
+    return 0.15 + max(0.0, limit / CAPACITY - 0.85) * 0.7
+
+
+def steep(limit: float) -> float:
+    """AR, healthy up to the capacity."""
+    return min(1.0, (CAPACITY / limit) ** 3)
+
+
+def simulated(limit: float) -> float:
+    """AR of a simulated link of 4 Mbit/s: it falls long before the link is full."""
+    used = limit / CAPACITY
+    return min(1.03, 1.02 - 1.1 * (used - 0.85)) if used < 1 else 0.855 / used**3
+
+
+def late(limit: float) -> float:
+    """Of the responses that last on that link: no more up to 97 % of it."""
+    return 0.21 + max(0.0, limit / CAPACITY - 0.96) * 4
+
+
+def settle(
+    seed: int,
+    *,
+    flows: int = 130,
+    scatter: float = 0.1,
+    seconds: int = 400,
+    tells: bool = True,
+    fast: Callable[[float], float] = steep,
+    last: Callable[[float], float] = share,
+) -> list[float]:
+    """Limits over time. AR scatters like the mean of a dozen rates."""
+    random = np.random.default_rng(seed)
+    target, limits = ProductionRegulator(OPTIONS), list[float]()
+    target.start(200.0, 0.5, 20.0)
+    window = [1.0] * 8
+    for _ in range(seconds):
+        rate = target.rate
+        assert rate is not None
+        ar = fast(rate) * (1 + scatter * float(random.standard_normal()))
+        window = [*window[1:], ar]
+        mean = sum(window[::4]) / 2
+        portion = Portion(int(random.binomial(flows, min(0.9, last(rate)))), flows) if tells else None
+        health = Health(ar, healthy=mean >= 0.83, degraded=mean < 0.78, busier=True, lasting=portion)
+        target.observe(health, BINDING, 1.0)
+        limits.append(rate)
+    return limits
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_limit_stays_at_the_knee(seed: int) -> None:
+    settled = settle(seed)[150:]
+    assert 0.85 * CAPACITY < float(np.mean(settled)) < 1.03 * CAPACITY
+    assert max(settled) < 1.2 * CAPACITY
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_scatter_of_a_dozen_responses_does_not_lower_it(seed: int) -> None:
+    """AR scatters by a fifth a window; hundreds of responses say that all is well."""
+    limits = settle(seed, scatter=0.25)
+    assert float(np.mean(limits[200:])) > 0.8 * CAPACITY
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) -> None:
+    settled = settle(seed, scatter=0.15, fast=simulated, last=late)[100:]
+    assert 0.83 * CAPACITY < float(np.mean(settled)) < 0.95 * CAPACITY
+    assert float(np.mean([simulated(limit) for limit in settled])) > 0.93
+
+
+def test_where_flows_cannot_be_told_apart_ar_decides_alone() -> None:
+    limits = settle(1, tells=False, scatter=0.02)
+    assert max(limits[100:]) > CAPACITY, "AR allows more"
+
+
+def test_where_no_response_lasts_ar_still_lowers_the_limit() -> None:
+    """Answers of one packet: none is seen twice, and that tells nothing."""
+    target = ProductionRegulator(OPTIONS)
+    target.start(100.0, None, 0.0)
+    none = Portion(0, 500)
+    for _ in range(60):
+        target.observe(Health(1.0, healthy=True, degraded=False, busier=True, lasting=none), BINDING, 1.0)
+    before = target.rate
+    assert before is not None and before > 100
+    for _ in range(30):
+        target.observe(Health(0.5, healthy=False, degraded=True, busier=True, lasting=none), BINDING, 1.0)
+    assert target.rate is not None and target.rate < before
+
+
+def test_lower_limits_are_not_forgotten_in_a_long_crowd() -> None:
+    """An hour: hundreds of moves."""
+    settled = settle(1, seconds=3600)[1800:]
+    assert 0.85 * CAPACITY < float(np.mean(settled)) < 1.03 * CAPACITY
+    assert max(settled) < 1.2 * CAPACITY
+
+
+def test_what_is_seen_while_a_queue_drains_is_no_reference() -> None:
+    knee = Knee()
+    knee.moved(50.0, 0, drains=5)
+    for _ in range(5):
+        knee.add(Portion(90, 100), degraded=False)
+    knee.moved(100.0, 0)
+    knee.add(Portion(20, 100), degraded=False)
+    assert not knee.known
+
+
+def test_it_says_nothing_without_lower_limits_and_both_ways_with_them() -> None:
+    knee = Knee()
+    knee.moved(100.0, 0)
+    for _ in range(50):
+        knee.add(Portion(50, 100), degraded=False)
+    assert not (knee.known or knee.strained or knee.denies or knee.room)
+    knee = Knee()
+    knee.moved(50.0, 0)
+    for _ in range(50):
+        knee.add(Portion(20, 100), degraded=False)
+    knee.moved(100.0, 0)
+    for _ in range(50):
+        knee.add(Portion(20, 100), degraded=False)
+    assert knee.known and knee.denies and not knee.strained and knee.room > 0.9
+    knee.moved(110.0, 0)
+    for _ in range(20):
+        knee.add(Portion(30, 100), degraded=False)
+    assert knee.strained and not knee.denies and knee.room == 0
+
+
+def test_what_lower_limits_showed_while_ar_was_degraded_is_no_reference() -> None:
+    knee = Knee()
+    knee.moved(50.0, 0)
+    knee.add(Portion(90, 100), degraded=True)
+    knee.moved(100.0, 0)
+    knee.add(Portion(20, 100), degraded=False)
+    assert not knee.known
