@@ -15,6 +15,7 @@ from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import SLOTS
 from sluice.loops.world import World
 from sluice.switch.ledger import read_ledger
+from sluice.switch.plan import Server, Service
 
 from sim.clock import Clock
 from sim.crowd import Place, simulate
@@ -154,12 +155,12 @@ def test_a_syn_passes_its_limit_as_long_as_its_pin_lives(
 ) -> None:
     heard: list[float] = []
 
-    def one_alone(*_: object, pinned: bool) -> bool:
+    def one_alone(_: CrowdSwitch, service: Service, client: int, *, pinned: Server | None) -> Server | None:
         """The limit."""
-        return pinned or not heard
+        return pinned if heard else service.servers[0]
 
-    def servers(clock: Clock) -> dict[str, Listening]:
-        return {TARGET: Listening(clock, answers, heard)}
+    def servers(clock: Clock) -> dict[str, list[Listening]]:
+        return {TARGET: [Listening(clock, answers, heard)]}
 
     def near(_: Request) -> Place:
         return Place(0.0)
