@@ -376,6 +376,16 @@ def test_unlike_says_whose_load_is_another_than_production_modes() -> None:
     ]
 
 
+def test_unlike_knows_no_load_of_runs_whose_cost_is_without_it() -> None:
+    old = [
+        replace(one, result={**{key: value for key, value in one.result.items() if key not in ("used", "idle_ms")}})
+        for one in unlike({"production": 94.0, "haproxy-leastconn": 78.0})
+    ]
+    report = r_unlike.report(old)
+    assert [row[-3:] for row in report.tables[0].rows] == [["-", "2.00", "-"]] * 2
+    assert report.goals[0].seen == "94 ms against 78 ms of HAProxy, leastconn, by pairs +16 ms"
+
+
 def test_unlike_compares_runs_of_one_number() -> None:
     def runs(name: str, means: Sequence[float]) -> list[Record]:
         made = [one for mean in means for one in unlike({name: mean})]
