@@ -151,8 +151,9 @@ def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, wh
         {number_of(one): one.result["transfer"][figure] for one in known[name]} for name in (PRODUCTION, best)
     )
     apart = difference(mine, theirs)
-    text = f"{case}: production mode not above the others by more than chance, {what} of the whole transfer"
-    seen = f"{ours.text(0)} ms against {means[best].text(0)} ms of {best}, by pairs {apart.signed(0)} ms"
+    text = f"{case}: production mode surely above no other, {what}"
+    whose = "a proxy" if best == LEAST else best
+    seen = f"{ours.text(0)} against {means[best].text(0)} ms of {whose}, by pairs {apart.signed(0)}"
     return Goal(text, not surely_above(apart), seen)
 
 

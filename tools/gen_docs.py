@@ -107,7 +107,20 @@ STATUS: dict[str, Any] = {
     "packets": {"forwarded": 0, "drops": {"-": 0}, "punts": {"-": 0}, "punts_limited": {"-": 0}},
     "table": {"slots": 1, "kept": 0},
     "services": [
-        dict.fromkeys(("offered", "refused", "refuses", "pinned", "unpinned_new", "unpinned_mid", "weight_changes"), 0)
+        dict.fromkeys(
+            (
+                "offered",
+                "refused",
+                "refuses",
+                "pinned",
+                "unpinned_new",
+                "unpinned_mid",
+                "moved",
+                "disowned",
+                "weight_changes",
+            ),
+            0,
+        )
         | {
             "name": "-",
             "condition": "-",

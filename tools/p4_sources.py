@@ -103,5 +103,5 @@ def stages() -> list[Stage]:
     listed = INCLUDE.findall((P4SRC / "stages.p4").read_text())
     own = P4SRC / "v1model"
     paths = [own / "intake.p4", *(P4SRC / name if name.startswith("stages/") else own / name for name in listed)]
-    found = map(stage, [*paths, own / "candidates.p4", own / "verdict.p4"])
+    found = map(stage, [*paths, *(own / f"{name}.p4" for name in ("candidates", "moves", "verdict"))])
     return [one for one in found if one]

@@ -32,6 +32,8 @@ NEVER_ON_TOFINO = {
     ("register", "draw_point"): "Tofino draws by hashes: see tna/externs/choice.p4. No controller names it",
     ("register", "candidate_key"): "Tofino has no stage left for candidates. No controller names it",
     ("register", "candidate_pin"): "as candidate_key",
+    ("counter", "moved"): "counts what only candidates do. The controller does without it",
+    ("counter", "disowned"): "as moved",
     ("action", "choose_other_servers"): "Tofino looks at two servers: a register lies in one stage, and none is left",
     **{
         ("register", f"{what}_{number}"): "as choose_other_servers"

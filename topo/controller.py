@@ -29,7 +29,9 @@ CONFIGURATION = "sluice.yaml"
 class SluiceRun:
     """A running `sluice run`, with its configuration in the lab's directory."""
 
-    def __init__(self, *, namespace_pid: int, directory: Path) -> None:
+    def __init__(self, *, namespace_pid: int, directory: Path, patience_s: float = ANSWER_TIMEOUT_S) -> None:
+        """``patience_s``: until it has answered a command."""
+        self._patience_s = patience_s
         self._namespace_pid = namespace_pid
         self._directory = directory
         self._configuration = directory / CONFIGURATION
@@ -69,7 +71,7 @@ class SluiceRun:
     def ask(self, **request: object) -> Any:
         """Have the controller do one command and return its result; raise LabError if it is refused."""
         try:
-            return ask(str(self.control_socket), request, ANSWER_TIMEOUT_S)
+            return ask(str(self.control_socket), request, self._patience_s)
         except Refused as error:
             if self.process is not None:
                 self.process.require_running()

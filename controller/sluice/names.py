@@ -217,6 +217,8 @@ class Counter(StrEnum):
     CLAIMED = "SluiceIngress.connections.counters.claimed"
     UNPINNED_NEW = "SluiceIngress.connections.counters.unpinned_new"
     UNPINNED_MID = "SluiceIngress.connections.counters.unpinned_mid"
+    MOVED = "SluiceIngress.moves.moved"
+    DISOWNED = "SluiceIngress.moves.disowned"
     VERDICTS = "SluiceIngress.verdict.counters.verdicts"
     PUNTS = "SluiceIngress.verdict.counters.punts"
     PUNTS_LIMITED = "SluiceIngress.verdict.counters.punts_limited"

@@ -104,6 +104,8 @@ def _service(
         "unpinned_new": counts.unpinned_new,
         "unpinned_mid": counts.unpinned_mid,
         "unpinned_share": counts.unpinned_share,
+        "moved": counts.moved,
+        "disowned": counts.disowned,
         "refuses": view.refuses,
         "servers": [
             _server(one, view, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))

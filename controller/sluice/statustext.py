@@ -29,7 +29,8 @@ def render(status: Mapping[str, Any]) -> str:
             *(f"  {line}" for line in _caps(service)),
             f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
-            + (f" ({share:.2%})" if share is not None else ""),
+            + (f" ({share:.2%})" if share is not None else "")
+            + _moves(service),
             *(f"  {line}" for line in (_content(service["content"]) if "content" in service else ())),
             *(
                 f"  {line}"
@@ -53,6 +54,13 @@ def render(status: Mapping[str, Any]) -> str:
     if status["neighbours_missing"]:
         lines.append("neighbours that do not answer ARP: " + ", ".join(status["neighbours_missing"]))
     return "\n".join(lines)
+
+
+def _moves(service: Mapping[str, Any]) -> str:
+    """Connections that the switch saw come to two servers."""
+    if service["moved"] is None:
+        return ""
+    return f"; moved {service['moved']} by a SYN, {service['disowned']} disowned"
 
 
 def _caps(service: Mapping[str, Any]) -> list[str]:

@@ -67,7 +67,7 @@
 #define PROFILE_CAPACITIES      0x02   // servers of each service, by capacity
 #define PROFILE_OTHERS_BY_RATIO 0x03   // servers to draw the other one from
 
-// Counters. Next free: 0x09
+// Counters. Next free: 0x0b
 #define COUNTER_OFFERED       0x01   // SYNs to each service
 #define COUNTER_REFUSED       0x02   // of them, those that admission refused
 #define COUNTER_CLAIMED       0x03   // connections of each service that were pinned
@@ -76,6 +76,8 @@
 #define COUNTER_VERDICTS      0x06   // packets by their DropReason
 #define COUNTER_PUNTS         0x07   // packets that the controller was told of, by their PuntReason
 #define COUNTER_PUNTS_LIMITED 0x08   // packets that it was not told of, being above the limit
+#define COUNTER_MOVED         0x09   // connections of each service whose SYN, said again, went to another server than before (v1model)
+#define COUNTER_DISOWNED      0x0a   // resets of each service's servers for connections that are not pinned to them (v1model)
 
 // Meters. Next free: 0x05
 #define METER_ADMISSION         0x01   // new connections of each service

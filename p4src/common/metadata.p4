@@ -204,6 +204,7 @@ struct metadata_t {
     bit<1>       held;            // a slot holds this connection; connections
     bit<1>       pinned;          // and this server for it; connections
     bit<1>       claimed;         // the slot was taken by this very packet; connections
+    bit<1>       moved;           // a SYN, said again before its handshake ended, goes to another server; connections, candidates (v1model)
     PinState     state;           // of the pin before this packet; connections
     PinState     next_state;      // and behind it; connections (v1model)
     server_id_t  evicted;         // of a connection that had not ended when its slot was claimed; connections

@@ -8,7 +8,7 @@
 //     |             |----------------------------------------------------- ACK -------->|
 //
 //   reads  the place, path, event, pinned, held, claimed, draining, server, choice, now, decided; tcp
-//   writes the cells of candidate_*; next_pass, preferred; answered_again
+//   writes the cells of candidate_*; next_pass, preferred; answered_again, moved
 //   drops  admission_refused, no_server
 //
 // So does one whose pin names a server that the switch does not know. The pin stays until the client has proved that it asks for a new connection: anybody can send a SYN in its name (RFC 5961). A SYN
@@ -35,6 +35,7 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
         bool syn = false;
         bool syn_ack = false;
         bool ack = false;
+        bool begun = meta.state <= PinState.answered || meta.state == PinState.reopening;  // and its last ACK has not come
         if (meta.path == Path.from_server) {
             syn_ack = meta.event == Event.syn_ack && meta.held == 1 && meta.pinned == 0;
         } else if ((meta.draining == 1 || drop == DropReason.server_unknown) && meta.pass == Pass.first && meta.claimed == 0) {
@@ -48,6 +49,9 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
                 drop = DropReason.none;
                 syn = true;
             }
+        } else if (begun && meta.pinned == 1 && meta.pass == Pass.first) {
+            // The server takes connections again, and the client's answer is to the candidate.
+            ack = meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin;
         }
 
         if (syn || syn_ack || ack) {
@@ -64,6 +68,9 @@ control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in
                     candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.pending));
                     candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
                     meta.preferred = meta.choice;
+                    if (begun) {
+                        meta.moved = 1;           // of that handshake the pin's server has had a SYN
+                    }
                 } else {
                     drop = DropReason.no_server;
                 }

@@ -5,6 +5,7 @@
 #include "../stages.p4"
 
 #include "candidates.p4"
+#include "moves.p4"
 #if defined(CONTENT)
 #include "agents.p4"
 #include "splice.p4"
@@ -51,6 +52,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     Refusal() refusal;
     Translate() translate;
     Candidates() candidates;
+    Moves() moves;
     SecondLook() second_look;
     Stale() stale;
     Prefer() prefer;
@@ -151,7 +153,10 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 meta.server = pin;
             } else if (meta.content == Content.none)
 #endif
-            candidates.apply(hdr, meta, place, decided, outcome.drop);
+            {
+                candidates.apply(hdr, meta, place, decided, outcome.drop);
+                moves.apply(hdr, meta);
+            }
         }
         if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
 

@@ -91,6 +91,16 @@ def unpinned_mid(service: Service) -> Cell:
     return (Counter.UNPINNED_MID, service.id)
 
 
+def moved(service: Service) -> Cell:
+    """Count of a SYN, said again, that goes to another server than before."""
+    return (Counter.MOVED, service.id)
+
+
+def disowned(service: Service) -> Cell:
+    """Count of a server's reset for a connection that is not pinned to it."""
+    return (Counter.DISOWNED, service.id)
+
+
 def first_answer(server: Server) -> Cell:
     """Count of a first SYN-ACK."""
     return (Register.LEDGER_SYNACK, server.id)

@@ -30,6 +30,8 @@ CONNECTION_COUNTERS = (
     Counter.CLAIMED,
     Counter.UNPINNED_NEW,
     Counter.UNPINNED_MID,
+    Counter.MOVED,
+    Counter.DISOWNED,
 )
 LEDGER = (
     Register.LEDGER_SYN,

@@ -307,7 +307,7 @@ class SecondPass(Crowd):
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
         moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), again(WEB, S2), admitted(HOT))
+        self.client_sends(moved, flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id), admitted(HOT))
         third = Flow(WEB, S2, client_port=40001)
         self.client_sends(third, third.syn(), new(WEB, S2), admitted(HOT))
         self.refuses_web(Flow(WEB, S2, client_port=40002))

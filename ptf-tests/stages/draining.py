@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from harness import entries
 from harness.base import StageTest, again, completed, first_answer, repeated_answer, unpinned, unpinned_mid
+from harness.base import moved as has_moved
 from harness.collisions import crowd
 from harness.flow import ANSWER, Flow
 from harness.plan import CLIENT, S1, S2, S3, WEB
+from sluice.dataplane.pins import HANDSHAKES
 from sluice.names import Counter, DropReason, Meter, PinState, Register
 
 
@@ -19,10 +21,10 @@ class Draining(StageTest):
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
 
-    def moves(self, flow: Flow) -> Flow:
-        """A whole handshake of the flow's ports, with S2."""
+    def moves(self, flow: Flow, *, begun: bool = False) -> Flow:
+        """A whole handshake of the flow's ports, with S2. ``begun``: S1 has had a SYN of it."""
         moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), again(WEB, S2))
+        self.client_sends(moved, flow.syn(), [*again(WEB, S2), *([has_moved(WEB)] if begun else [])])
         self.server_sends(moved, moved.syn_ack(), first_answer(S2))
         self.client_sends(moved, moved.ack(), completed(S2))
         return moved
@@ -38,7 +40,7 @@ class EveryState(Draining):
                 with self.subTest(state=state.name, way=way):
                     flow = crowd().second
                     self.put_pin(flow, state, age=0, way=way)
-                    moved = self.moves(flow)
+                    moved = self.moves(flow, begun=state in HANDSHAKES)
                     self.assertPinned(moved, PinState.ESTABLISHED, way=way)
                     self.client_sends(moved, moved.data())
                     self.server_sends(moved, moved.reply(b"200 OK", flags="PA", seq=5001, ack=1019))
@@ -61,6 +63,26 @@ class Retransmitted(Draining):
         self.client_sends(moved, flow.syn(), again(WEB, S2))
         self.client_sends(moved, moved.data(), completed(S2))
         self.assertPinned(moved, PinState.ESTABLISHED)
+
+
+class Undrained(Draining):
+    """The old server is undrained before the handshake with the candidate ends: it ends there all the same."""
+
+    def runTest(self) -> None:
+        for state in HANDSHAKES:
+            with self.subTest(state=state.name):
+                flow = Flow(WEB, S1)
+                self.put_pin(flow, state, age=0)
+                self.drains()
+                moved = flow.to(S2)
+                self.client_sends(moved, flow.syn(), [*again(WEB, S2), has_moved(WEB)])
+                self.server_sends(moved, moved.syn_ack(), first_answer(S2))
+                self.switch.modify([entries.server(S1)])
+                if state is PinState.PENDING:
+                    self.client_sends(flow, flow.request(flags="A", seq=1001, ack=ANSWER + 2))
+                self.client_sends(moved, moved.ack(), completed(S2))
+                self.assertPinned(moved, PinState.ESTABLISHED)
+                self.switch.clear_connections()
 
 
 class OldOneLives(Draining):
@@ -172,7 +194,7 @@ class MeteredOnce(Draining):
         flow = Flow(WEB, S1)
         self.opens(flow)
         self.drains()
-        self.client_sends(flow.to(S2), flow.syn(), again(WEB, S2))
+        self.client_sends(flow.to(S2), flow.syn(), [*again(WEB, S2), has_moved(WEB)])
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id))
 
 
@@ -200,4 +222,4 @@ class PlaceTaken(Draining):
         self.drops(CLIENT, second.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
         self.server_sends(first, first.syn_ack(), first_answer(S2))
         self.client_sends(first, first.ack(), completed(S2))
-        self.moves(met.second)
+        self.moves(met.second, begun=True)  # as far as the pin tells: that its SYN was dropped it does not

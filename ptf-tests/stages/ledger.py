@@ -6,6 +6,7 @@ from harness.base import (
     StageTest,
     again,
     completed,
+    disowned,
     first_answer,
     new,
     repeated_answer,
@@ -154,7 +155,22 @@ class AnswerWithoutPin(StageTest):
         flow = Flow(WEB, S3)
         self.server_sends(flow, flow.syn_ack(), first_answer(S3))
         self.client_sends(flow, flow.ack(), unpinned_mid(WEB))
-        self.server_sends(flow, flow.reply(flags="R", seq=5001), was_reset(S3))
+        self.server_sends(flow, flow.reply(flags="R", seq=5001), [was_reset(S3), disowned(WEB)])
+
+
+class Disowned(StageTest):
+    """By a RST without ACK a server says that it does not know a connection."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.establishes(flow)
+        for server, flags, counts in (
+            (S2, "R", [was_reset(S2), disowned(WEB)]),
+            (S2, "RA", [was_reset(S2)]),
+            (S1, "R", [was_reset(S1)]),
+        ):
+            at = flow.to(server)
+            self.server_sends(at, at.reply(flags=flags, seq=5001), counts)
 
 
 class Wraps(StageTest):

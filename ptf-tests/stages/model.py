@@ -195,14 +195,14 @@ class RandomPackets(StageTest):
             frame = flow.reply(payload, flags=flags, seq=number, ack=FIRST + 1)
         kind = event(int(frame[TCP].flags), len(payload))
         before, candidates = self._counts_of_model(), self._candidates()
-        segment = Segment(flow.key.connection, kind, frame[TCP].seq, frame[TCP].ack)
+        segment = Segment(flow.key.connection, kind, frame[TCP].seq, frame[TCP].ack, "A" in frame[TCP].flags)
         if by_client:
             refused = kind is Event.SYN and not self.tokens
             if kind is Event.SYN and self.tokens:
                 self.tokens -= 1
             came = self.model.request(self.now(), self.service, segment, refused=refused)
         else:
-            came = self.model.answer(self.now(), flow.server.id, segment)
+            came = self.model.answer(self.now(), self.service, flow.server.id, segment)
         changes = {
             cell: count - before[cell] for cell, count in self._counts_of_model().items() if count != before[cell]
         }

@@ -103,7 +103,7 @@ class SampledOnce(Sampled):
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
         self.sample(ALL)
-        self.client_sends(flow.to(S2), flow.syn(), again(WEB, S2))
+        self.client_sends(flow.to(S2), flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id))
         self.assertSampled(WEB.address)
 
 

@@ -6,6 +6,8 @@ from harness.base import (
     StageTest,
     again,
     first_answer,
+    moved,
+    new,
     repeated_answer,
     unpinned,
     unpinned_mid,
@@ -70,8 +72,19 @@ class ReuseNeverAnswered(StageTest):
         self.opens(flow)
         self.weigh(WEB, {S2: 1})
         self.pass_ticks(1)
-        self.opens(flow.to(S2))
+        self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
         self.assertPinned(flow.to(S2), PinState.PENDING)
+
+
+class ReuseOfTheSameServer(StageTest):
+    """The same, and the choice is the server that it had: it has not moved."""
+
+    def runTest(self) -> None:
+        self.set_timers(pending=1)
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        self.pass_ticks(1)
+        self.opens(flow)
 
 
 class ReuseNeverCompleted(StageTest):
@@ -84,7 +97,7 @@ class ReuseNeverCompleted(StageTest):
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.pass_ticks(4)
         self.weigh(WEB, {S2: 1})
-        self.opens(flow.to(S2))
+        self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
 
 
 class ReuseIdle(StageTest):

@@ -24,6 +24,10 @@ class Candidates:
         self._lifetimes = lifetimes
         self._keys, self._pins = memory.of(Register.CANDIDATE_KEY), memory.of(Register.CANDIDATE_PIN)
 
+    def of(self, now: int, place: Place) -> int | None:
+        """The server that a connection's SYNs go to; None: it has no candidate."""
+        return self._server(place.slot_1 % CANDIDATES) if self._holds(now, place) else None
+
     def syn(self, now: int, place: Place, choice: int) -> int | None:
         """A client's SYN: the server that it goes to. None: the place is another connection's."""
         cell = place.slot_1 % CANDIDATES

@@ -12,7 +12,7 @@ from .candidates import Candidates
 from .connection import Connection
 from .draws import GOLDEN, Draws, Group, lightest
 from .memory import Memory
-from .pins import Event, Pin
+from .pins import HANDSHAKES, Event, Pin
 from .table import LOADS, STALE, WRAP, ConnectionTable
 
 _HALF = 1 << 31
@@ -37,6 +37,8 @@ class Packet:
     event: Event
     sequence: int = 0
     acknowledgement: int = 0
+    acknowledges: bool = True
+    """Whether ACK is set; it matters for a server's RST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class DataPlane:
         if pin is None:
             self.counters[Counter.UNPINNED_MID, service.id] += 1
             return self._sent(self._stable(service, packet.connection))
-        if self.draining.get(pin.server, True) and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
+        leaves = pin.before in HANDSHAKES or self.draining.get(pin.server, True)
+        if leaves and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
             server = self._candidates.ack(now, place, packet.acknowledgement)
             if server is not None:
                 pin = self._table.move(now, place, server) or pin
@@ -84,8 +87,8 @@ class DataPlane:
             self._note(Register.LEDGER_COMPLETED, pin.server)
         return outcome
 
-    def answer(self, now: int, server: int, packet: Packet) -> Outcome:
-        """A server's packet."""
+    def answer(self, now: int, service: Service, server: int, packet: Packet) -> Outcome:
+        """A packet of a service's server."""
         place = packet.connection.place
         pin = self._table.answer(now, place, packet.event, server)
         if packet.event is Event.SYN_ACK:
@@ -96,6 +99,8 @@ class DataPlane:
             self._note(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK, server)
         elif packet.event is Event.RESET:
             self._note(Register.LEDGER_RESET, server)
+            if not packet.acknowledges and (pin is None or pin.server != server):
+                self.counters[Counter.DISOWNED, service.id] += 1
         return Outcome(server)
 
     def _syn(self, now: int, service: Service, connection: Connection, refused: bool) -> Outcome:
@@ -109,19 +114,27 @@ class DataPlane:
                 return self._sent(found.server)
             if refused:
                 return Outcome(0, DropReason.ADMISSION_REFUSED)
+            before = self._candidates.of(now, place)
             server = self._candidates.syn(now, place, first) if first else None
-            return Outcome(0, DropReason.NO_SERVER) if server is None else self._sent(server)
+            if server is None:
+                return Outcome(0, DropReason.NO_SERVER)
+            self._moved(service, found.before in HANDSHAKES and before is None)
+            return self._sent(server)
         if refused:
             self.counters[Counter.REFUSED, service.id] += 1
             return Outcome(0, DropReason.ADMISSION_REFUSED)
         if found and first:
             server = self._preferred(service, drawn)
-            self._table.claim(now, place, found, server)
+            left = self._table.claim(now, place, found, server)
             self.counters[Counter.CLAIMED, service.id] += 1
+            self._moved(service, left not in {None, server})
             return self._sent(server)
         self.counters[Counter.UNPINNED_NEW, service.id] += 1
         server = self._stable(service, connection)
         return Outcome(0, DropReason.NO_SERVER) if self.draining.get(server, True) else Outcome(server)
+
+    def _moved(self, service: Service, moved: bool) -> None:
+        self.counters[Counter.MOVED, service.id] += moved
 
     def _drawn(self, service: Service, connection: Connection) -> tuple[int, ...]:
         """First (0: none) and other servers for a SYN."""

@@ -43,6 +43,9 @@ def event(flags: int, payload: int) -> Event:
 UNANSWERED = (PENDING, REOPENING, CLIENT_RESET, RESET)
 """The server's next packet, unless it ends the connection, says that there is a connection behind."""
 
+HANDSHAKES = (PENDING, ANSWERED, REOPENING)
+"""A SYN has come, and the handshake's last ACK has not."""
+
 REQUEST: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.SYN: dict.fromkeys((ESTABLISHED, REOPENING, CLIENT_CLOSING, SERVER_CLOSING, CLIENT_RESET), REOPENING)
     | {CLOSED: PENDING, RESET: PENDING},

@@ -8,7 +8,7 @@ from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 from .connection import Place
 from .memory import Memory
-from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, PENDING, RENEWING, REQUEST, Event, Pin, is_open
+from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RENEWING, REQUEST, Event, Pin, is_open
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
@@ -58,14 +58,19 @@ class ConnectionTable:
                 return self._step(way, slot, REQUEST[Event.SYN].get(state, state))
         return vacant
 
-    def claim(self, now: int, place: Place, number: int, server: int) -> None:
-        """Take the slot of a way that ``syn`` found vacant. A connection that loses it before its end is counted."""
+    def claim(self, now: int, place: Place, number: int, server: int) -> int | None:
+        """Take the slot of a way that ``syn`` found vacant. A connection that loses it before its end is counted.
+
+        Returns the server that it had if it was this very connection's, whose handshake had not ended.
+        """
         way, slot = self._ways[number - 1], place[number - 1]
-        evicted = way.servers[slot]
+        key, evicted = way.keys[slot], way.servers[slot]
+        again = evicted and key >> FINGERPRINT_SHIFT == place.fingerprint and _state(key) in HANDSHAKES
         if evicted and is_open(_state(way.keys[slot])):
             self._evicted[evicted] = (self._evicted[evicted] + 1) % WRAP
         way.keys[slot], way.servers[slot] = _key(place, PENDING, now), server
         self._add(server, 1)
+        return evicted if again else None
 
     def request(self, now: int, place: Place, event: Event) -> Pin | None:
         """Any other packet of the client's."""

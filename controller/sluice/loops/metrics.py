@@ -34,6 +34,8 @@ _SERVICE_COUNTERS = {
     "pinned": "Connections pinned",
     "unpinned_new": "SYNs that found no free slot",
     "unpinned_mid": "Other packets without a pin",
+    "moved": "Connections whose SYN, said again, went to another server than before",
+    "disowned": "Resets of servers for connections that are not pinned to them",
     "weight_changes": "Writes of changed weights",
 }
 
@@ -135,7 +137,8 @@ def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
     for key, text in _SERVICE_COUNTERS.items():
         family = CounterMetricFamily(f"sluice_service_{key}", text, labels=["service"])
         for service in services:
-            family.add_metric([service["name"]], service[key])
+            if service[key] is not None:
+                family.add_metric([service["name"]], service[key])
         yield family
     condition = GaugeMetricFamily(
         "sluice_service_condition", "1 for the present condition", labels=["service", "condition"]

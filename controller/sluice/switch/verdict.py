@@ -36,6 +36,10 @@ class ServiceCounts:
     """SYNs that found no free slot."""
     unpinned_mid: int
     """Other packets without a pin."""
+    moved: int | None
+    """Connections whose SYN, said again, went to another server than before; None where the switch does not count."""
+    disowned: int | None
+    """Resets of servers for connections that are not pinned to them; None where the switch does not count."""
 
     @property
     def unpinned_share(self) -> float | None:
@@ -62,21 +66,24 @@ _PER_SERVICE = (
     Counter.UNPINNED_NEW,
     Counter.UNPINNED_MID,
 )
+_MOVES = (Counter.MOVED, Counter.DISOWNED)
+"""A service's, too. The program for Tofino has none."""
 
 
 async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
     """Read every counter that is shown. Raises SwitchError."""
+    known = {counter: one.id for counter in Counter if (one := session.pipeline.schema.counters.get(counter))}
     wanted_cells = [
         *((Counter.VERDICTS, int(reason)) for reason in DropReason),
         *((counter, int(reason)) for counter in (Counter.PUNTS, Counter.PUNTS_LIMITED) for reason in PuntReason),
-        *((counter, service) for counter in _PER_SERVICE for service in services),
+        *((counter, service) for counter in (*_PER_SERVICE, *_MOVES) if counter in known for service in services),
     ]
     if session.target.registers is RegisterAccess.WHOLE:
         # Stratum copies a whole array for each entity (bf_sde_wrapper.cc, DoSynchronizeCounters).
-        found = await session.read(P4CounterEntry(counter) for counter in Counter)
+        found = await session.read(P4CounterEntry(counter) for counter in known)
     else:
         found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
-    names = {session.pipeline.schema.counters[counter].id: counter for counter in Counter}
+    names = {number: counter for counter, number in known.items()}
     cells = {
         (names[e.counter_entry.counter_id], e.counter_entry.index.index): e.counter_entry.data.packet_count
         for e in found
@@ -98,6 +105,10 @@ async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
         punts=by_reason(Counter.PUNTS),
         punts_limited=by_reason(Counter.PUNTS_LIMITED),
         services={
-            service: ServiceCounts(*(count(counter, service) for counter in _PER_SERVICE)) for service in services
+            service: ServiceCounts(
+                *(count(counter, service) for counter in _PER_SERVICE),
+                *(count(counter, service) if counter in known else None for counter in _MOVES),
+            )
+            for service in services
         },
     )

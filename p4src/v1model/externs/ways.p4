@@ -7,7 +7,7 @@
 //
 // A SYN looks at way 2 before it claims way 1: its connection may live there, though way 1 has become vacant. That touches way 2, so
 // that a SYN which finds way 1 taken and way 2 vacant claims that one in a second pass. An answer reads the server first: only that
-// server's packets change the key.
+// server's packets change the key. A SYN that takes its own connection's slot anew, before the handshake has ended, moves it.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @name(".SluiceIngress.connections.key_1.pin_key_1")
     @id(REGISTER_PIN_KEY_1)
@@ -77,6 +77,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
             }
         } else if (meta.event == Event.syn) {
             bool vacant_2 = false;
+            before = 0;
             if (meta.vacant != 1) {
                 pin_key_2.read(before, (bit<32>)place.slot_2);
                 key = before;
@@ -120,6 +121,9 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                 meta.claimed = 1;
                 if (found.before >= SERVER_CLOSING) {
                     meta.evicted = 0;         // it had ended
+                } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
+                           && (found.before <= ANSWERED || found.before == REOPENING)) {
+                    meta.moved = 1;           // its handshake had not
                 }
             }
             if (meta.vacant == 0) {

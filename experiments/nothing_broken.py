@@ -1,0 +1,159 @@
+"""Connections that reach two servers, of a million: by an observer outside of the switch, and by the switch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sluice.names import CONNECTION_SLOTS
+
+from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
+from topo.many.lab import PORT, VIP, ManyLab
+from topo.many.programme import Plan, Programme
+from topo.many.tuples import drawn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SEED = 1
+UNPINNED = 0.012
+"""At most, where a quarter of the table is taken (p4src/common/sizes.p4)."""
+WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
+"""The part of the table that the connections lie in, and how many: a million and, quickly, 100,000."""
+PRESSED = "more than slots"
+Phase = Mapping[str, Any]
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """One run: whoever is to be seen is rare."""
+    corner, plan = QUICK if quick else WHOLE
+    return [
+        Point(
+            key=f"{plan.waves} x {plan.live}, then {plan.pressure}",
+            parameters={"corner": corner, "waves": plan.waves, "live": plan.live, "pressure": plan.pressure},
+            seconds=60 if quick else 1500,
+            group="many",
+        )
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """Each point has a lab of its own, for its tuples."""
+    del group
+
+    def measure(point: Point) -> Values:
+        told = point.parameters
+        plan = Plan(told["waves"], told["live"], told["pressure"])
+        tuples = drawn(plan.tuples, VIP, PORT, slots=CONNECTION_SLOTS, corner=told["corner"], seed=SEED)
+        with ManyLab(tuples) as lab:
+            return Programme(lab, plan, say).run().values()
+
+    yield measure
+
+
+def _summed(name: str, phases: Sequence[Phase]) -> dict[str, Any]:
+    found = {key: sum(one[key] for one in phases) for key, value in phases[0].items() if isinstance(value, int)}
+    switch = {key: sum(one["switch"][key] for one in phases) for key in phases[0]["switch"]}
+    return {**found, "name": name, "switch": switch}
+
+
+def rows(result: Values) -> list[dict[str, Any]]:
+    """All waves as one, and what came behind them."""
+    waves = [one for one in result["phases"] if one["name"] != PRESSED]
+    pressed = [one for one in result["phases"] if one["name"] == PRESSED]
+    return [_summed(f"{len(waves)} waves", waves), *pressed]
+
+
+COMPARED = {
+    "SYNs without a slot": ("unpinned_syns", "unpinned_new"),
+    "moved by a SYN": ("moved", "moved"),
+    "disowned": ("resets", "disowned"),
+}
+"""What the observer, or the clients, and the switch count: their names there."""
+
+
+def exact(phase: Phase) -> bool:
+    """Whether the switch counts what is seen, where it can tell."""
+    switch = phase["switch"]
+    return phase["unpinned_syns"] == switch["unpinned_new"] and phase["resets"] == switch["disowned"]
+
+
+def bounded(phase: Phase) -> bool:
+    """Whether it counts every move by a SYN. A port that is used again is one, too, where it dropped the first SYN."""
+    return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
+
+
+def _row(one: Mapping[str, Any]) -> list[str]:
+    both = [f"{one[seen]:,} / {one['switch'][counted]:,}" for seen, counted in COMPARED.values()]
+    unpinned = f"{one['unpinned']:,} ({one['unpinned'] / one['connections']:.2%})"
+    return [
+        one["name"],
+        f"{one['connections']:,}",
+        unpinned,
+        *both,
+        f"{one['strayed']:,}",
+        f"{one['strayed_pinned']:,}",
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """The last run."""
+    result = records[-1].result
+    summed = rows(result)
+    heading = [
+        "connections",
+        "number",
+        "without a slot",
+        *(f"{text}: seen / counted" for text in COMPARED),
+        "reached two servers, but for a SYN",
+        "of those, with a slot",
+    ]
+    share = summed[0]["unpinned"] / summed[0]["connections"]
+    strayed, broken = (sum(one[name] for one in summed) for name in ("strayed_pinned", "broken_pinned"))
+    counted = " and ".join(f"{sum(one['switch'][name] for one in summed):,}" for name in ("unpinned_new", "disowned"))
+    moved = f"{sum(one['switch']['moved'] for one in summed):,}, seen {sum(one['moved'] for one in summed):,}"
+    pinned = sum(one["connections"] - one["unpinned"] for one in summed)
+    what = ("weight_changes", "drains", "reloads", "ejections", "again", "lost")
+    happened = Table(
+        ["weight changes", "drains", "reloads", "ejections", "segments sent again", "frames that nobody saw"],
+        [[f"{result[name]:,}" for name in what]],
+    )
+    goals = [
+        Goal("connections with a slot that reach two servers: 0", strayed == 0, f"{strayed} of {pinned:,}"),
+        Goal("connections with a slot that break: 0", broken == 0, f"{broken} of {pinned:,}"),
+        Goal(f"in waves at most {UNPINNED:.1%} are without a slot", share <= UNPINNED, f"{share:.2%}"),
+        Goal("the switch counts as many SYNs without a slot, and resets", all(map(exact, result["phases"])), counted),
+        Goal("and at least as many moves by a SYN", all(map(bounded, result["phases"])), moved),
+    ]
+    return Report([Table(heading, [_row(one) for one in summed]), happened], goals, {"phases": result["phases"]})
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """What is seen and what the switch counts, side by side."""
+    axes = figure.subplots()
+    summed = rows(records[-1].result)
+    names = [f"{one['name']}:\n{text}" for one in summed for text in COMPARED]
+    for place_of, (label, at) in enumerate({"seen outside of it": 0, "by the switch": 1}.items()):
+        values = [one[pair[0]] if at == 0 else one["switch"][pair[1]] for one in summed for pair in COMPARED.values()]
+        axes.barh([number + 0.4 * place_of for number in range(len(names))], values, 0.4, label=label)
+    axes.set_yticks([number + 0.2 for number in range(len(names))], names, fontsize="small")
+    axes.invert_yaxis()
+    axes.set_xscale("symlog")
+    axes.set_xlabel("number")
+    axes.legend()
+
+
+EXPERIMENT = Experiment(
+    name="nothing-broken",
+    title="Nothing broken, of a million",
+    source="Beyond Ohta & Andou",
+    about="Frames of simulated clients and servers pass the embedded switch while servers drain, fall silent, are "
+    "ejected and reloaded, and ports are used again. At last there are more connections than slots.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)

@@ -1,0 +1,26 @@
+// Moves: counts connections that are seen to have come to two servers.
+//
+//   reads  path, event, pinned, moved, service; tcp
+//   writes the cells of moved and disowned (one a service)
+//
+// A host answers a segment of a connection that it does not know by a RST without ACK (RFC 9293, section 3.10.7.1); a program that ends a
+// connection of its own has ACK set. So such a RST of a server that the connection is not pinned to says that it has another server, or had.
+#ifndef SLUICE_V1MODEL_MOVES_P4
+#define SLUICE_V1MODEL_MOVES_P4
+
+control Moves(in headers_t hdr, in metadata_t meta) {
+    @id(COUNTER_MOVED)
+    counter(SERVICES, CounterType.packets) moved;
+    @id(COUNTER_DISOWNED)
+    counter(SERVICES, CounterType.packets) disowned;
+
+    apply {
+        if (meta.moved == 1) {
+            moved.count((bit<32>)meta.service);
+        } else if (meta.event == Event.reset && meta.pinned == 0 && meta.path == Path.from_server && hdr.tcp.ack == 0) {
+            disowned.count((bit<32>)meta.service);
+        }
+    }
+}
+
+#endif

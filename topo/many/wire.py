@@ -1,0 +1,102 @@
+"""A socket for frames, which takes and sends many with each system call (recvmmsg(2), sendmmsg(2))."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import socket
+import struct
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+ETH_P_IP = 0x0800
+SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+"""<linux/if_packet.h>"""
+BUFFER = 1 << 26
+"""Bytes that wait for a process which has other things to do."""
+MSG_DONTWAIT = 0x40
+ROOM = 128
+"""Bytes of a frame, at most."""
+AT_ONCE = 1024
+PAUSE_S = 0.0005
+"""Until an interface whose queue is full is asked again."""
+
+_HEADER = np.dtype(
+    {
+        "names": ["vector", "vectors", "length"],
+        "formats": ["u8", "u8", "u4"],
+        "offsets": [16, 24, 56],
+        "itemsize": 64,
+    }
+)
+"""struct mmsghdr on a machine of 64 bits: msg_hdr.msg_iov, msg_hdr.msg_iovlen, msg_len."""
+_VECTOR = np.dtype([("base", "u8"), ("length", "u8")])
+"""struct iovec"""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Buffers:
+    """Room for so many frames, and what tells the kernel where it is."""
+
+    def __init__(self) -> None:
+        self.frames = np.zeros((AT_ONCE, ROOM), np.uint8)
+        self.vectors = np.zeros(AT_ONCE, _VECTOR)
+        self.headers = np.zeros(AT_ONCE, _HEADER)
+        self.vectors["base"] = self.frames.ctypes.data + ROOM * np.arange(AT_ONCE)
+        self.vectors["length"] = ROOM
+        self.headers["vector"] = self.vectors.ctypes.data + _VECTOR.itemsize * np.arange(AT_ONCE)
+        self.headers["vectors"] = 1
+
+    def at(self, number: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.headers.ctypes.data + _HEADER.itemsize * number)
+
+
+class Wire:
+    """The IPv4 frames of an interface."""
+
+    def __init__(self, made: socket.socket, interface: str) -> None:
+        """``made``: of family AF_PACKET, in the interface's namespace."""
+        made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
+        made.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER)
+        made.bind((interface, ETH_P_IP))
+        self.socket = made
+        self._in, self._out = _Buffers(), _Buffers()
+        self._lost = 0
+
+    def lost(self) -> int:
+        """Frames that came and that nobody took in time, so far."""
+        self._lost += struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
+        return self._lost
+
+    def receive(self, wait_s: float = 0.0) -> NDArray[np.uint8]:
+        """What has come, a row each; of a longer frame the first bytes. The rows hold until the next call."""
+        if wait_s > 0 and not select.select([self.socket], [], [], wait_s)[0]:
+            return self._in.frames[:0]
+        got = _libc.recvmmsg(self.socket.fileno(), self._in.at(0), AT_ONCE, MSG_DONTWAIT, None)
+        if got < 0:
+            code = ctypes.get_errno()
+            if code not in (errno.EAGAIN, errno.EINTR, errno.ENETDOWN):
+                raise OSError(code, os.strerror(code))
+            got = 0
+        return self._in.frames[:got]
+
+    def send(self, frames: NDArray[np.uint8]) -> None:
+        """Send rows of equal length."""
+        for first in range(0, len(frames), AT_ONCE):
+            some = frames[first : first + AT_ONCE]
+            self._out.frames[: len(some), : frames.shape[1]] = some
+            self._out.vectors["length"] = frames.shape[1]
+            sent = 0
+            while sent < len(some):
+                done = _libc.sendmmsg(self.socket.fileno(), self._out.at(sent), len(some) - sent, 0)
+                if done < 0:
+                    code = ctypes.get_errno()
+                    if code not in (errno.ENOBUFS, errno.EAGAIN, errno.EINTR):
+                        raise OSError(code, os.strerror(code))
+                    time.sleep(PAUSE_S)
+                sent += max(0, done)

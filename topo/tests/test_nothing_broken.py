@@ -1,0 +1,66 @@
+"""Connections by the thousand, made segment by segment, under all that moves new ones: an observer at the servers sees
+those that reach two, and the switch counts them. `python -m experiments nothing-broken` makes a million.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from sluice.names import CONNECTION_SLOTS, Register
+from sluice.switch.pipeline import CODE, INFO, artefacts
+
+from experiments.nothing_broken import PRESSED, bounded, exact
+from topo.many.lab import PORT, VIP, ManyLab
+from topo.many.programme import Plan, Programme, Result
+from topo.many.tuples import drawn
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+CORNER, PLAN = 64, Plan(2, 900, 4_300)
+"""Of 2 x 2,048 slots less than a quarter is taken, and then more than there are."""
+UNPINNED = 0.025
+"""1.2 % of many; so few scatter."""
+NOTHING = "SluiceIngress.caps.cap_agreed"
+"""A register of 63 bits, as a key's, in which nothing is."""
+
+
+def run(plan: Plan, pipeline: Path | None = None) -> Result:
+    tuples = drawn(plan.tuples, VIP, PORT, slots=CONNECTION_SLOTS, corner=CORNER, seed=1)
+    with ManyLab(tuples, pipeline) as lab:
+        return Programme(lab, plan, print).run()
+
+
+def test_whoever_has_a_slot_stays_and_the_others_are_counted() -> None:
+    result = run(PLAN)
+    assert result.lost == 0 and result.ejections == PLAN.waves and result.weight_changes > 0
+    for phase in result.phases:
+        assert (phase.strayed_pinned, phase.broken_pinned, phase.astray) == (0, 0, 0), phase
+        assert exact(asdict(phase)) and bounded(asdict(phase)), phase
+        if phase.name != PRESSED:
+            assert 0 < phase.unpinned <= UNPINNED * phase.connections and phase.moved > 0
+    pressed = result.phases[-1]
+    assert pressed.unpinned > pressed.strayed == pressed.broken > 0, "the fourth server takes some of those without"
+
+
+def test_a_program_that_forgets_pins_is_seen_by_both(tmp_path: Path) -> None:
+    (result,) = run(Plan(1, 500, 0), forgetful(tmp_path)).phases
+    assert result.strayed_pinned > 100 and result.broken_pinned > 100
+    assert result.resets >= result.switch.disowned > 100
+
+
+def forgetful(folder: Path) -> Path:
+    """The program, but that a client's packets other than SYNs look for their keys where none are."""
+    built = artefacts()
+    program = json.loads((built / CODE).read_text())
+    reads = [one for action in program["actions"] for one in action["primitives"] if one["op"] == "register_read"]
+    keys = [one for one in reads if one["parameters"][1]["value"] in (Register.PIN_KEY_1, Register.PIN_KEY_2)]
+    assert len(keys) == 6, "the program is another one than this test knows"
+    for one in sorted(keys, key=lambda one: one["source_info"]["line"])[-2:]:
+        one["parameters"][1]["value"] = NOTHING
+    (folder / CODE).write_text(json.dumps(program))
+    (folder / INFO).write_text((built / INFO).read_text())
+    return folder

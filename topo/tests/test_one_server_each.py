@@ -1,0 +1,101 @@
+"""Real TCP under drains, reloads and an ejection: every connection is answered by one server, and none breaks.
+
+`FULL=1` in the environment: 100,000 connections instead of 1,000.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from testbed.processes import Process, await_true, run_in
+from topo.tests.talking import TIMEOUT_S, TalkingLab
+from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+FULL = bool(os.environ.get("FULL"))
+CONNECTIONS, AT_ONCE = (100_000, 2_000) if FULL else (1_000, 100)
+ASKS, PAUSE_S = (3, 0.5) if FULL else (4, 1.0)
+CHANGE_S = 0.25
+SILENT_S = 1.0
+"""A server stays unreachable for, once it is ejected."""
+EACH_S = 20.0
+"""Between the moments at which servers fall silent."""
+GRACE_S = 900.0 if FULL else 120.0
+
+
+def test_every_connection_has_one_server() -> None:
+    with TalkingLab() as lab, lab.configured(production):
+        clients = Process(
+            "naming",
+            [
+                *(sys.executable, "-m", "topo.load.naming", "--to", f"{VIP}:{WEB_PORT}"),
+                *("--connections", str(CONNECTIONS), "--at-once", str(AT_ONCE)),
+                *("--asks", str(ASKS), "--pause", str(PAUSE_S)),
+            ],
+            log=lab.directory / "naming.txt",
+            namespace_pid=lab.pid(LOAD_CLIENT.name),
+        )
+        lab.at_end(clients.stop)
+        happened = unrest(lab, clients)
+        assert clients.wait(GRACE_S) == 0, clients.tail()
+        told = json.loads(clients.output().splitlines()[-1])
+        (service,) = lab.controller.ask(command="status")["services"]
+        counted = {name: service[name] for name in ("pinned", "unpinned_new", "moved", "disowned", "weight_changes")}
+        print(told, happened, counted)
+        assert told["counts"] == {"whole": CONNECTIONS}
+        assert set(told["names"]) == set(SERVER_NAMES) and happened["ejections"] > 0
+        assert (counted["unpinned_new"], counted["disowned"]) == (0, 0)
+
+
+def production(wanted: dict[str, Any]) -> None:
+    wanted["services"][0]["balance"]["mode"] = "production"
+
+
+def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
+    """Until the clients have ended: servers drain and come back in turn, are removed and come back, fall silent."""
+    happened = {"drains": 0, "reloads": 0, "ejections": 0}
+    silent = time.monotonic() + 1
+    for name in itertools.cycle(SERVER_NAMES):
+        with lab.draining(name):
+            time.sleep(CHANGE_S)
+        time.sleep(CHANGE_S)
+        happened["drains"] += 1
+        if clients.exit_code() is not None:
+            return happened
+        if time.monotonic() > silent:
+            eject(lab, busiest(lab))
+            happened["ejections"] += 1
+            silent = time.monotonic() + EACH_S
+        with lab.removed(name):
+            time.sleep(CHANGE_S)
+        happened["reloads"] += 2
+    raise AssertionError("never")
+
+
+def eject(lab: TalkingLab, name: str) -> None:
+    """A server has no way to the clients until the controller has ejected it, and a second longer."""
+    route = ["ip", "route", "add", "blackhole", f"{LOAD_CLIENT.address}/32"]
+    run_in(lab.pid(name), route)
+    try:
+        await_true(f"{name} is ejected", lambda: servers(lab)[name]["state"] == "ejected", TIMEOUT_S)
+        time.sleep(SILENT_S)
+    finally:
+        run_in(lab.pid(name), [*route[:2], "delete", *route[3:]])
+
+
+def busiest(lab: TalkingLab) -> str:
+    shares = {name: one["ratio"] for name, one in servers(lab).items()}
+    return max(shares, key=lambda name: shares[name])
+
+
+def servers(lab: TalkingLab) -> dict[str, Any]:
+    (service,) = lab.controller.ask(command="status")["services"]
+    return {one["name"]: one for one in service["servers"]}
