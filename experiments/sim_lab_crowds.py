@@ -32,7 +32,6 @@ FIGURES = {
     "response_loss": ("loss (%)", 1, 100.0),
     "ar_kbps": ("AR (kbit/s)", 0, None),
     "admitted_per_s": ("admitted/s", 0, None),
-    "offered_per_s": ("offered/s", 0, None),
     "rejected_share": ("rejected (%)", 0, 100.0),
     "bottleneck_used": ("link used (%)", 0, 100.0),
     "bystander_goodput_kbps": ("bulk (kbit/s)", 0, None),

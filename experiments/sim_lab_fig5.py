@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 
 from sluice.balance import Mode
@@ -15,7 +14,6 @@ from experiments.intervals import Mean, chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
 from experiments.simpool import simulated
 from experiments.variants import EQUAL, PAPER, PERIOD_S, PRODUCTION, VARIANTS, WINDOW_S, WITHOUT
-from experiments.webpool import total
 
 MODES = {
     EQUAL.name: Mode.FIXED,
@@ -29,17 +27,6 @@ SIMULATED_S = 3.0
 CONNECT, TRANSFER = "connect_ms", "transfer_ms"
 SIDES = ("lab", "simulated")
 TITLES = {CONNECT: "connect time, mean (ms)", TRANSFER: "whole transfer, mean (ms)"}
-CLOSER_PER_S = 120.0
-"""The rate at which production mode with its second look is looked at more closely."""
-CLOSER = {
-    CONNECT: ("connect, mean (ms)", 1),
-    "connect_p99_ms": ("connect, p99", 0),
-    TRANSFER: ("whole transfer, mean (ms)", 1),
-    "transfer_p99_ms": ("whole transfer, p99", 0),
-    "given_up": ("given up (share)", 3),
-    "loaded_syns": ("SYNs to the loaded server (share)", 3),
-    "loaded_ratio": ("its ratio, mean of the last third", 3),
-}
 HELD = {EQUAL.name: CONNECT, PAPER.name: CONNECT, WITHOUT.name: CONNECT, PRODUCTION.name: TRANSFER}
 """What of each is held to a goal: with a second look no SYN is lost, and connecting takes no time."""
 
@@ -85,10 +72,8 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
         "httperf": True,
     }
     runs = [simulated({**asked, "seed": seed}) for seed in point.parameters["seeds"]]
-    counts = run.result["servers"]
-    syns = counts[r_fig5.LOADED]["syn"] / total(counts, "syn")
     return {
-        "lab": figures({**run.result, "loaded_syns": syns}),
+        "lab": figures(run.result),
         "simulated": [figures(one) for one in runs],
         **simulated_beside(began=run.began, load=run.load, program=run.program),
     }
@@ -96,17 +81,7 @@ def measure(point: Point, labs: LabRuns, say: Say) -> Values:
 
 def figures(run: Values) -> dict[str, float]:
     """Return a run's figures, of the lab or simulated."""
-    last = [row[-1] for row in run["ratios"][len(run["ratios"]) * 2 // 3 :]]
-    return {
-        **{
-            f"{kind}_{name}": run[kind][figure]
-            for kind in ("connect", "transfer")
-            for name, figure in (("ms", "mean_ms"), ("p99_ms", "p99_ms"))
-        },
-        "given_up": run["connect"]["given_up"] / run["connect"]["begun"],
-        "loaded_syns": run["loaded_syns"],
-        "loaded_ratio": statistics.fmean(last),
-    }
+    return {CONNECT: run["connect"]["mean_ms"], TRANSFER: run["transfer"]["mean_ms"]}
 
 
 def _each(records: Sequence[Record], side: str, figure: str) -> list[float]:
@@ -129,9 +104,9 @@ def _of(records: Sequence[Record], name: str) -> dict[float, list[Record]]:
 
 
 def tables(records: Sequence[Record]) -> list[Table]:
-    """Lab and simulation of each way to balance, one below the other, and production mode more closely at one rate."""
+    """What is held to a goal: lab and simulation of each way to balance, one below the other."""
     rates = [rate for rate in r_fig5.RATES_PER_S if any(one.parameters["rate_per_s"] == rate for one in records)]
-    over_rates = [
+    return [
         Table(
             [title, *(f"{rate:g}/s" for rate in rates)],
             [
@@ -140,22 +115,12 @@ def tables(records: Sequence[Record]) -> list[Table]:
                     *(mean_of(_each(of.get(rate, []), side, figure)).text(0) for rate in rates),
                 ]
                 for name in MODES
-                if (of := _of(records, name))
+                if HELD[name] == figure and (of := _of(records, name))
                 for side in SIDES
             ],
         )
         for figure, title in TITLES.items()
     ]
-    runs = _of(records, PRODUCTION.name).get(CLOSER_PER_S, [])
-    return [*over_rates, *([_closer(runs)] if runs else [])]
-
-
-def _closer(runs: Sequence[Record]) -> Table:
-    rows = [
-        [label, *(mean_of(_each(runs, side, name)).text(digits) for side in SIDES)]
-        for name, (label, digits) in CLOSER.items()
-    ]
-    return Table([f"{VARIANTS[PRODUCTION.name].title}, {CLOSER_PER_S:g}/s", *SIDES], rows)
 
 
 def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) -> Mean:
@@ -163,15 +128,6 @@ def _over_rates(of: Mapping[float, Sequence[Record]], side: str, figure: str) ->
     return mean_of(
         [sum(runs) / len(runs) for runs in zip(*(_each(one, side, figure) for one in of.values()), strict=False)]
     )
-
-
-def _furthest(of: Mapping[float, Sequence[Record]], figure: str) -> tuple[float, Mean, Mean]:
-    """Return the rate at which lab and simulation are furthest apart, and their means there."""
-    at = [
-        (rate, mean_of(_each(runs, "lab", figure)), mean_of(_each(runs, "simulated", figure)))
-        for rate, runs in of.items()
-    ]
-    return max(at, key=lambda one: abs(one[1].value - one[2].value))
 
 
 def goals(records: Sequence[Record], name: str) -> list[Goal]:
@@ -184,9 +140,5 @@ def goals(records: Sequence[Record], name: str) -> list[Goal]:
     off = other.value / lab.value - 1
     what = TITLES[figure].partition(",")[0]
     text = f"{VARIANTS[name].title}: {what}, mean over the rates of Fig. 5, within {PART:.0%} of the lab's"
-    rate, lab_there, other_there = _furthest(of, figure)
-    seen = (
-        f"{lab.text()} ms in the lab, {other.text()} simulated ({percent(off)}){chance(lab, other)}, furthest apart at "
-        f"{rate:g}/s ({lab_there.text()} against {other_there.text()})"
-    )
+    seen = f"{lab.text()} ms in the lab, {other.text()} simulated ({percent(off)}){chance(lab, other)}"
     return [Goal(text, abs(off) <= PART, seen)]

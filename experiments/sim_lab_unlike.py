@@ -22,10 +22,8 @@ from sim.secondlook import SecondLook
 SEEDS_A_RUN = 5
 SIMULATED_S = 5.0
 FIGURES = {
-    "connect_ms": ("connect, mean (ms)", 1),
     "transfer_ms": ("whole transfer, mean (ms)", 1),
     "transfer_p99_ms": ("whole transfer, p99", 0),
-    "given_up": ("given up (share)", 3),
 }
 
 
@@ -92,10 +90,8 @@ def simulated(asked: Mapping[str, Any], work_s: float, seed: int) -> Values:
 def figures(run: Values) -> dict[str, float]:
     """Return a run's figures, of the lab or simulated."""
     return {
-        "connect_ms": run["connect"]["mean_ms"],
         "transfer_ms": run["transfer"]["mean_ms"],
         "transfer_p99_ms": run["transfer"]["p99_ms"],
-        "given_up": run["transfer"]["given_up"] / run["transfer"]["begun"],
     }
 
 

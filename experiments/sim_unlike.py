@@ -122,7 +122,6 @@ def values(run: PoolRun) -> Values:
     return {
         **times_between(run, start, end),
         "ratios": list(run.decisions[0][-1].ratios.values()),
-        "weight_changes": run.weight_changes,
     }
 
 
@@ -137,7 +136,7 @@ def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
 def _row(variant: str, runs: Sequence[Record]) -> list[str]:
     cells = [_mean(runs, kind, figure).text(0) for kind in ("connect", "transfer") for figure in ("mean_ms", "p99_ms")]
     given_up = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
-    return [variant, *cells, f"{given_up.text(2)} %", mean_of([one.result["weight_changes"] for one in runs]).text(0)]
+    return [variant, *cells, f"{given_up.text(2)} %"]
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
@@ -165,7 +164,7 @@ def report(records: Sequence[Record]) -> Report:
         known = {variant: runs for variant in VARIANTS if (runs := _of(records, case, variant))}
         if not known:
             continue
-        heading = [case, "connect, mean (ms)", "p99", "whole transfer, mean (ms)", "p99", "given up", "weight changes"]
+        heading = [case, "connect, mean (ms)", "p99", "whole transfer, mean (ms)", "p99", "given up"]
         tables.append(Table(heading, [_row(variant, runs) for variant, runs in known.items()]))
         goals += [
             goal

@@ -73,7 +73,7 @@ def report(records: Sequence[Record]) -> Report:
                 ", ".join(f"{word}: {count}" for word, count in wrong.items()),
             ]
         )
-    heading = ["what goes wrong", *(str(cause) for cause in causes), "right", "of the time", "moved by the wrong cause"]
+    heading = ["what goes wrong", *(str(cause) for cause in causes), "right", "of the time", "wrongly moved"]
     moved = [one.key for one in records if wronged(one)]
     least, worst = min(shares, default=(1.0, "none"))
     return Report(
@@ -107,9 +107,8 @@ EXPERIMENT = Experiment(
     name="sim-verdict",
     title="The verdict on labelled runs, simulated",
     source="Beyond Chen & Heidemann",
-    about="A service with four servers at 40 requests per second, in which one thing goes wrong after 120 s, or two, "
-    "or nothing; the controller as configured by default, without the second look. A run's verdict is the one that "
-    "held longest from 10 to 70 s after that.",
+    about="Four servers at 40 requests/s, the controller's defaults without the second look; after 120 s one thing "
+    "goes wrong, or two, or nothing. The verdict is the one that held longest from 10 to 70 s after that.",
     points=points,
     compute=measure,
     report=report,

@@ -349,7 +349,7 @@ def test_unlike_names_the_best_alternative_of_each_case() -> None:
     assert by_capacity.reached and by_cost.reached is False and p99.reached is False
     assert by_cost.seen == "30 ms against 29 ms of nginx stream, least_conn, by pairs +1 ms"
     assert by_cost.text == (
-        "requests of unlike cost: production mode surely above none of 3 alternatives, mean of the whole transfer"
+        "requests of unlike cost: production mode surely above none of 3 alternatives, mean of transfers"
     )
     few = r_unlike.report(unlike({name: means[name] for name in r_unlike.QUICK})).goals[0]
     assert "none of 2 alternatives, mean" in few.text, "only what was run"
