@@ -74,7 +74,7 @@ def diagnose(
     pool = total(list(windows.values()))
     if pool.syn < min_syn and not silent:
         return Diagnosis(Condition.IDLE)
-    if pool.synack >= min_syn and pool.completed < flood_completed * pool.synack:
+    if spoofed(pool, min_syn=min_syn, flood_completed=flood_completed):
         return Diagnosis(Condition.FLOOD)
     r = {server: ratio_of_unanswered(counts, min_syn) for server, counts in windows.items()}
     known = {server: value for server, value in r.items() if value is not None}
@@ -90,3 +90,8 @@ def diagnose(
         return Diagnosis(Condition.SICK, tuple(s for s in sick if math.isinf(known[s])))
     # Name those that are within a factor of two of the worst, not everyone with a stray loss.
     return Diagnosis(Condition.SICK, tuple(s for s in sick if known[s] >= largest / 2))
+
+
+def spoofed(pool: Counts, *, min_syn: int, flood_completed: float) -> bool:
+    """Whether hardly any answered handshake was completed: those who sent the SYNs are not there."""
+    return pool.synack >= min_syn and pool.completed < flood_completed * pool.synack

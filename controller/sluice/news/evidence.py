@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sluice.balance.confidence import deviation
 from sluice.balance.counts import Counts, total
+from sluice.balance.diagnosis import spoofed
 from sluice.balance.metric import ratio_of_unanswered
 from sluice.balance.options import BalanceOptions
 
@@ -53,12 +54,13 @@ def examine(
     starved = (
         usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
     )
-    spoofed = whole.synack >= options.min_syn and whole.completed < options.production.flood_completed * whole.synack
+    answered_in_vain = spoofed(whole, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
+    far = ejected | _far_worse(ledger, worse)
     return Evidence(
         starved=starved,
-        flooded=spoofed or (starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds),
+        flooded=answered_in_vain or (starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds),
         worse=worse,
-        far_worse=tuple(i for i in worse if i in ejected or i in _far_worse(ledger, worse)),
+        far_worse=tuple(i for i in worse if i in far),
         repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),
     )
 

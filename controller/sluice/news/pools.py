@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Packed
-from sluice.balance.counts import Counts, total
+from sluice.balance.counts import Counts
 from sluice.balance.options import BalanceOptions
 
 from .evidence import Evidence, examine
@@ -49,13 +49,15 @@ class Pools:
         """For how many intervals in a row a server has been far worse than the others."""
         self._completed: dict[int, Baseline] = {}
         self._evidence: dict[int, Evidence] = {}
-        self._ledger: Mapping[int, Counts] = {}
+        self._parts: dict[int, Mapping[int, Counts]] = {}
+        """Of the window, each pool's."""
         self._seconds = 1.0
 
     def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
         """Take over changed ones; what is usual of those that stay is kept."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._completed = {number: usual for number, usual in self._completed.items() if number in pools}
+        self._evidence = {number: found for number, found in self._evidence.items() if number in pools}
         for usual in self._completed.values():
             usual.gain = gain
 
@@ -65,9 +67,10 @@ class Pools:
         Who is far worse but answers something has to be so for LASTING_WINDOWS: while a crowd builds up, one server's
         queue is full before the others', and its clients come back to it.
         """
-        self._ledger, self._seconds, gone = ledger, seconds, frozenset(ejected)
+        self._seconds, gone = seconds, frozenset(ejected)
+        self._parts = {number: pool.of(ledger) for number, pool in self.pools.items()}
         found = {
-            number: examine(pool.of(ledger), pool.options, self._usual(number), seconds, gone)
+            number: examine(self._parts[number], pool.options, self._usual(number), seconds, gone)
             for number, pool in self.pools.items()
         }
         far = [server for evidence in found.values() for server in evidence.far_worse]
@@ -95,8 +98,8 @@ class Pools:
 
     def learn(self) -> None:
         """The window was healthy: what it completed is usual."""
-        for number, pool in self.pools.items():
-            completed = total(list(pool.of(self._ledger).values())).completed if pool.of(self._ledger) else 0
+        for number, part in self._parts.items():
+            completed = sum(counts.completed for counts in part.values())
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
     def judge(self, *, crowds: Collection[Packed | None], slower: bool, busier: bool = False) -> dict[int, Verdict]:
@@ -106,7 +109,7 @@ class Pools:
         """
         return {
             number: judge(
-                pool.of(self._ledger),
+                self._parts[number],
                 pool.options,
                 self._evidence[number],
                 crowd=pool.crowded(crowds),

@@ -112,3 +112,9 @@ def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_re
     assert pools.repeated == 40 / 2.0
     pools.examine({**healthy, 3: Counts(syn=900), 4: Counts(syn=900)}, 2.0, ())
     assert pools.refutes(B) and not pools.refutes(A) and not pools.refutes(None) and not pools.refutes(HOST)
+
+
+def test_a_service_that_a_reload_takes_away_is_asked_about_no_more() -> None:
+    pools = lasting(POOLS, dict.fromkeys((1, 2, 3, 4), FINE))
+    pools.configure({1: POOLS[1]}, gain=0.9, intervals=1)
+    assert not pools.refutes(A) and not pools.refutes(B)
