@@ -105,7 +105,7 @@ class NewsView:
             for splitter in self._splitters.values():
                 splitter.renew()
         if config.flow_share != self.config.flow_share:
-            self._share.limit(config.flow_share)
+            self._share = FlowShare(config.flow_share)
         self.config, self._plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:

@@ -47,10 +47,6 @@ class FlowShare:
         """Responses for each slot, if all were measured: the most while there are few."""
         self._few_s = 0.0
 
-    def limit(self, most: float) -> None:
-        """Measure at most this part from now on."""
-        self.__init__(most)
-
     def observe(self, slots: Slots) -> None:
         """Take in a reading; ``share`` may be another one then."""
         self._since_s += slots.seconds

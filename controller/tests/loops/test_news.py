@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,12 @@ def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest
     assert all(RATE_FLOWS / 10 < one.flows < RATE_FLOWS / 2.5 for one in before), "in four intervals"
     assert all(one.ar == pytest.approx(FAST_BPS, rel=0.12) for one in before)
     assert "another share of responses is measured" in caplog.messages
+
+
+def test_a_reload_changes_how_many_responses_are_measured_at_most() -> None:
+    view = Run("{mode: production, flow_share: 0.25}", usual).view
+    view.configure(replace(view.config, flow_share=0.5), World.of(parse(web())).plan)
+    assert view.flow_share == 0.5
 
 
 API = "10.0.0.101"

@@ -55,8 +55,6 @@ def test_more_is_measured_when_it_was_possible_for_long() -> None:
 def test_never_more_than_configured() -> None:
     share = FlowShare(0.3)
     assert settled(share, 0.01) == 0.25
-    share.limit(0.5)
-    assert share.share == 0.5
 
 
 @pytest.mark.parametrize("load", [0.2, 0.34, 0.9, 7.7])
