@@ -186,6 +186,7 @@ def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> N
             lab.controller.drain("s1", drain=times % 2 == 0)
             times += 1
             time.sleep(0.3)
+    assert shop(lab)["content"]["refused"] == {}
     assert assert_right(spliced) == TRANSFERS
     assert assert_right(each) == TRANSFERS // 30 * 10
     assert times

@@ -196,14 +196,13 @@ impl Connection {
     fn keep_guess(&mut self, ctx: &mut Context<'_>, route: Route) -> Fate {
         let Route { group, sticky, framing, .. } = route;
         let Some(guess) = &self.guess else { return Stays };
-        let came = self.request.end().since(self.request.base()) as u32;
         let answer = Answer {
             first: guess.next,
             scale: guess.facts.server_scale,
             // What the client sent was as large as the server had allowed.
             mss: Some(guess.largest),
-            // Of what the client sent unasked the server had allowed all.
-            window: if self.owned == self.request.base() { came.max(WINDOW) } else { WINDOW },
+            // Of what the client sends unasked the server has allowed all.
+            window: (self.owned != self.request.base()).then_some(WINDOW),
         };
         let serving = Serving::new(self, (group, sticky, framing), &answer);
         self.phase = Phase::Serving(Box::new(serving));

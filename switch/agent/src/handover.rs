@@ -23,8 +23,8 @@ pub struct Handover {
     pub next: Seq,
     /// Largest segment the server takes.
     pub mss: usize,
-    /// The number that the server's window ends before.
-    edge: Seq,
+    /// The number that the server's window ends before; none while only the client knows it.
+    edge: Option<Seq>,
     congestion: usize,
     duplicates: u32,
     /// While a loss is made good: what was sent when it was noticed.
@@ -43,14 +43,14 @@ pub enum Then {
 }
 
 impl Handover {
-    /// Nothing is sent yet to a server that opened with this window.
-    pub fn new(first: Seq, mss: u16, window: u32) -> Handover {
+    /// Nothing is sent yet to a server that opened with this window; none: the client knows it, and obeys it.
+    pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Handover {
         let mss = usize::from(mss.max(64));
         Handover {
             una: first,
             next: first,
             mss,
-            edge: first + window,
+            edge: window.map(|window| first + window),
             congestion: FIRST_SEGMENTS * mss,
             duplicates: 0,
             recover: None,
@@ -62,8 +62,9 @@ impl Handover {
     /// What may be sent next, of bytes that end before `end`. What ends before `owned` is paced here, the rest by the client.
     pub fn next_segment(&self, owned: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let paced = self.next.is_before(owned);
-        let limit = if paced { self.edge.earlier(self.una + self.congestion as u32) } else { self.edge };
-        let length = limit.earlier(end).since(self.next).min(self.mss);
+        let allowed = self.edge.map_or(end, |edge| edge.earlier(end));
+        let limit = if paced { allowed.earlier(self.una + self.congestion as u32) } else { allowed };
+        let length = limit.since(self.next).min(self.mss);
         (length > 0).then(|| (self.next, self.next + length as u32))
     }
 
@@ -94,12 +95,12 @@ impl Handover {
         now: u64,
     ) -> Then {
         let edge = ack + window;
-        let opened = self.edge.is_before(edge);
+        let opened = self.edge.is_none_or(|known| known.is_before(edge));
         if window < self.mss as u32 {
             // The server is there, and lets wait.
             self.timeouts = 0;
         }
-        self.edge = self.edge.later(edge);
+        self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));
         let until = sacked.unwrap_or(self.next);
         if self.una.is_before(ack) {
             self.congestion += self.mss.min(ack.since(self.una));
@@ -168,7 +169,7 @@ mod tests {
 
     fn sent(segments: u32) -> (Handover, Seq) {
         let (first, owned) = (Seq(1000), Seq(1000 + 100 * segments));
-        let mut handover = Handover::new(first, 100, 60_000);
+        let mut handover = Handover::new(first, 100, Some(60_000));
         while let Some((_, end)) = handover.next_segment(owned, owned) {
             handover.sent(end, owned, 0);
         }
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn the_window_is_obeyed_and_probed() {
         let (first, owned) = (Seq(1000), Seq(2000));
-        let mut handover = Handover::new(first, 100, 150);
+        let mut handover = Handover::new(first, 100, Some(150));
         assert_eq!(handover.next_segment(owned, owned), Some((first, Seq(1100))));
         handover.sent(Seq(1100), owned, 0);
         assert_eq!(handover.next_segment(owned, owned), Some((Seq(1100), Seq(1150))));
@@ -211,6 +212,16 @@ mod tests {
         assert_eq!(handover.timeout(owned, 201 * MS), Ok(Some((Seq(1150), Seq(1151)))));
         handover.acknowledge(Seq(1151), 400, owned, true, None, 202 * MS);
         assert_eq!(handover.next_segment(owned, owned), Some((Seq(1151), Seq(1251))));
+    }
+
+    #[test]
+    fn a_window_that_only_the_client_knows_limits_nothing_until_the_server_tells_it() {
+        let first = Seq(1000);
+        let mut handover = Handover::new(first, 100, None);
+        handover.sent(Seq(1000 + 70_000), first, 0);
+        assert_eq!(handover.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_100))));
+        handover.acknowledge(Seq(71_000), 50, first, true, None, MS);
+        assert_eq!(handover.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_050))));
     }
 
     #[test]
@@ -229,7 +240,7 @@ mod tests {
     #[test]
     fn what_the_client_repeats_is_not_repeated() {
         let first = Seq(1000);
-        let mut handover = Handover::new(first, 100, 60_000);
+        let mut handover = Handover::new(first, 100, Some(60_000));
         handover.sent(Seq(1300), first, 0);
         assert_eq!(handover.due(), None);
         let ack = |handover: &mut Handover| handover.acknowledge(first, 60_000, first, true, None, MS);

@@ -10,8 +10,8 @@ use crate::wire::{Head, RawOffer, Segment, reset};
 
 /// Time until the SYN is repeated; each further one takes twice as long.
 const REPEAT: u64 = 250_000_000;
-/// How often it is sent in all.
-const SYNS: u32 = 3;
+/// How often it is sent in all, in 3.75 s: a hundredth lost takes one server in 10^8 for silent.
+const SYNS: u32 = 4;
 
 /// A server that is asked.
 pub struct Opening {
@@ -121,7 +121,7 @@ impl Connection {
         let Phase::Opening(Opening { sticky, framing, .. }) = std::mem::replace(&mut self.phase, Phase::Reading) else {
             return Stays;
         };
-        let window = u32::from(segment.window());
+        let window = Some(u32::from(segment.window()));
         let answer = Answer { first: segment.seq() + 1, scale: said.scale, mss: said.mss, window };
         let serving = Serving::new(self, (group, sticky, framing), &answer);
         self.phase = Phase::Serving(Box::new(serving));

@@ -29,8 +29,8 @@ pub struct Answer {
     pub scale: Option<u8>,
     /// Largest segment that it takes, if it says so.
     pub mss: Option<u16>,
-    /// Its window, in bytes.
-    pub window: u32,
+    /// Its window, in bytes; none if only the client knows it.
+    pub window: Option<u32>,
 }
 
 /// A server, and who translates.

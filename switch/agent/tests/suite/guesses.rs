@@ -54,6 +54,21 @@ fn a_hit_is_spliced_without_a_delta_and_handed_on_as_it_came() {
 }
 
 #[test]
+fn what_comes_behind_a_hit_before_the_splice_is_handed_on_whole() {
+    let mut exact = guessing(RULES);
+    let body = vec![b'x'; 66_000];
+    let post =
+        [format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), &body].concat();
+    let mut seen = Vec::new();
+    for (n, part) in post.chunks(1446).enumerate() {
+        seen.extend(exact.guessed(1446 * n as u32, part));
+    }
+    // No server has told the agent its window: it has told the client.
+    assert_eq!(handed(&seen).len(), post.len());
+    assert!(handed(&seen) == post && !seen.iter().any(|seen| matches!(seen, Seen::Client { .. })));
+}
+
+#[test]
 fn a_miss_leaves_the_wrong_server_before_it_has_seen_a_byte() {
     let mut exact = guessing_wrong();
     let seen = exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
