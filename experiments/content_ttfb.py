@@ -63,7 +63,7 @@ EQUAL_TIMES = 1.1
 HALF, TENTH = 0.5, 0.1
 FLAT_TIMES = 2.0
 """What grows by less over all sizes is constant."""
-SENT = "the time to send the document is part of it"
+SENT = "sending it is part of it"
 
 
 def points(quick: bool) -> Sequence[Point]:
@@ -166,7 +166,7 @@ def _pages_table(records: Sequence[Record], page: str) -> Table:
         rate = mean_of([run.result["rate_per_s"] for run in runs]).text(0)
         rows.append([one.title, rate, *times, whole, own if one.process else "-", both])
     size = {KILO: "1 KB", MEGA: "1 MB"}[page]
-    heading = ["requests/s", "first byte, p50 (ms)", "p99", "last byte, p50 (ms)", "CPU of agent or proxy (us)"]
+    heading = ["requests/s", "first byte, p50 (ms)", "p99", "last byte, p50 (ms)", "its CPU (us)"]
     return Table([f"pages of {size}", *heading, "with the switch's (us)"], rows)
 
 
@@ -177,11 +177,11 @@ def _posts_table(records: Sequence[Record]) -> Table:
             means = [first_ms(records, one, document=size, by=by) for size in DOCUMENTS]
             if any(mean.runs for mean in means):
                 rows.append([_titled(one, by), *(mean.text(2) for mean in means)])
-    return Table(["first byte, p50 (ms), of a document of", *(f"{size:,} bytes" for size in DOCUMENTS)], rows)
+    return Table(["first byte, p50 (ms), of", *(f"{size:,} bytes" for size in DOCUMENTS)], rows)
 
 
 def _titled(series: Series, by: str) -> str:
-    return f"{series.title}, {by}" if series.process else series.title
+    return f"{series.title}, {by.removeprefix('bound ')}" if series.process else series.title
 
 
 def _by_size(records: Sequence[Record], series: Series, by: str) -> tuple[list[int], list[Mean]]:
@@ -220,7 +220,7 @@ def _first_bytes(records: Sequence[Record]) -> list[Goal]:
 
 def _hits(records: Sequence[Record]) -> Goal:
     """A hit costs no more than an agent pass, whatever is sent: by pairs of the same round."""
-    text = "pre-allocated hit: within one agent pass of plain service, documents of all sizes"
+    text = "pre-allocated hit: within one agent pass of plain service, whatever its size"
 
     def rounds(series: Series, size: int) -> dict[int, float]:
         runs = _of(records, series, document=size, by=DOCUMENT)
@@ -229,8 +229,8 @@ def _hits(records: Sequence[Record]) -> Goal:
     beyond = {size: difference(rounds(HIT, size), rounds(AGENT, size)) for size in DOCUMENTS}
     if not all(apart.runs for apart in beyond.values()):
         return Goal(text, None, "not measured")
-    seen = "; ".join(f"{size:,} bytes: {apart.signed(2)} ms" for size, apart in beyond.items())
-    return Goal(text, not any(map(surely_above, beyond.values())), f"hit less agent pass, {seen}")
+    seen = "; ".join(f"{size:,} B: {apart.signed(2)} ms" for size, apart in beyond.items())
+    return Goal(text, not any(map(surely_above, beyond.values())), f"less an agent pass, {seen}")
 
 
 def _costs(records: Sequence[Record]) -> list[Goal]:

@@ -190,9 +190,9 @@ def test_a_hit_is_held_against_one_agent_pass_at_every_size_by_pairs_of_a_round(
         found = goal_of(content_ttfb.report(records), "within one agent pass")
         return found.reached, found.seen.split(";", maxsplit=1)[0]
 
-    assert goal(1.4) == (True, "hit less agent pass, 1,000 bytes: -0.10 ms")
+    assert goal(1.4) == (True, "less an agent pass, 1,000 B: -0.10 ms")
     assert goal(1.6)[0] is False
-    assert goal(1.6, 1.61, 1.6) == (False, "hit less agent pass, 1,000 bytes: +0.10 ± 0.01 ms")
+    assert goal(1.6, 1.61, 1.6) == (False, "less an agent pass, 1,000 B: +0.10 ± 0.01 ms")
     assert goal(1.4, 1.9, 1.4)[0], "no more apart than chance"
 
 
@@ -209,7 +209,7 @@ def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
     assert found["a miss, largest beside smallest"].here == "4.50 times"
     assert found["no guess beside a hit"].here == "1.88 times"
     assert "plain service beside a single server" not in found, "nobody measured the server alone"
-    assert "| pre-allocated, miss, bound by the document | 2.00 | - | - | 9.00 |" in said(
+    assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in said(
         content_ttfb.EXPERIMENT, records
     )
 

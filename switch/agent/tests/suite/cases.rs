@@ -157,8 +157,8 @@ fn server_refuses_or_is_silent() {
 
     let mut exact = connected();
     exact.data(0, GET);
-    let seen = exact.waits(1_700);
-    assert_eq!(seen.iter().filter(|seen| seen.flags() == SYN).count(), 2, "{seen:?}");
+    let seen = exact.waits(3_700);
+    assert_eq!(seen.iter().filter(|seen| seen.flags() == SYN).count(), 3, "{seen:?}");
     let seen = exact.waits(100);
     let [Seen::Server { to, seq, flags: RST, .. }, answer] = &seen[..] else { panic!("{seen:?}") };
     assert_eq!((*to, *seq), (group(1), ISN + 1));
