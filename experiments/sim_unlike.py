@@ -125,8 +125,8 @@ def values(run: PoolRun) -> Values:
     }
 
 
-def _mean(records: Sequence[Record], kind: str, figure: str) -> Mean:
-    return mean_of([one.result[kind][figure] for one in records])
+def _mean(records: Sequence[Record], figure: str) -> Mean:
+    return mean_of([one.result["transfer"][figure] for one in records])
 
 
 def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
@@ -134,14 +134,14 @@ def _of(records: Sequence[Record], case: str, variant: str) -> list[Record]:
 
 
 def _row(variant: str, runs: Sequence[Record]) -> list[str]:
-    cells = [_mean(runs, kind, figure).text(0) for kind in ("connect", "transfer") for figure in ("mean_ms", "p99_ms")]
+    cells = [_mean(runs, figure).text(0) for figure in ("mean_ms", "p99_ms")]
     given_up = mean_of([100 * one.result["transfer"]["given_up"] / one.result["transfer"]["begun"] for one in runs])
     return [variant, *cells, f"{given_up.text(2)} %"]
 
 
 def _not_above(case: str, known: Mapping[str, Sequence[Record]], figure: str, what: str) -> Goal | None:
     """Hold production mode against the best of the others, seed by seed."""
-    means = {name: _mean(runs, "transfer", figure) for name, runs in known.items() if not VARIANTS[name].told}
+    means = {name: _mean(runs, figure) for name, runs in known.items() if not VARIANTS[name].told}
     ours = means.pop(PRODUCTION, None)
     if ours is None or not means:
         return None
@@ -164,7 +164,7 @@ def report(records: Sequence[Record]) -> Report:
         known = {variant: runs for variant in VARIANTS if (runs := _of(records, case, variant))}
         if not known:
             continue
-        heading = [case, "connect, mean (ms)", "p99", "whole transfer, mean (ms)", "p99", "given up"]
+        heading = [case, "whole transfer, mean (ms)", "p99", "given up"]
         tables.append(Table(heading, [_row(variant, runs) for variant, runs in known.items()]))
         goals += [
             goal
@@ -184,7 +184,7 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
     for place, case in enumerate(CPUS):
         for number, variant in enumerate(VARIANTS):
             if runs := _of(records, case, variant):
-                value = _mean(runs, "transfer", "mean_ms").value
+                value = _mean(runs, "mean_ms").value
                 label = variant if place == 0 else None
                 left.bar([place + 0.12 * (number - 3)], [value], 0.12, color=f"C{number}", label=label)
     left.set_xticks(range(len(CPUS)), ["unlike capacity", "unlike cost", "small servers"], fontsize="small")

@@ -209,9 +209,7 @@ def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
     assert found["a miss, largest beside smallest"].here == "4.50 times"
     assert found["no guess beside a hit"].here == "1.88 times"
     assert "plain service beside a single server" not in found, "nobody measured the server alone"
-    assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in said(
-        content_ttfb.EXPERIMENT, records
-    )
+    assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in said(content_ttfb.EXPERIMENT, records)
 
 
 def test_a_failed_request_is_said() -> None:
