@@ -367,7 +367,7 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
-@pytest.mark.parametrize(("cores", "minutes"), [(1, 95), (2, 85)])
+@pytest.mark.parametrize(("cores", "minutes"), [(1, 110), (2, 95)])
 def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
@@ -378,8 +378,8 @@ def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
     stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
     work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
-    said = "some 17 hours"
-    assert round(planned_h) == 17
+    said = "some 18 hours"
+    assert round(planned_h) == 18
     assert said in README and said in (REPOSITORY / "README.md").read_text()
     assert said in (REPOSITORY / "Makefile").read_text()
 
