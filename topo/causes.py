@@ -22,6 +22,7 @@ from pathlib import Path
 from testbed.namespaces import listening
 from testbed.processes import Process, await_true, run_in
 from topo.controller import SluiceRun, weight_changes
+from topo.errors import LabError
 from topo.nets import GRPC_PORT, READY_S, SWITCH, Net
 from topo.news.bottleneck import set_bottleneck
 from workload.causes import (
@@ -102,9 +103,10 @@ def configuration(directory: Path, control: Path) -> Mapping[str, object]:
 class CausesLab(Net):
     """A lab for one run; its servers are those of the label."""
 
-    def __init__(self, label: Label) -> None:
+    def __init__(self, label: Label, *, onset_s: float = ONSET_S, end_s: float = END_S) -> None:
         super().__init__("sluice-causes-")
         self.label = label
+        self._onset_s, self._end_s = onset_s, end_s
 
     def build(self) -> None:
         """See Net."""
@@ -157,13 +159,16 @@ class CausesLab(Net):
         """Quiet time, what goes wrong, and what was said of it. Raises LabError if anything ends that was not to."""
         start = time.time() + LEAD_S
         self._start_clients(start, seed)
-        self._until(start + ONSET_S)
-        self._go_wrong(start + END_S, seed)
-        self._until(start + END_S)
+        self._until(start + self._onset_s)
+        self._go_wrong(start + self._end_s, seed)
+        self._until(start + self._end_s)
         rows = read_rows(self.directory / NEWS_TRACE)
         said = [Said(one.time_s, one.cause, one.servers, limited=one.limit_per_s == one.limit_per_s) for one in rows]
         moves = weight_changes((self.directory / TRACE).read_text().splitlines())
-        return judged(said, moves, start + ONSET_S)
+        try:
+            return judged(said, moves, start + self._onset_s)
+        except ValueError as nothing:
+            raise LabError(f"{nothing}: see its log in a longer run, or on a machine that does less") from nothing
 
     def _until(self, moment: float) -> None:
         while (now := time.time()) < moment:
@@ -173,13 +178,13 @@ class CausesLab(Net):
             time.sleep(min(1.0, moment - now))
 
     def _start_clients(self, start: float, seed: int) -> None:
-        crowd = rates(self.label, onset_s=ONSET_S, ramp_s=RAMP_S, end_s=END_S)
+        crowd = rates(self.label, onset_s=self._onset_s, ramp_s=RAMP_S, end_s=self._end_s)
         requests = list(synthesise(crowd, SERVICE, seed=seed))
         for number, pool in enumerate(POOLS):
             log = self.directory / f"requests-{number}.csv"
             own = [one for one in requests if one.client % len(POOLS) == number]
             write_log(log, (replace(one, client=one.client // len(POOLS)) for one in own))
-            when = [f"--start={start}", f"--seconds={END_S}", f"--seed={seed}"]
+            when = [f"--start={start}", f"--seconds={self._end_s}", f"--seed={seed}"]
             output = f"--output={self.directory / f'outcomes-{number}.csv'}"
             replay = [sys.executable, "-m", "topo.load.replay", str(log), f"--pool={pool}", *when, output]
             self.start(f"replay-{number}", [*replay, f"--server={SERVICE}={WEB}:{PORT}"], "client")
