@@ -41,8 +41,8 @@ EXPERIMENT = Experiment(
     name="lab-verdict",
     title="The verdict on labelled runs, in the lab",
     source="Beyond Chen & Heidemann",
-    about=f"Four servers at 40 requests/s behind the embedded switch and its controller; after {ONSET_S:g} s one thing "
-    "goes wrong, or two, or nothing. The verdict is the one that held longest from "
+    about="Four real servers at 40 requests/s, the controller's defaults without the second look; "
+    f"after {ONSET_S:g} s one thing goes wrong, or two, or nothing. The verdict is the one that held longest from "
     f"{SETTLED_S:g} to {END_S - ONSET_S:g} s after that.",
     points=points,
     place=place,
