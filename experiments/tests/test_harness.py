@@ -48,7 +48,7 @@ def test_a_page_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) -> 
     for line in (
         "|form|quick (compilers ran beside it)|",
         "|runs each|1|",
-        "|days (UTC)|15 January 2027|",
+        "|days (UTC)|2027-01-15|",
         "|commits|abc1234|",
     ):
         assert line in text
@@ -79,7 +79,7 @@ def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
 
     assert conditions.times(runs("a #1", "a #2", "b #1", "b #2")) == "2"
     assert conditions.times(runs("a #1", "a #2", "b")) == "1 to 2"
-    assert conditions.days([*runs("a"), *runs("b", began=1.8e9 + 86400)]) == "15 January 2027 to 16 January 2027"
+    assert conditions.days([*runs("a"), *runs("b", began=1.8e9 + 86400)]) == "2027-01-15 to 2027-01-16"
     assert conditions.commits(["", "abc", "abc"]) == "not noted; abc"
     beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, None, "abc") for made_with in ("abc", "def", "")]
     rows = conditions.table("full", beside, [this_machine()]).rows
