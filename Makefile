@@ -124,7 +124,7 @@ bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
-experiments: setup root ## the papers' figures and today's alternatives: some 17 hours; FIG=... one of them, QUICK=1: under 90 min (docs/results/README.md)
+experiments: setup root ## the papers' figures and today's alternatives: some 18 hours; FIG=... one of them, QUICK=1: under 110 min (docs/results/README.md)
 	@tools/install_packages.sh experiments/packages.txt
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)

@@ -41,7 +41,7 @@ def times(records: Sequence[Record]) -> str:
 def days(records: Sequence[Record]) -> str:
     """Return on which days runs were made (UTC)."""
     made = sorted({datetime.fromtimestamp(one.began, UTC).date() for one in records})
-    return " to ".join(dict.fromkeys(f"{day:%-d %B %Y}" for day in (*made[:1], *made[-1:])))
+    return " to ".join(dict.fromkeys(f"{day}" for day in (*made[:1], *made[-1:])))
 
 
 def commits(programs: Iterable[str]) -> str:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from sluice.news import Cause
-
-from experiments.experiment import Experiment, Goal, Point, Record, Report, Table, Values
-from sim.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Label, judged, plan
+from experiments.experiment import Experiment, Point, Values
+from experiments.verdicts import draw, report, values
+from sim.causes import judged, plan
 from sim.crowd import simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from workload.causes import Label
 
 SEEDS, QUICK_SEEDS = 50, 8
-RIGHT = 0.95
 _SECONDS = 3.0
 """A run, about, for the estimate of the time left."""
 
@@ -29,78 +23,7 @@ def points(quick: bool) -> Sequence[Point]:
 
 def measure(point: Point) -> Values:
     """Simulate, and see what was decided."""
-    run = judged(simulate(plan(Label(point.parameters["label"]), point.parameters["seed"])))
-    return {
-        "cause": run.cause,
-        "held": run.causes[run.cause],
-        "named": sorted(run.named),
-        "limited": run.limited,
-        "moved": run.moved,
-    }
-
-
-def right(record: Record) -> bool:
-    """The verdict that held longest is the label's, and names the failing server and no other."""
-    label, result = Label(record.parameters["label"]), record.result
-    names = [SICK_NAME] if label in FAILING else []
-    return result["cause"] == CAUSES[label] and result["named"] == names
-
-
-def wronged(record: Record) -> list[str]:
-    """What the controller did that the cause is no reason for."""
-    label, result = Label(record.parameters["label"]), record.result
-    limit = ["a limit"] if result["limited"] and label not in CROWDS else []
-    return limit + (["weights"] if result["moved"] and label not in FAILING else [])
-
-
-def report(records: Sequence[Record]) -> Report:
-    """The confusion matrix, and whether nearly all are right and nothing was done for the wrong cause."""
-    causes, rows, shares = list(Cause), list[list[str]](), list[tuple[float, str]]()
-    for label in Label:
-        runs = [one for one in records if one.parameters["label"] == label]
-        if not runs:
-            continue
-        said = Counter(one.result["cause"] for one in runs)
-        share = sum(map(right, runs)) / len(runs)
-        shares.append((share, label))
-        wrong = Counter(word for one in runs for word in wronged(one))
-        rows.append(
-            [
-                label,
-                *(str(said[cause] or "") for cause in causes),
-                f"{100 * share:.0f} %",
-                f"{100 * sum(one.result['held'] for one in runs) / len(runs):.0f} %",
-                ", ".join(f"{word}: {count}" for word, count in wrong.items()),
-            ]
-        )
-    heading = ["what goes wrong", *(str(cause) for cause in causes), "right", "of the time", "wrongly moved"]
-    moved = [one.key for one in records if wronged(one)]
-    least, worst = min(shares, default=(1.0, "none"))
-    return Report(
-        tables=[Table(heading, rows)],
-        goals=[
-            Goal(
-                "the verdict, and the server it names, are right in at least 95 % of the runs of each label",
-                least >= RIGHT,
-                f"{100 * least:.0f} % at least ({worst})",
-            ),
-            Goal(
-                "no limit and no weight is moved by the wrong cause",
-                not moved,
-                f"in {len(moved)} of {len(records)} runs" + (f" ({', '.join(moved[:3])})" if moved else ""),
-            ),
-        ],
-        summary={label: share for share, label in shares},
-    )
-
-
-def draw(records: Sequence[Record], figure: Figure) -> None:
-    """How long the verdicts of each label held."""
-    axes = figure.subplots()
-    labels = [label for label in Label if any(one.parameters["label"] == label for one in records)]
-    held = [[one.result["held"] for one in records if one.parameters["label"] == label] for label in labels]
-    axes.boxplot(held, orientation="horizontal", tick_labels=list(labels))
-    axes.set_xlabel("part of the time that the verdict held, from 10 s after the onset on")
+    return values(judged(simulate(plan(Label(point.parameters["label"]), point.parameters["seed"]))))
 
 
 EXPERIMENT = Experiment(

@@ -115,7 +115,8 @@ class Net:
         EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(command), SWITCH), endpoints, READY_S)
 
     def delay(self, host: str, delays_s: Mapping[str, float]) -> None:
-        """Give a host users' addresses, each of a /16 of its own. What they send is held for so long."""
+        """Give a host users' addresses, or networks (A.B.0.0/16), each of a /16 of its own. What they send is held for
+        so long."""
         pid = self.pid(host)
         classes = [f"{'.'.join(one.split('.')[:2])}.0.0/16={delay_s:.6f}" for one, delay_s in delays_s.items()]
         words = [word for one in classes for word in ("--class", one)]
@@ -126,5 +127,5 @@ class Net:
         run_in(pid, ["ip", "link", "set", _DEVICE, "txqueuelen", "20000", "up"])
         run_in(pid, ["ip", "route", "add", "default", "dev", _DEVICE, "table", _TABLE])
         for address in delays_s:
-            run_in(pid, ["ip", "address", "add", f"{address}/32", "dev", "lo"])
+            run_in(pid, ["ip", "route", "add", "local", address, "dev", "lo"])
             run_in(pid, ["ip", "rule", "add", "from", address, "iif", "lo", "lookup", _TABLE])

@@ -48,7 +48,7 @@ def test_a_page_says_how_often_when_and_with_what_it_was_run(tmp_path: Path) -> 
     for line in (
         "|form|quick (compilers ran beside it)|",
         "|runs each|1|",
-        "|days (UTC)|15 January 2027|",
+        "|days (UTC)|2027-01-15|",
         "|commits|abc1234|",
     ):
         assert line in text
@@ -79,7 +79,7 @@ def test_repeated_runs_days_commits_and_losses_are_told_apart() -> None:
 
     assert conditions.times(runs("a #1", "a #2", "b #1", "b #2")) == "2"
     assert conditions.times(runs("a #1", "a #2", "b")) == "1 to 2"
-    assert conditions.days([*runs("a"), *runs("b", began=1.8e9 + 86400)]) == "15 January 2027 to 16 January 2027"
+    assert conditions.days([*runs("a"), *runs("b", began=1.8e9 + 86400)]) == "2027-01-15 to 2027-01-16"
     assert conditions.commits(["", "abc", "abc"]) == "not noted; abc"
     beside = [Record("c", {}, {"lab_program": made_with}, 1.8e9, 1.0, None, "abc") for made_with in ("abc", "def", "")]
     rows = conditions.table("full", beside, [this_machine()]).rows
@@ -367,7 +367,7 @@ def test_experiments_are_known_by_name() -> None:
         chosen(["fig-9"])
 
 
-@pytest.mark.parametrize(("cores", "minutes"), [(1, 95), (2, 85)])
+@pytest.mark.parametrize(("cores", "minutes"), [(1, 110), (2, 95)])
 def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
     points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
@@ -378,8 +378,8 @@ def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
     stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
     work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
-    said = "some 17 hours"
-    assert round(planned_h) == 17
+    said = "some 18 hours"
+    assert round(planned_h) == 18
     assert said in README and said in (REPOSITORY / "README.md").read_text()
     assert said in (REPOSITORY / "Makefile").read_text()
 

@@ -1,12 +1,15 @@
 """A web server that answers `GET /N` with N bytes; with a worker limit and a cost, the slow target of Chen & Heidemann.
 
     python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U --memory-mb M --answer-kb K]
+    python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --turn-us T --slow-us S]
 
 Without a cost an answer goes out at once, as from the in-kernel server of 2005.  With one, workers take turns, one
 block of an answer each, and every turn costs CPU time: many requests at once then make every answer slower, as a
 server does that swaps.  An answer also holds memory from its beginning to its end.  CPU and memory are limited from
 outside, by a cgroup; the server keeps below its memory limit, since the kernel would end it there.  Whoever finds no
 worker free, or no memory, waits in the kernel's accept queue.
+
+With ``--turn-us`` a turn takes that long on the wall and no CPU time; from SIGUSR1 on it takes ``--slow-us``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import mmap
 import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -62,8 +66,11 @@ class Server:
         cost_us: float,
         memory_bytes: int = 0,
         answer_bytes: int = 0,
+        turn_s: float = 0.0,
     ) -> None:
         """Listen.  An answer holds `answer_bytes`, the process at most `memory_bytes` (0: none; no limit)."""
+        self.turn_s = turn_s
+        """Time on the wall of a turn, in place of a cost; 0: there is none."""
         self._workers = workers
         self._cost_s = cost_us / 1e6
         self._memory_bytes = memory_bytes
@@ -109,7 +116,7 @@ class Server:
                     self._close(answer)
                 else:
                     self._ready(answer)
-        for _ in range(min(len(self._turns), POLLS_EVERY_TURNS)):
+        for _ in range(min(len(self._turns), 1 if self.turn_s else POLLS_EVERY_TURNS)):
             self._turn(self._turns.popleft())
 
     def _accept(self) -> None:
@@ -142,7 +149,7 @@ class Server:
         try:
             if answer.left < 0:
                 answer.header, answer.left = answer_to(answer.connection.recv(REQUEST_BYTES))
-            if self._cost_s:
+            if self._cost_s or self.turn_s:
                 self._epoll.modify(answer.connection.fileno(), 0)
                 self._turns.append(answer)
             elif self._send(answer, SIZE_MAX):
@@ -155,9 +162,10 @@ class Server:
             self._close(answer)
 
     def _turn(self, answer: Answer) -> None:
-        """Work on an answer for `cost` seconds of CPU time, then send a block of it; nothing if the client has left."""
+        """Work on an answer for a turn, then send a block of it; nothing if the client has left."""
         if answer.connection.fileno() < 0:
             return
+        time.sleep(self.turn_s)
         until = time.thread_time() + self._cost_s
         while time.thread_time() < until:
             pass
@@ -214,10 +222,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backlog", type=int, default=4096)
     parser.add_argument("--workers", type=int, default=100_000, help="requests that are answered at the same time")
     parser.add_argument("--cost-us", type=float, default=0.0, help="CPU time of a turn, in us; 0: answer at once")
+    parser.add_argument("--turn-us", type=float, default=0.0, help="time on the wall of a turn, in us")
+    parser.add_argument("--slow-us", type=float, default=0.0, help="the same from SIGUSR1 on; 0: it stays")
     parser.add_argument("--memory-mb", type=float, default=0.0, help="memory for everything; 0: no limit")
     parser.add_argument("--answer-kb", type=float, default=0.0, help="memory that an answer holds; 0: none")
     options = parser.parse_args(arguments)
-    Server(
+    server = Server(
         options.address,
         options.port,
         backlog=options.backlog,
@@ -225,7 +235,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cost_us=options.cost_us,
         memory_bytes=round(options.memory_mb * 2**20),
         answer_bytes=round(options.answer_kb * 2**10),
-    ).run()
+        turn_s=options.turn_us / 1e6,
+    )
+
+    def slow_down(*_: object) -> None:
+        server.turn_s = options.slow_us / 1e6
+
+    if options.slow_us:
+        signal.signal(signal.SIGUSR1, slow_down)
+    server.run()
     return 0
 
 

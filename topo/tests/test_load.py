@@ -19,7 +19,7 @@ import pytest
 
 from topo.load.delay import DelayLine, parse_class
 from topo.load.replay import Replay
-from topo.load.server import SPARE_BYTES, Server, answer_to
+from topo.load.server import BLOCK_BYTES, SPARE_BYTES, Server, answer_to
 from topo.switches import REPOSITORY
 from workload.outcomes import Ending, Outcome, read_outcomes, write_outcomes
 from workload.patience import draw_wait
@@ -251,3 +251,18 @@ def test_the_delay_line_keeps_order_and_lets_others_pass() -> None:
     assert line.due(0.45) == [near]
     assert line.due(1.0) == [far, far + b"2"]
     assert line.next() is None
+
+
+def test_a_turn_on_the_wall_sends_a_block_and_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("topo.load.server.time.sleep", slept.append)
+    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=0.0, turn_s=0.008)
+    with socket.create_connection(server.address) as client:
+        client.sendall(b"GET /%d HTTP/1.0\r\n\r\n" % (3 * BLOCK_BYTES))
+        while not slept:
+            server.step()
+        assert server.waiting == 1, "the rest has to wait for its turns"
+        server.turn_s = 0.08
+        while server.waiting:
+            server.step()
+    assert slept == [0.008, 0.08, 0.08]

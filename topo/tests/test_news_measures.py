@@ -196,6 +196,9 @@ def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
         replace(rows[1], time_s=3.0, ar_bps=6.0),
     ]
     assert parse_rows("") == []
+    assert rows[0].servers == frozenset(), "as traces were before"
+    named = HEADER.strip() + ",servers\n1.0,nan,2.0,2.0,0.0,0,nan,,sick server,s2 s4\n"
+    assert [one.servers for one in parse_rows(named)] == [{"s2", "s4"}]
 
 
 def test_the_sample_at_a_time_is_the_next_one() -> None:

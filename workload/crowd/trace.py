@@ -23,6 +23,8 @@ class Row:
     """NaN while nothing is limited."""
     hot_spot: str
     cause: str
+    servers: frozenset[str] = frozenset()
+    """Those that the verdict names; of traces from before that was noted, none."""
 
 
 def parse_rows(text: str) -> list[Row]:
@@ -39,6 +41,7 @@ def parse_rows(text: str) -> list[Row]:
             limit_per_s=_number(one["limit_per_s"]),
             hot_spot=one["hot_spot"],
             cause=one["cause"],
+            servers=frozenset(one.get("servers", "").split()),
         )
         for one in csv.DictReader(whole.splitlines())
     ]

@@ -31,6 +31,7 @@ class NewsTrace:
             "unix_s": round(time.time(), 3),
             "mode": str(view.config.mode),
             **{key: _short(value) for key, value in decision.row().items()},
+            "servers": " ".join(map(view.server_name, decision.verdict.servers)),
             "target_offered_per_s": _short(decision.target.offered / decision.target_s),
             "target_admitted_per_s": _short(decision.target.admitted / decision.target_s),
             "target_refused_per_s": _short(decision.target.refused / decision.target_s),

@@ -1,0 +1,52 @@
+"""What flash-crowd control says of runs that are labelled with what goes wrong in them; in the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from experiments.experiment import Experiment, Measure, Point, Say, Values
+from experiments.verdicts import draw, report, values
+from topo.causes import END_S, ONSET_S, CausesLab
+from workload.causes import SETTLED_S, Label
+
+REPETITIONS = 3
+_AROUND_S = 8.0
+"""To build a lab and to take it down, about."""
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Every label, as often; repetitions go round: all meet the same moods of the machine."""
+    return [
+        Point(f"{label} #{seed}", {"label": label, "seed": seed}, END_S + _AROUND_S, group="lab")
+        for seed in range(1, 2 if quick else 1 + REPETITIONS)
+        for label in Label
+    ]
+
+
+@contextmanager
+def place(group: str, say: Say) -> Generator[Measure]:
+    """A lab for each run: nothing of what the controller knows is another's."""
+    del group, say
+    yield measure
+
+
+def measure(point: Point) -> Values:
+    """Make the run, and see what was decided."""
+    with CausesLab(Label(point.parameters["label"])) as lab:
+        return values(lab.run(point.parameters["seed"]))
+
+
+EXPERIMENT = Experiment(
+    name="lab-verdict",
+    title="The verdict on labelled runs, in the lab",
+    source="Beyond Chen & Heidemann",
+    about="Four real servers at 40 requests/s, the controller's defaults without the second look; "
+    f"after {ONSET_S:g} s one thing goes wrong, or two, or nothing. The verdict is the one that held longest from "
+    f"{SETTLED_S:g} to {END_S - ONSET_S:g} s after that.",
+    points=points,
+    place=place,
+    report=report,
+    draw=draw,
+    needs_root=True,
+)
