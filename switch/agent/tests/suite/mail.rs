@@ -339,7 +339,7 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
     talk.look(&seen);
     assert!(talk.heard_after(heard).starts_with("421 the server refuses"), "{}", talk.heard_after(heard));
     let mut talk = addressed();
-    let seen = talk.exact.waits(1_800);
+    let seen = talk.exact.waits(3_800);
     talk.look(&seen);
     assert!(talk.heard_after(heard).starts_with("421 no server answers"), "{}", talk.heard_after(heard));
 }
