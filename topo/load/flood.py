@@ -54,13 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--sources", type=ipaddress.IPv4Network, required=True)
     parser.add_argument("--per-s", type=float, required=True)
-    parser.add_argument("--start", type=float, default=0.0, help="when to begin, on the clock of time.time()")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     address, _, port = options.to.rpartition(":")
     syns = packets((address, int(port)), options.sources, round(options.per_s * options.seconds), options.seed)
-    time.sleep(max(0.0, options.start - time.time()))
     began, sent = time.monotonic(), 0
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as out:
         while sent < len(syns):
