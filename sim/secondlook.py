@@ -61,9 +61,3 @@ class TwoLooks(SecondLook):
     """As on a Tofino, but for how it draws."""
 
     looks = 2
-
-
-class ThreeLooks(SecondLook):
-    """At three servers."""
-
-    looks = 3

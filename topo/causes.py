@@ -144,7 +144,7 @@ class CausesLab(Net):
                 pass
         cookies = "0" if self.label is Label.UNANSWERED else "1"
         queue = [f"net.ipv4.tcp_syncookies={cookies}", f"net.ipv4.tcp_max_syn_backlog={backlog}"]
-        run_in(self.pid(name), ["sysctl", "-qw", "net.core.somaxconn=4096", *queue])
+        run_in(self.pid(name), ["sysctl", "-qw", f"net.core.somaxconn={BACKLOG_LARGE}", *queue])
         place = ["--address", f"10.0.{11 + number}.2", "--port", str(PORT), "--backlog", str(backlog)]
         turns = ["--workers", str(WORKERS), "--turn-us", f"{1e6 * turn_s:g}", "--slow-us", f"{1e6 * SLOW_TURN_S:g}"]
         process = self.start(

@@ -165,7 +165,8 @@ class Server:
         """Work on an answer for a turn, then send a block of it; nothing if the client has left."""
         if answer.connection.fileno() < 0:
             return
-        time.sleep(self.turn_s)
+        if self.turn_s:
+            time.sleep(self.turn_s)
         until = time.thread_time() + self._cost_s
         while time.thread_time() < until:
             pass
