@@ -3,6 +3,10 @@
 # Starts no service: a policy-rc.d that is not there already forbids it for the time of the installation.
 set -eu
 
+# One at a time: make starts two of these at once.
+exec 9<"$0"
+flock 9
+
 missing=
 for package in $(cat "$@" | sed 's/#.*//'); do
     dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed \
@@ -27,7 +31,16 @@ if [ ! -e "$policy" ]; then
 fi
 echo "Installing Debian packages:$missing"
 export DEBIAN_FRONTEND=noninteractive
-lock="-o DPkg::Lock::Timeout=600" # another installation may be under way
-# shellcheck disable=SC2086  # lists of words
-apt-get $lock update -qq
-apt-get $lock install -qq --no-install-recommends $missing >/dev/null
+wait_s=600 # another installation may be under way
+deadline=$(($(date +%s) + wait_s))
+# Whoever reads the lists of packages, as a timer does behind a boot, locks them; apt-get waits for dpkg's lock alone.
+until said=$(LC_ALL=C apt-get update -qq 2>&1); do
+    case "$said" in *"Could not get lock"*) held=yes ;; *) held= ;; esac
+    if [ -z "$held" ] || [ "$(date +%s)" -ge "$deadline" ]; then
+        echo "$said" >&2
+        exit 1
+    fi
+    sleep 2
+done
+# shellcheck disable=SC2086  # a list of words
+apt-get -o DPkg::Lock::Timeout=$wait_s install -qq --no-install-recommends $missing >/dev/null

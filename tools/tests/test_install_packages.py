@@ -1,4 +1,4 @@
-"""Debian packages are installed without starting what is in them, also where nothing forbids that beforehand."""
+"""Debian packages are installed without starting what is in them, and one installation waits for another."""
 
 import os
 import subprocess
@@ -15,16 +15,37 @@ esac
 """
 
 
+LOCKING = """#!/bin/sh
+# As Debian's: `update` fails at once while another reads the lists; the first of all finds a stranger at them.
+refuse() { echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)" >&2; exit 100; }
+case "$*" in
+*install*) echo "$*" >>"$0.log" ;;
+*)
+    mkdir "$0.stranger" 2>&1 && refuse
+    mkdir "$0.lock" || refuse
+    sleep 1
+    rmdir "$0.lock"
+    ;;
+esac
+"""
+
+
+def place(directory: Path, apt_get: str) -> dict[str, str]:
+    """An environment in which this is apt-get, and a file in `directory` that names a package which nobody has."""
+    (directory / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
+    (directory / "apt-get").write_text(apt_get)
+    (directory / "apt-get").chmod(0o755)
+    return {**os.environ, "PATH": f"{directory}:/usr/bin:/bin"}
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
 def test_no_service_is_started(tmp_path: Path) -> None:
-    (tmp_path / "packages.txt").write_text("# comment\nno-such-package-here # why\n")
-    (tmp_path / "apt-get").write_text(APT_GET)
-    (tmp_path / "apt-get").chmod(0o755)
+    environment = place(tmp_path, APT_GET)
     line = f"mount -t tmpfs none /usr/sbin && {SCRIPT} {tmp_path}/packages.txt && ls -A /usr/sbin"
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", line],
-        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -34,3 +55,23 @@ def test_no_service_is_started(tmp_path: Path) -> None:
     forbidden = 101  # policy-rc.d(8): "action not allowed"
     (called,) = (tmp_path / "apt-get.log").read_text().splitlines()
     assert called.startswith(f"{forbidden} ") and called.endswith(" no-such-package-here")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
+def test_two_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    environment = place(tmp_path, LOCKING)
+    line = f"mount -t tmpfs none /usr/sbin && exec {SCRIPT} {tmp_path}/packages.txt"
+    both = [
+        subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", line],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [one.communicate(timeout=60) for one in both]
+    assert ([one.returncode for one in both], [errors for _, errors in said]) == ([0, 0], ["", ""])
+    assert len((tmp_path / "apt-get.log").read_text().splitlines()) == len(both)
