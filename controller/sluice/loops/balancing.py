@@ -32,6 +32,11 @@ TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 """What a decision may change: the weights, and which servers are ejected."""
 
 
+BEHIND_S = 0.1
+"""Seconds from a turn of flash-crowd control to one of ours: ratios are decided on by a verdict that is new. A crowd
+moved weights in the second before its alarm."""
+
+
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
     """What a decision can have changed, by who was and who is ejected. The weights alone as a rule: to make and compare
     the entries of 1,000 servers takes longer than all the rest of a decision."""
@@ -46,7 +51,8 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
     view = world.views[service.id]
-    due = loop.time() if view.due_s is None else min(view.due_s, loop.time() + view.balancer.options.period_s)
+    begin = loop.time() + (BEHIND_S if world.news is not None else 0.0)
+    due = begin if view.due_s is None else min(view.due_s, begin + view.balancer.options.period_s)
     while True:
         await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())

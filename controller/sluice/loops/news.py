@@ -50,7 +50,7 @@ async def control(
         if loop.time() >= observation:
             await view.count(link.registers)
             ledger = await read_counts(link.registers, world.plan.services)
-            decision = view.observe(loop.time(), ledger, samples, world.ejected)
+            decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
             observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)

@@ -214,13 +214,21 @@ class NewsView:
         return self.decision is not None and service in self.decision.frozen
 
     def observe(
-        self, now_s: float, ledger: Mapping[int, Counts], samples: list[Packed], ejected: Collection[int]
+        self,
+        now_s: float,
+        ledger: Mapping[int, Counts],
+        samples: list[Packed],
+        ejected: Collection[int],
+        ratios: Mapping[int, float],
     ) -> Decision | None:
-        """The end of an interval: decide on what was read since the last. ``ejected``: by R, from all services."""
+        """The end of an interval: decide on what was read since the last.
+
+        ``ejected``, ``ratios``: R's, of all services' servers.
+        """
         share = self._collector.share
         keys, rates = self._collector.take()
         apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected)
+        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected, ratios)
         decision = self._news.observe(seen)
         if decision is not None:
             for target, asked in decision.crowds.items():

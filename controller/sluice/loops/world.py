@@ -199,6 +199,11 @@ class World:
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
 
     @property
+    def ratios(self) -> dict[int, float]:
+        """The balancers', by server."""
+        return {server: ratio for view in self.views.values() for server, ratio in view.balancer.ratios.items()}
+
+    @property
     def full_of_groups(self) -> frozenset[int]:
         """Full servers of content services' groups; of one in several groups one is enough."""
         groups = (self.views[service.id] for service in self.plan.services if service.of is not None)

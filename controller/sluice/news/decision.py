@@ -60,6 +60,8 @@ class Observation:
     """Destinations that the one limit for every destination does not hold back."""
     ejected: Collection[int] = ()
     """Servers that R gives no new connections, as they answer nothing."""
+    ratios: Mapping[int, float] = field(default_factory=dict[int, float])
+    """R's, by server: its part of its service's new connections. Without those of a service its servers are alike."""
 
 
 @dataclass(frozen=True, slots=True)

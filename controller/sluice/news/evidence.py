@@ -6,8 +6,9 @@ answer, the retransmissions of one slow server's clients, and, in a crowd, one q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sluice.balance.confidence import deviation
 from sluice.balance.counts import Counts, total
@@ -21,6 +22,8 @@ _HALF = 0.5
 _FAR = 4.0
 """Times the others' R. In a crowd servers drop SYNs for as long as their queues are full: their R's differ by chance
 far more than single SYNs' would."""
+_PART = 0.8
+"""A server that answers less than this of what the others do for its ratio is weaker than they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class Evidence:
     worse: tuple[int, ...] = ()
     """Servers that leave more unanswered than the others, beyond chance, and those that R has ejected."""
     far_worse: tuple[int, ...] = ()
-    """Of those, the ejected, and those whose R is several times that of all that are not worse."""
+    """Of those, the ejected, and those whose R is several times that of all that are not worse while they answer less
+    than their part: a queue that is full before the others is that of a server that works as much as they do."""
     repeated: int = 0
     """SYNs that those left unanswered: their clients send them again, which is no crowd."""
 
@@ -46,16 +50,22 @@ def examine(
     options: BalanceOptions,
     usual: float | None,
     seconds: float,
+    *,
     ejected: frozenset[int] = frozenset(),
+    ratios: Collection[Mapping[int, float]] = (MappingProxyType({}),),
 ) -> Evidence:
-    """The evidence of a window of so many seconds. ``usual``: completed handshakes per second; None: not known."""
+    """The evidence of a window of so many seconds.
+
+    ``usual``: completed handshakes per second; None: not known. ``ratios``: each server's part of the new connections,
+    interval by interval; a service that is in none has servers alike.
+    """
     whole = total(list(ledger.values())) if ledger else Counts()
     worse = tuple(sorted(ejected & ledger.keys() | set(_worse(ledger, options))))
     starved = (
         usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
     )
     answered_in_vain = spoofed(whole, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
-    far = ejected | _far_worse(ledger, worse)
+    far = ejected | _far_worse(ledger, worse, ratios)
     return Evidence(
         starved=starved,
         flooded=answered_in_vain or (starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds),
@@ -78,12 +88,20 @@ def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, 
     return tuple(i for i in unanswering(evident, options) if deviation(evident[i], whole - evident[i]) >= z)
 
 
-def _far_worse(ledger: Mapping[int, Counts], worse: tuple[int, ...]) -> frozenset[int]:
-    rest = [ledger[server] for server in ledger.keys() - set(worse)]
-    others = total(rest) if rest else Counts()
+def _far_worse(
+    ledger: Mapping[int, Counts], worse: tuple[int, ...], ratios: Collection[Mapping[int, float]]
+) -> frozenset[int]:
+    if not worse:
+        return frozenset()
+    rest = ledger.keys() - set(worse)
+    others = total([ledger[server] for server in rest]) if rest else Counts()
     unanswered = max(0, others.syn - others.synack)
+    part = {server: sum(one.get(server, 1.0) for one in ratios) for server in ledger}
+    of_others = sum(part[server] for server in rest)
 
-    def far(mine: Counts) -> bool:
-        return (mine.syn - mine.synack) * others.synack > _FAR * unanswered * mine.synack
+    def far(server: int) -> bool:
+        mine = ledger[server]
+        loses = (mine.syn - mine.synack) * others.synack > _FAR * unanswered * mine.synack
+        return loses and mine.synack * of_others <= _PART * others.synack * part[server]
 
-    return frozenset(i for i in worse if far(ledger[i]))
+    return frozenset(server for server in worse if far(server))

@@ -155,7 +155,7 @@ class News:
         options = self._options
         share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
         self._window.push(rates, interval, keys, share)
-        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected)
+        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected, observation.ratios)
         measured = self._window.measure(options.fast_share, options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)

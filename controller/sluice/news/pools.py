@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from sluice.addresses import Packed
 from sluice.balance.counts import Counts
@@ -51,26 +53,37 @@ class Pools:
         self._evidence: dict[int, Evidence] = {}
         self._parts: dict[int, Mapping[int, Counts]] = {}
         """Of the window, each pool's."""
+        self._ratios = deque[Mapping[int, float]](maxlen=intervals)
         self._seconds = 1.0
 
     def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
         """Take over changed ones; what is usual of those that stay is kept."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
+        self._ratios = deque(self._ratios, maxlen=intervals)
         self._completed = {number: usual for number, usual in self._completed.items() if number in pools}
         self._evidence = {number: found for number, found in self._evidence.items() if number in pools}
         for usual in self._completed.values():
             usual.gain = gain
 
-    def examine(self, ledger: Mapping[int, Counts], seconds: float, ejected: Collection[int]) -> None:
-        """Look at a window of the ledger of so many seconds, before the alarm is decided on.
+    def examine(
+        self,
+        ledger: Mapping[int, Counts],
+        seconds: float,
+        ejected: Collection[int],
+        ratios: Mapping[int, float] = MappingProxyType({}),
+    ) -> None:
+        """Look at a window of the ledger of so many seconds, before the alarm is decided on. ``ratios``: those of now.
 
         Who is far worse but answers something has to be so for LASTING_WINDOWS: while a crowd builds up, one server's
         queue is full before the others', and its clients come back to it.
         """
         self._seconds, gone = seconds, frozenset(ejected)
+        self._ratios.append(ratios)
         self._parts = {number: pool.of(ledger) for number, pool in self.pools.items()}
         found = {
-            number: examine(self._parts[number], pool.options, self._usual(number), seconds, gone)
+            number: examine(
+                self._parts[number], pool.options, self._usual(number), seconds, ejected=gone, ratios=self._ratios
+            )
             for number, pool in self.pools.items()
         }
         far = [server for evidence in found.values() for server in evidence.far_worse]

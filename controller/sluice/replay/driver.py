@@ -122,8 +122,7 @@ class Driver:
     def step(self, now_s: float) -> list[Event]:
         """Do what is due; what was decided, in order. Raises ValueError before anything is.
 
-        Ratios before flash-crowd control, which is started after them and reads more before it decides: whether it
-        freezes them is known at their next decision.
+        Ratios behind flash-crowd control, as `loops.balancing` has it.
         """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
@@ -131,14 +130,14 @@ class Driver:
         if now_s >= self._sweep - _SLACK_S:
             self._run(self._correct_loads(now_s))
             self._sweep = next_turn(self._sweep, SWEEP_S, now_s)
+        if now_s >= self._crowd - _SLACK_S:
+            made += self._control(now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id].at - _SLACK_S:
                 made += self._decide(service, now_s)
             elif now_s >= self._meeting(service) - _SLACK_S:
                 self._meet(service)
                 self._meetings[service.id] = [one for one in self._meetings[service.id] if one > now_s]
-        if now_s >= self._crowd - _SLACK_S:
-            made += self._control(now_s)
         if now_s >= self._share_due - _SLACK_S:
             made.append(self._share(now_s))
         decisions = [turn.at for turn in self._balance.values()]
@@ -199,7 +198,7 @@ class Driver:
         if now_s >= self._observation.at - _SLACK_S:
             self._run(view.count(registers))
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
-            decision = view.observe(now_s, ledger, samples, world.ejected)
+            decision = view.observe(now_s, ledger, samples, world.ejected, world.ratios)
             self._observation = self._observation.following(
                 view.config.interval_s, now_s, self._live.news, between=True
             )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.addresses import from_text
 from sluice.configload import parse
+from sluice.loops.balancing import BEHIND_S
 from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
 from sluice.names import RATE_FLOWS, Meter, Register, Table
@@ -72,6 +73,14 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     moved = run.switch.touched().get(Table.CHOOSE, [])
     moved = [time for time in moved if crowded[0] < time <= crowded[-1]]
     assert bool(moved) != frozen
+
+
+def test_ratios_are_decided_on_right_behind_the_verdict() -> None:
+    """Both have a turn a second."""
+    run = Run(PRODUCTION, usual, unanswered=lambda _: 0.15).until(20)
+    moved = run.switch.touched()[Table.CHOOSE]
+    assert len(moved) > 5
+    assert all(0 < time - max(d.time_s for d in run.decisions if d.time_s <= time) <= 1.5 * BEHIND_S for time in moved)
 
 
 @pytest.mark.parametrize("most", [1.0, 0.25])

@@ -124,6 +124,8 @@ class Switch:
     updates: Updates = field(default_factory=Updates)
     crowd: Crowd = field(default_factory=Crowd)
     writes: list[Crowd] = field(default_factory=list[Crowd])
+    weights: dict[int, int] = field(default_factory=dict[int, int])
+    """The servers', by number."""
     anybody: dict[int, Tokens] = field(default_factory=dict[int, Tokens])
     clock: int = 1 << 24
     step: int = 0
@@ -137,6 +139,8 @@ class Switch:
             self.registers.cells[register].update(cells)
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
+        for weights in state.weights.values():
+            self.weights |= weights
         many = await reconcile(cast(Session, self.updates), self.held, state, tables, meters)
         if state.crowd != self.crowd:
             self.crowd = state.crowd
@@ -181,8 +185,9 @@ class Switch:
         return admitted
 
     def handshakes(self, many: int, lost: Mapping[int, float], completed: float) -> None:
-        """SYNs go to the servers in equal parts; each loses its part, and a part of the answered is completed."""
-        parts = self.random.multinomial(many, [1 / len(lost)] * len(lost))
+        """SYNs go to the servers by their weights; each loses its part, and a part of the answered is completed."""
+        weights = [self.weights.get(server, 1) for server in lost]
+        parts = self.random.multinomial(many, [weight / sum(weights) for weight in weights])
         for (server, unanswered), syns in zip(lost.items(), parts, strict=True):
             answered = int(self.random.binomial(syns, 1 - unanswered))
             self.registers.count(Register.LEDGER_SYN, server, int(syns))

@@ -102,6 +102,18 @@ def test_one_servers_queue_that_is_full_before_the_others_is_nobodys_fault() -> 
     assert pools.judge(crowds=[None], slower=True)[1].servers == (), "from the beginning"
 
 
+def test_what_a_server_answers_is_held_against_the_ratios_of_the_whole_window() -> None:
+    """A ratio that has just fallen is not what it was given in the window."""
+    pools = Pools({1: Pool()}, gain=0.9, intervals=2)
+    weak = {1: FINE, 2: Counts(syn=150, synack=50, completed=49)}
+    ratios = [{1: 0.5, 2: 0.5}] * (2 * LASTING_WINDOWS + 1) + [{1: 0.7, 2: 0.3}] * 2
+    found: list[tuple[int, ...]] = []
+    for one in ratios:
+        pools.examine(weak, 1.0, (), one)
+        found.append(pools.judge(crowds=[None], slower=True)[1].servers)
+    assert found[-3:] == [(2,), (2,), ()]
+
+
 def test_what_failing_servers_clients_repeat_is_counted_and_a_starved_service_refutes_a_crowd() -> None:
     pools = Pools(POOLS, gain=0.9, intervals=1)
     healthy: dict[int, Counts] = dict.fromkeys((1, 2, 3, 4), FINE)

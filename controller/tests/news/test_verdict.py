@@ -1,5 +1,7 @@
 """Crowd, flood, sick server or normal, and what it means for R's weights."""
 
+from collections.abc import Mapping
+
 from sluice.balance import BalanceOptions, Counts
 from sluice.news import Cause, Verdict
 from sluice.news.evidence import examine
@@ -20,10 +22,11 @@ def verdict(
     busier: bool = False,
     usual: float | None = None,
     ejected: frozenset[int] = frozenset(),
+    ratios: Mapping[int, float] | None = None,
 ) -> Verdict:
-    """``usual``: completed handshakes per second."""
+    """``usual``: completed handshakes per second. ``ratios``: of each interval."""
     options = BalanceOptions()
-    evidence = examine(ledger, options, usual, SECONDS, ejected)
+    evidence = examine(ledger, options, usual, SECONDS, ejected=ejected, ratios=[ratios or {}] * 4)
     return judge(ledger, options, evidence, crowd=crowd, slower=slower, busier=busier)
 
 
@@ -78,6 +81,19 @@ def test_drowned_unevenly_in_a_crowd_is_chance_and_a_dead_server_is_not() -> Non
     assert verdict({1: DROWNED, 2: fuller}, crowd=True, slower=True) == Verdict(Cause.CROWD, freeze=True)
     dead = Counts(syn=300)
     assert verdict({1: DROWNED, 2: dead}, crowd=True, slower=True) == Verdict(Cause.CROWD, (2,), freeze=False)
+
+
+def test_a_queue_that_is_full_before_the_others_is_no_weak_server() -> None:
+    """It answers as much as they do, by its ratio."""
+    full, idle = Counts(syn=300, synack=60, completed=58), Counts(syn=62, synack=62, completed=60)
+    held, free = Verdict(Cause.CROWD, freeze=True), Verdict(Cause.CROWD, (1,), freeze=False)
+    assert verdict({1: full, 2: idle}, crowd=True) == held
+    large = Counts(syn=400, synack=130, completed=128)
+    assert verdict({1: large, 2: idle}, crowd=True, ratios={1: 0.67, 2: 0.33}) == held
+    assert verdict({1: full, 2: idle}, crowd=True, ratios={1: 0.67, 2: 0.33}) == free, "half of what it is given"
+    weak = Counts(syn=300, synack=30, completed=28)
+    assert verdict({1: weak, 2: idle}, crowd=True) == free
+    assert verdict({1: weak, 2: idle}, crowd=True, ratios={1: 0.33, 2: 0.67}) == held, "relieved of what it cannot do"
 
 
 def test_servers_that_complete_less_than_usual_serve_no_crowd() -> None:
