@@ -232,9 +232,9 @@ def test_it_says_what_is_missing_and_how_to_get_it(world: World, checkout: Path)
 
 
 LATE = f"""\
-# Its turn comes when its parent has gone.
+# Its turn comes when its parent, which the sixth argument names, has gone.
 echo here >>/run/late
-while grep -q "^PPid:[[:space:]]*$PPID$" /proc/$$/status; do sleep 0.02; done
+while grep -q "^PPid:[[:space:]]*$6$" /proc/$$/status; do sleep 0.02; done
 exec {shutil.which("setpriv")} "$@"
 """
 

@@ -31,8 +31,8 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"
 LATE = f"""\
 #!/bin/sh
-# setpriv on a busy machine: its turn comes when its parent has gone.
-while grep -q "^PPid:[[:space:]]*$PPID$" /proc/$$/status; do sleep 0.02; done
+# setpriv on a busy machine: its turn comes when its parent, which the sixth argument names, has gone.
+while grep -q "^PPid:[[:space:]]*$6$" /proc/$$/status; do sleep 0.02; done
 exec {shutil.which("setpriv")} "$@"
 """
 

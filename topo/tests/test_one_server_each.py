@@ -24,6 +24,7 @@ FULL = bool(os.environ.get("FULL"))
 CONNECTIONS, AT_ONCE = (100_000, 2_000) if FULL else (1_000, 100)
 ASKS, PAUSE_S = (3, 0.5) if FULL else (4, 1.0)
 CHANGE_S = 0.25
+DRAINED_S = 1.5
 SILENT_S = 1.0
 """A server stays unreachable for, once it is ejected."""
 EACH_S = 20.0
@@ -56,7 +57,8 @@ def test_every_connection_has_one_server() -> None:
 
 
 def production(wanted: dict[str, Any]) -> None:
-    wanted["services"][0]["balance"]["mode"] = "production"
+    """Without a slow start: a server that is back gets SYNs at once."""
+    wanted["services"][0]["balance"] |= {"mode": "production", "production": {"slow_start_s": 0}}
 
 
 def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
@@ -81,7 +83,12 @@ def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
 
 
 def eject(lab: TalkingLab, name: str) -> None:
-    """A server has no way to the clients until the controller has ejected it, and a second longer."""
+    """A server has no way to the clients until the controller has ejected it, and a second longer.
+
+    It has drained before: with fewer connections than the others it gets SYNs, and loses them.
+    """
+    with lab.draining(name):
+        time.sleep(DRAINED_S)
     route = ["ip", "route", "add", "blackhole", f"{LOAD_CLIENT.address}/32"]
     run_in(lab.pid(name), route)
     try:
