@@ -1,19 +1,11 @@
-"""`sluice replay`: what is counted in a capture, what is decided from it, and what it says of bad files."""
+"""`sluice replay`: what is counted in a capture, and what is decided from it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
 import json
 import math
-import os
 import random
-import re
-import signal
-import struct
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,16 +13,15 @@ from typing import cast
 
 import numpy as np
 import pytest
-import sluice
 from configs import web
 from numpy.typing import NDArray
-from sluice.addresses import Address, from_text
+from recordings import CLIENT, S1, S2, VIP, Packet, connection, load, write
 from sluice.balance import Balancer, Counts, Member
 from sluice.cli import main
 from sluice.configload import load as load_config
 from sluice.configload import parse
 from sluice.dataplane.memory import Memory
-from sluice.dataplane.pins import ACK, FIN, RST, SYN
+from sluice.dataplane.pins import ACK, RST, SYN
 from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.news import control
@@ -39,9 +30,8 @@ from sluice.loops.sweep import correct_loads, kept_slots, sweep
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
-from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
-from sluice.replay.capture import Segment, read_capture
+from sluice.replay.capture import read_capture
 from sluice.replay.driver import Balanced, Controlled, Driver, LiveTimes
 from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
@@ -50,58 +40,6 @@ from sluice.switch.secondlook import read_loads
 from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets.units import MICROSECONDS
 from virtual import in_virtual_time
-
-VIP = from_text("10.0.0.100")
-S1, S2 = from_text("10.0.2.2"), from_text("10.0.3.2")
-CLIENT = from_text("10.0.1.7")
-HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
-Packet = tuple[float, Address, int, Address, int, int, int]
-"""Time, source and port, destination and port, flags, bytes of data."""
-
-
-def frame(packet: Packet, hop_limit: int = 64) -> bytes:
-    _, source, source_port, destination, destination_port, flags, payload = packet
-    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40 + payload, 0, 0, hop_limit, 6, 0, int(source), int(destination))
-    tcp = struct.pack("!HHIIBBHHH", source_port, destination_port, source_port * 7, 0, 0x50, flags, 0, 0, 0)
-    return b"\x02" * 12 + b"\x08\x00" + ip + tcp  # the data is cut off, as a short capture does
-
-
-def recorded(frame: bytes, time: float = 1.0, *, beyond: int = 0) -> bytes:
-    """A frame as a capture has it; `beyond` it, so many bytes were cut off."""
-    return struct.pack("<IIII", int(time), round(time % 1 * 1e6), len(frame), len(frame) + beyond) + frame
-
-
-def write(path: Path, packets: Sequence[Packet]) -> Path:
-    path.write_bytes(HEADER + b"".join(recorded(frame(one), one[0], beyond=one[6]) for one in packets))
-    return path
-
-
-def connection(time: float, port: int, server: Address, *, answered: bool = True) -> list[Packet]:
-    """On all of the switch's ports: each packet on its way in and on its way out."""
-    there = [(time, CLIENT, port, VIP, 80, SYN, 0), (time + 0.0001, CLIENT, port, server, 80, SYN, 0)]
-    if not answered:
-        return there
-    return [
-        *there,
-        (time + 0.001, server, 80, CLIENT, port, SYN | ACK, 0),
-        (time + 0.0011, VIP, 80, CLIENT, port, SYN | ACK, 0),
-        (time + 0.002, CLIENT, port, VIP, 80, ACK, 0),
-        (time + 0.0021, CLIENT, port, server, 80, ACK, 0),
-        (time + 0.003, server, 80, CLIENT, port, ACK, 1000),
-        (time + 0.0031, VIP, 80, CLIENT, port, ACK, 1000),
-        (time + 0.004, server, 80, CLIENT, port, FIN | ACK, 0),
-    ]
-
-
-def load(seconds: int, lost: int) -> list[Packet]:
-    """20 connections a second, half to each server; the second answers all but `lost` of its ten."""
-    packets: list[Packet] = []
-    for second in range(seconds):
-        for n in range(20):
-            time, port = 1000.0 + second + n * 0.05, 10_000 + second * 20 + n
-            server = S1 if n % 2 else S2
-            packets += connection(time, port, server, answered=server is S1 or n // 2 >= lost)
-    return packets
 
 
 async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
@@ -257,6 +195,8 @@ def test_only_the_servers_side_is_enough_for_r(tmp_path: Path) -> None:
 
 START_S = 999.99
 """When the live controller reads first, since the epoch."""
+
+
 STEADY: Mapping[str, tuple[float, float]] = {}
 
 
@@ -461,292 +401,3 @@ def test_flash_crowd_control_holds_the_weights_of_the_flooded_service_only() -> 
                 reasons[event.service.name] = event.decision.reason
     driver.close()
     assert reasons == {"web": "moved 0.1 of server 2", "w": "held: no server is the cause"}
-
-
-def configured(tmp_path: Path) -> str:
-    file = tmp_path / "sluice.yaml"
-    file.write_text(web(period_s=1, window_s=5))
-    return str(file)
-
-
-def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = write(tmp_path / "c.pcap", load(6, lost=4))
-    plot = tmp_path / "plot.svg"
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--plot", str(plot)]) == 0
-    out = capsys.readouterr().out
-    assert "s2 0.450 (S 10 A 6 R 0.667)" in out
-    assert "moved 0.1 of server 2" in out
-    assert "5 decisions" in out
-    assert plot.read_text().count("<svg") == 1
-
-
-@pytest.mark.parametrize("start", [[], ["--start", "1000.0"]])
-def test_seconds_begin_with_the_first_reading(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], start: list[str]
-) -> None:
-    file, plot = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "plot.svg"
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--plot", str(plot), *start]) == 0
-    assert re.findall(r"^ *([\d.]+) s  web", capsys.readouterr().out, re.MULTILINE) == ["1.00", "2.00", "3.00"]
-    assert "s since 1970-01-01 00:16:40 UTC" in plot.read_text()
-
-
-@pytest.mark.parametrize("plot", ["plot.foo", "plot", "nowhere/plot.svg"])
-def test_where_a_plot_cannot_be_drawn_is_said_before_anything_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], plot: str
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(
-            ["replay", str(tmp_path / "no.pcap"), "--config", str(tmp_path / "no.yaml"), "--plot", f"{tmp_path}/{plot}"]
-        )
-    assert end.value.code == 2
-    said = "there is no directory" if "/" in plot else "does not end in .png or .svg or .pdf"
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("start", ["nan", "inf", "-inf", "0", "999.99", "1006.01"])
-def test_a_first_reading_out_of_the_capture_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], start: str
-) -> None:
-    file = write(tmp_path / "c.pcap", load(6, lost=0))
-    assert main(["replay", str(file), "--config", configured(tmp_path), f"--start={start}"]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err) == (
-        "",
-        f"sluice: {file}: --start {float(start)} is not within the capture, which is of 1000.000 to 1005.954\n",
-    )
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_nothing_is_said_when_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
-    file = write(tmp_path / "c.pcap", load(6, lost=0))
-    read, written = os.pipe()
-    os.close(read)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "sluice", "replay", str(file), "--config", configured(tmp_path)],
-            stdout=written,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-            env=os.environ
-            | {"PYTHONPATH": str(Path(sluice.__file__).resolve().parents[1]), "PYTHONUNBUFFERED": unbuffered},
-        )
-    finally:
-        os.close(written)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
-
-
-def test_the_command_holds_a_capture_against_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, config = write(tmp_path / "c.pcap", load(8, lost=4)), configured(tmp_path)
-    assert main(["replay", str(file), "--config", config, "--json", "--start", "1000"]) == 0
-    live = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    for one in live:
-        one["time"] += 0.004  # it is written down a little after the reading
-    trace = tmp_path / "trace.jsonl"
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
-    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 0
-    assert "the same decisions; 7 compared" in capsys.readouterr().out
-    live[3]["servers"]["s1"]["ratio"] = 0.9
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
-    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
-    said = capsys.readouterr().out
-    assert "OTHER DECISIONS" in said
-    assert said.endswith("; the first, in line 4, from the same counts\n")
-    live[3]["servers"]["s2"]["window"]["synack"] += 1  # its reading met an answer that the replay's did not
-    trace.write_text("".join(json.dumps(one) + "\n" for one in live))
-    assert main(["replay", str(file), "--config", config, "--trace", str(trace)]) == 1
-    other = r"; the first, in line 4, from other counts: of s2 syn 40, synack 25, .*, here syn 40, synack 24,"
-    assert re.search(other, capsys.readouterr().out)
-
-
-def decided(tmp_path: Path, capture: Path) -> list[str]:
-    """The lines of a trace of what is replayed."""
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(["replay", str(capture), "--config", configured(tmp_path), "--json"]) == 0
-    return out.getvalue().splitlines(keepends=True)
-
-
-def test_a_trace_that_was_still_being_written_is_compared_to_its_last_whole_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, trace = write(tmp_path / "c.pcap", load(8, lost=4)), tmp_path / "trace.jsonl"
-    trace.write_text("".join(decided(tmp_path, file))[:-9])
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 0
-    assert "the same decisions; 6 compared" in capsys.readouterr().out
-
-
-def test_a_trace_without_a_server_of_the_configuration_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
-    first, *others = decided(tmp_path, file)
-    trace.write_text("".join([first, *(one.replace('"s2"', '"other"') for one in others)]))
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "trace, line 2: web is without s2, which the configuration has" in err
-
-
-@pytest.mark.parametrize("shift_s", [-3500.0, -4000.0, 4000.0])
-def test_a_trace_begins_within_the_capture_or_an_hour_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], shift_s: float
-) -> None:
-    file, trace = write(tmp_path / "c.pcap", load(4, lost=0)), tmp_path / "trace.jsonl"
-    lines = [json.loads(one) for one in decided(tmp_path, file)]
-    trace.write_text("".join(json.dumps(one | {"time": one["time"] + shift_s}) + "\n" for one in lines))
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == (abs(shift_s) > 3600)
-    said = f"the trace's first reading {1000 + shift_s} is not within the capture, which is of 1000.000 to 1003.954"
-    assert (said in capsys.readouterr().err) is (abs(shift_s) > 3600)
-
-
-SYN_FRAME = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
-ONE = recorded(SYN_FRAME)
-IPV6_FRAME = SYN_FRAME[:12] + b"\x86\xdd\x60" + bytes(60)
-TAGGED_FRAME = SYN_FRAME[:12] + b"\x88\xa8\x00\x07\x81\x00\x00\x07" + SYN_FRAME[12:]
-UDP_FRAME = SYN_FRAME[:23] + b"\x11" + SYN_FRAME[24:]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "byte 0: no capture"),
-        (b"hello, this is no capture at all", "byte 0: no capture"),
-        (HEADER[:20] + struct.pack("<I", 105) + bytes(16), "byte 20: link type 105"),
-        (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: 1,073,741,824 bytes of a packet of 60"),
-        (HEADER + ONE + struct.pack("<IIII", 1, 0, 55, 54) + bytes(55), "byte 94: 55 bytes of a packet of 54"),
-        (HEADER + ONE + struct.pack("<IIII", 1, 0, 65_537, 70_000), "byte 94: 65,537 bytes of a packet of 70,000"),
-        (
-            HEADER[:16] + bytes(4) + HEADER[20:] + ONE + struct.pack("<IIII", 1, 0, 262_145, 300_000),
-            "byte 94: 262,145 bytes of a packet of 300,000, and 262,144 are the most",
-        ),
-        (HEADER + ONE + recorded(SYN_FRAME, 3601.5), "byte 94: a packet 3,600 s after the one in front of it"),
-        (HEADER + recorded(SYN_FRAME, 4e9) + ONE, "byte 94: a packet 3,999,999,999 s before the one in front of it"),
-        (HEADER, "bad.pcap: there is not one TCP segment over IPv4 in it; nor any other packet"),
-        (
-            HEADER + 2 * recorded(IPV6_FRAME),
-            "bad.pcap: there is not one TCP segment over IPv4 in it; its packets: 2 IPv6",
-        ),
-        (HEADER + 2 * recorded(TAGGED_FRAME), "its packets: 2 with two VLAN tags"),
-        (
-            HEADER + 2 * recorded(SYN_FRAME[:50], beyond=4) + recorded(UDP_FRAME),
-            "its packets: 2 cut short (record with tcpdump -s 96 or more), 1 of other protocols",
-        ),
-        (
-            HEADER + recorded(frame((0.0, CLIENT, 5000, CLIENT, 80, SYN, 0))),
-            "bad.pcap: no TCP segment in it is to or from a service or server of",
-        ),
-    ],
-)
-def test_a_bad_capture_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str) -> None:
-    file = tmp_path / "bad.pcap"
-    file.write_bytes(content)
-    assert main(["replay", str(file), "--config", configured(tmp_path)]) == 1
-    assert said in capsys.readouterr().err
-
-
-def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, trace = write(tmp_path / "c.pcap", load(1, lost=0)), tmp_path / "trace.jsonl"
-    trace.write_text('{"time": 1}\n')
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    assert "trace, line 1: no decision" in capsys.readouterr().err
-    trace.write_bytes(file.read_bytes())
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    assert f"{trace}: byte 0: no trace; give the file of --trace-file" in capsys.readouterr().err
-    line = '{"time": NaN, "service": "web", "period_s": 1, "servers": {}}\n'
-    for text in (line, line.replace("NaN", '"noon"'), line.replace("{}", '{"s1": {"ratio": null}}'), "[]\n", "7\n"):
-        trace.write_text(text)
-        assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-        assert "trace, line 1: no decision" in capsys.readouterr().err
-    trace.write_text("unix_s,ar_bps\n1.0,\n")
-    assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    assert "the configuration has no `news:`" in capsys.readouterr().err
-
-
-def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
-    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*offered_per_s"):
-        intervals("unix_s,ar_bps\n1.0,2.0\n")
-    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*unix_s nan"):
-        intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
-    whole = "unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n1.0,1,1,1,0,\n"
-    assert len(intervals(whole)) == 1
-    for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # one that was cut short, and what was appended to it later
-        with pytest.raises(TraceError, match=r"trace, line 3: no decision .*as many columns"):
-            intervals(whole + torn)
-    with pytest.raises(TraceError, match=r"there is no decision"):
-        intervals("unix_s,ar_bps\n1.0,2.0")
-
-
-def test_a_capture_of_the_clients_side_only_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packets = [one for one in load(2, lost=0) if VIP in (one[1], one[3])]
-    file = write(tmp_path / "clients.pcap", packets)
-    assert main(["replay", str(file), "--config", configured(tmp_path)]) == 0
-    assert f"{file}: no TCP segment in it is to or from a server" in capsys.readouterr().err
-    assert main(["replay", str(write(file, load(2, lost=0))), "--config", configured(tmp_path)]) == 0
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(("cut_off", "left"), [(7, 63), (54, 16), (55, 15), (69, 1)])
-def test_an_interrupted_capture_is_read_to_its_last_whole_packet(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], cut_off: int, left: int
-) -> None:
-    whole = write(tmp_path / "whole.pcap", connection(1.0, 5000, S1))
-    cut = tmp_path / "cut.pcap"
-    cut.write_bytes(whole.read_bytes()[:-cut_off])
-    assert len(list(read_capture(cut))) == len(list(read_capture(whole))) - 1
-    assert main(["replay", str(cut), "--config", configured(tmp_path)]) == 0
-    out, err = capsys.readouterr()
-    assert err == f"sluice: {cut}: byte 584: the last record is incomplete; {left} bytes left out\n"
-    assert out == f"{cut}: 6 segments, 0 decisions\n"
-
-
-def test_an_hour_without_a_packet_is_a_pause(tmp_path: Path) -> None:
-    file = tmp_path / "c.pcap"
-    file.write_bytes(HEADER + ONE + recorded(SYN_FRAME, 3600.9) + ONE)
-    assert [one.time_s for one in read_capture(file)] == [1.0, 3600.9, 1.0]
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(("magic", "unit"), [(0xA1B2C3D4, 1e6), (0xA1B23C4D, 1e9)])
-def test_both_byte_orders_and_both_units(tmp_path: Path, order: str, magic: int, unit: float) -> None:
-    data = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
-    tagged = data[:12] + b"\x81\x00\x00\x07" + data[12:]
-    file = tmp_path / "c.pcap"
-    file.write_bytes(
-        struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 96, 1)
-        + b"".join(
-            struct.pack(order + "IIII", 9, round(0.5 * unit), len(one), len(one)) + one for one in (data, tagged)
-        )
-    )
-    expected = Segment(9.5, CLIENT.packed, 5000, VIP.packed, 80, SYN, 35000, 0, 40, 64)
-    assert list(read_capture(file)) == [expected, expected]
-
-
-COOKED = bytes.fromhex("0000 0001 0006 020202020202 0000")
-COOKED_2 = bytes.fromhex("0800 0000 00000002 0001 00 06 020202020202 8100")
-TAG = b"\x81\x00\x00\x07"
-
-
-@pytest.mark.parametrize(
-    ("link", "head"),
-    [(113, COOKED + b"\x08\x00"), (113, COOKED + TAG + b"\x08\x00"), (276, COOKED_2), (101, b""), (228, b"")],
-)
-def test_a_segment_is_found_behind_every_link_type(tmp_path: Path, link: int, head: bytes) -> None:
-    """As `tcpdump -i any` records it: libpcap puts a VLAN tag back in front of a cooked packet's type, too."""
-    file = tmp_path / "c.pcap"
-    file.write_bytes(HEADER[:20] + struct.pack("<I", link) + recorded(head + SYN_FRAME[14:]))
-    assert [(one.source_port, one.flags) for one in read_capture(file)] == [(5000, SYN)]
-
-
-def test_no_frame_breaks_the_reader(tmp_path: Path) -> None:
-    whole = frame((0.0, CLIENT, 5000, VIP, 80, SYN, 0))
-    frames = [whole[:length] for length in range(len(whole))]
-    frames += [whole[:n] + b"\xff" + whole[n + 1 :] for n in range(14, len(whole))]
-    file = tmp_path / "c.pcap"
-    file.write_bytes(HEADER + b"".join(struct.pack("<IIII", 1, 0, len(one), len(one)) + one for one in frames))
-    assert all(0 <= one.payload <= 65_535 for one in read_capture(file))
-
-
-def test_a_capture_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError):
-        next(read_capture("/nonexistent.pcap"))
