@@ -133,7 +133,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
             samples = await view.poll(registers)
         with decide.measured():
             await view.count(registers)
-            view.observe(now, await read_ledger(registers, servers), samples, balancer.ejected, balancer.ratios)
+            view.observe(now, await read_ledger(registers, servers), samples, balancer.ejected, world.ratios)
             tables = frozenset({TableName.DESTINATIONS, TableName.SAMPLING})
             meters = frozenset({MeterName.DESTINATION_LIMIT, MeterName.RETURNING_LIMIT})
             written += warm and await link.apply(world.state(), tables, meters) > 0

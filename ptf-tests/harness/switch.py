@@ -230,6 +230,11 @@ class Switch:
         counts.update(zip(cells, self.registers.read(cells), strict=True))
         return counts
 
+    def bytes_of(self, counter: Counter, index: int) -> int:
+        """What a counter has of bytes."""
+        (entity,) = self.client.find([P4CounterEntry(counter, index=index)])
+        return entity.counter_entry.data.byte_count
+
     def clear_connections(self) -> None:
         """Free every slot of the connection table, and every candidate's place: a zeroed key is older than any time."""
         for register in KEYS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base import AWAIT_S, Outcome, StageTest
 from harness.flow import Flow
 from harness.frames import ARP, BROADCAST, Ether, Packet, changed, layers, octets
-from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UPLINK_HOST, WEB
+from harness.plan import ABSENT, CLIENT, CLIENT_HOST, PORTS, S1, UNROUTED, UPLINK_HOST, WEB
 from harness.probes import between, ether, plain
 from sluice.names import Counter, DropReason, Meter, PuntReason
 
@@ -35,6 +35,27 @@ class PacketOut(StageTest):
         outcome = self.settle(CLIENT)
         self.assertEqual(outcome.frames, [])
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, DropReason.NONE): 1})
+
+
+class VerdictsCountBytes(StageTest):
+    """Of frames as they came in, from the Ethernet header on."""
+
+    def _counted_of(self, reason: DropReason, frame: Packet) -> int:
+        before = self.switch.bytes_of(Counter.VERDICTS, reason)
+        self.inject(CLIENT, frame)
+        self.settle(CLIENT)
+        return self.switch.bytes_of(Counter.VERDICTS, reason) - before
+
+    def runTest(self) -> None:
+        for length in (18, 700, 1472):
+            frame = plain(CLIENT_HOST, UNROUTED, payload=bytes(length))
+            self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), len(octets(frame)))
+        # Beside a frame that is forwarded the harness's own are: as many bytes each time.
+        short, long = (
+            self._counted_of(DropReason.NONE, plain(CLIENT_HOST, UPLINK_HOST.address, payload=bytes(length)))
+            for length in (18, 918)
+        )
+        self.assertEqual(long - short, 900)
 
 
 class PacketOutOfAnyKind(StageTest):

@@ -16,6 +16,7 @@ from sluice.news import (
     News,
     Observation,
     Pool,
+    Ratios,
     Requests,
     Split,
     Splitter,
@@ -219,7 +220,7 @@ class NewsView:
         ledger: Mapping[int, Counts],
         samples: list[Packed],
         ejected: Collection[int],
-        ratios: Mapping[int, float],
+        ratios: Ratios,
     ) -> Decision | None:
         """The end of an interval: decide on what was read since the last.
 

@@ -199,9 +199,9 @@ class World:
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
 
     @property
-    def ratios(self) -> dict[int, float]:
-        """The balancers', by server."""
-        return {server: ratio for view in self.views.values() for server, ratio in view.balancer.ratios.items()}
+    def ratios(self) -> dict[int, Mapping[int, float]]:
+        """The balancers', by service and server."""
+        return {number: view.balancer.ratios for number, view in self.views.items()}
 
     @property
     def full_of_groups(self) -> frozenset[int]:

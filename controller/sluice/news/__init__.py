@@ -8,7 +8,7 @@ from .flowshare import FlowShare, Slots
 from .limit import Limit
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
-from .pools import Pool
+from .pools import Pool, Ratios
 from .rates import FlowRates, fastest_mean
 from .requests import Requests
 from .split import Split, Splitter, whole
@@ -31,6 +31,7 @@ __all__ = [
     "ObservationError",
     "OptionsError",
     "Pool",
+    "Ratios",
     "Requests",
     "Slots",
     "Split",

@@ -12,6 +12,7 @@ from sluice.balance.counts import Counts
 from .detector import Detection
 from .flows import FlowKeys
 from .limit import Limit
+from .pools import Ratios
 from .rates import FlowRates
 from .requests import Requests
 from .verdict import Verdict
@@ -60,8 +61,8 @@ class Observation:
     """Destinations that the one limit for every destination does not hold back."""
     ejected: Collection[int] = ()
     """Servers that R gives no new connections, as they answer nothing."""
-    ratios: Mapping[int, float] = field(default_factory=dict[int, float])
-    """R's, by server: its part of its service's new connections. Without those of a service its servers are alike."""
+    ratios: Ratios = field(default_factory=dict[int, Mapping[int, float]])
+    """R's. Without those of a service its servers are alike."""
 
 
 @dataclass(frozen=True, slots=True)

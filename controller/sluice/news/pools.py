@@ -38,6 +38,9 @@ class Pool:
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
+Ratios = Mapping[int, Mapping[int, float]]
+"""By service and server: its part of the service's new connections. A server of several groups has one in each."""
+
 LASTING_WINDOWS = 4
 
 
@@ -53,7 +56,7 @@ class Pools:
         self._evidence: dict[int, Evidence] = {}
         self._parts: dict[int, Mapping[int, Counts]] = {}
         """Of the window, each pool's."""
-        self._ratios = deque[Mapping[int, float]](maxlen=intervals)
+        self._ratios = deque[Ratios](maxlen=intervals)
         self._seconds = 1.0
 
     def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
@@ -70,7 +73,7 @@ class Pools:
         ledger: Mapping[int, Counts],
         seconds: float,
         ejected: Collection[int],
-        ratios: Mapping[int, float] = MappingProxyType({}),
+        ratios: Ratios = MappingProxyType({}),
     ) -> None:
         """Look at a window of the ledger of so many seconds, before the alarm is decided on. ``ratios``: those of now.
 
@@ -82,7 +85,12 @@ class Pools:
         self._parts = {number: pool.of(ledger) for number, pool in self.pools.items()}
         found = {
             number: examine(
-                self._parts[number], pool.options, self._usual(number), seconds, ejected=gone, ratios=self._ratios
+                self._parts[number],
+                pool.options,
+                self._usual(number),
+                seconds,
+                ejected=gone,
+                ratios=self._ratios_of(number),
             )
             for number, pool in self.pools.items()
         }
@@ -94,6 +102,9 @@ class Pools:
             number: replace(evidence, far_worse=tuple(i for i in evidence.far_worse if i in lasting))
             for number, evidence in found.items()
         }
+
+    def _ratios_of(self, number: int) -> list[Mapping[int, float]]:
+        return [one.get(number, {}) for one in self._ratios]
 
     def _usual(self, number: int) -> float | None:
         usual = self._completed.get(number)

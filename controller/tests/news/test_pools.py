@@ -109,7 +109,7 @@ def test_what_a_server_answers_is_held_against_the_ratios_of_the_whole_window() 
     ratios = [{1: 0.5, 2: 0.5}] * (2 * LASTING_WINDOWS + 1) + [{1: 0.7, 2: 0.3}] * 2
     found: list[tuple[int, ...]] = []
     for one in ratios:
-        pools.examine(weak, 1.0, (), one)
+        pools.examine(weak, 1.0, (), {1: one})
         found.append(pools.judge(crowds=[None], slower=True)[1].servers)
     assert found[-3:] == [(2,), (2,), ()]
 
