@@ -77,8 +77,9 @@ ptf-twin: setup root ## the same, of the program with the parts of Tofino's that
 test-lab: ## short lab runs with real TCP
 	@$(MAKE) --no-print-directory --jobs=1 test-labs test-measured
 
+# Labs wait more than they compute: two more than there are processors.
 test-labs: setup root
-	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses 3 --dist loadfile --no-loadscope-reorder topo
+	$(BIN)/pytest -q -m "not calm and not alone" --numprocesses $$(($$(nproc) + 2)) --dist loadfile --no-loadscope-reorder topo
 
 test-measured: setup root
 	$(BIN)/pytest -q -m "alone and not calm" topo
