@@ -42,7 +42,7 @@ from workload.plan import WEB_PORT
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
 FULL = bool(os.environ.get("FULL"))
-TRANSFERS, AT_ONCE, CHANGE_S = (10_000, 100, 1.0) if FULL else (200, 40, 0.2)
+TRANSFERS, AT_ONCE, CHANGE_S = (10_000, 100, 1.0) if FULL else (800, 40, 0.2)
 TIMEOUT_S = 600.0 if FULL else 60.0
 TWIN_PORT = 81
 LEAST, MOST = 6_000, 40_000

@@ -22,7 +22,7 @@ from topo.tests.test_closing import asks
 from topo.webservers import WebServer
 from workload.plan import WEB_PORT
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
 
 KEPT_S = 300
 """Apache closes nothing itself."""

@@ -29,7 +29,7 @@ from topo.tests.endpoints import Endpoints, Key
 from topo.tests.reached import reached
 from workload.plan import WEB_PORT
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
 
 CLOSINGS = 100_000 if os.environ.get("FULL") else 5_000
 BATCH = 500

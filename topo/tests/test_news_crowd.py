@@ -23,7 +23,7 @@ from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
 from workload.crowd.settings import Settings
 from workload.outcomes import Ending
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 
 SETTINGS = replace(
     Settings(),

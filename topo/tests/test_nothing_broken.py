@@ -18,7 +18,7 @@ from topo.many.lab import PORT, VIP, ManyLab
 from topo.many.programme import Plan, Programme, Result
 from topo.many.tuples import drawn
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 
 CORNER, PLAN = 64, Plan(2, 900, 4_300)
 """Of 2 x 2,048 slots less than a quarter is taken, and then more than there are."""

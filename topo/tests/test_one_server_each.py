@@ -18,7 +18,7 @@ from testbed.processes import Process, await_true, run_in
 from topo.tests.talking import TIMEOUT_S, TalkingLab
 from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 
 FULL = bool(os.environ.get("FULL"))
 CONNECTIONS, AT_ONCE = (100_000, 2_000) if FULL else (1_000, 100)

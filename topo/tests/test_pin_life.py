@@ -25,7 +25,7 @@ from topo.tests.talker import content, keep_alive
 from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
 from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
