@@ -34,7 +34,7 @@ TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 
 BEHIND_S = 0.1
 """Seconds from a turn of flash-crowd control to one of ours: ratios are decided on by a verdict that is new. A crowd
-moved weights in the second before its alarm."""
+moved weights in the second before its alarm. Until a reload, which begins that one's interval anew."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
