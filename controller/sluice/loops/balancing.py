@@ -19,7 +19,7 @@ from sluice.switch.plan import Service
 from sluice.switch.secondlook import read_loads
 
 from .events import Events, Kind
-from .grid import next_turn
+from .grid import nearest, next_turn
 from .link import Link
 from .trace import Trace, record
 from .world import World
@@ -34,7 +34,7 @@ TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 
 BEHIND_S = 0.1
 """Seconds from a turn of flash-crowd control to one of ours: ratios are decided on by a verdict that is new. A crowd
-moved weights in the second before its alarm. Until a reload, which begins that one's interval anew."""
+moved weights in the second before its alarm."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
@@ -51,8 +51,10 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
     view = world.views[service.id]
-    begin = loop.time() + (BEHIND_S if world.news is not None else 0.0)
-    due = begin if view.due_s is None else min(view.due_s, begin + view.balancer.options.period_s)
+    begin, period_s = loop.time(), view.balancer.options.period_s
+    due = begin if view.due_s is None else min(view.due_s, begin + period_s)
+    if world.news is not None:
+        due = nearest(due, world.news.due(begin) + BEHIND_S, min(world.news.config.interval_s, period_s))
     while True:
         await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())
@@ -75,7 +77,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
                     _decided(world.events, service, view.balancer.options.mode, decision, (before, weights))
                 _ejected(world.events, service, ejected, view.balancer.ejected)
         finally:
-            view.due_s = due = next_turn(due, view.balancer.options.period_s, loop.time())
+            view.due_s = due = next_turn(due, period_s, loop.time())
 
 
 def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wrote: bool) -> None:

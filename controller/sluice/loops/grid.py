@@ -14,6 +14,11 @@ def next_turn(due_s: float, period_s: float, now_s: float) -> float:
     return due_s + period_s * max(1, math.ceil((now_s - due_s) / period_s + 0.5))
 
 
+def nearest(due_s: float, since_s: float, period_s: float) -> float:
+    """The place nearest to ``due_s`` of the grid that ``since_s`` is on."""
+    return since_s + period_s * round((due_s - since_s) / period_s)
+
+
 def until_next(since_s: float, period_s: float, now_s: float) -> float:
     """Seconds to the next place of the grid that began at ``since_s``: for what is done now and then, by tasks that
     every reload begins anew."""

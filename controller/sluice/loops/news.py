@@ -36,12 +36,11 @@ async def control(
     What is usual is kept in a file (``baseline``).
 
     Flows are read several times an interval, as a flow's cell is another's soon after it ended; requests and the
-    ledger at its end.
+    ledger at its end. Begun again after a reload it keeps to its grid, as R's does.
     """
     loop = asyncio.get_running_loop()
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
-    reading = observation = loop.time()
-    view.rebase()
+    reading, observation = loop.time(), view.due(loop.time())
     while True:
         share = view.flow_share
         samples = await view.poll(link.registers)
@@ -51,7 +50,7 @@ async def control(
             await view.count(link.registers)
             ledger = await read_counts(link.registers, world.plan.services)
             decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
-            observation = next_turn(observation, interval_s, loop.time())
+            view.due_s = observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             await view.count(link.registers)
             decision = view.sampled(loop.time(), samples)

@@ -50,6 +50,8 @@ class NewsView:
         """The limits in force, as the switch is to hold them."""
         self.said: tuple[object, ...] = ()
         """What the log last told."""
+        self.due_s: float | None = None
+        """When the interval ends; None: at once, for what is read next is a new beginning."""
         self._plan = plan
         self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
@@ -141,6 +143,7 @@ class NewsView:
     def adopt(self, found: Found) -> None:
         """Go on from the numbers and the limits that a switch holds; one that holds none is to be restored."""
         self.rebase()
+        self.due_s = None
         if not found.destinations:
             return
         self._table.adopt(found.destinations)
@@ -169,6 +172,11 @@ class NewsView:
                 yield address, Split(first.rate if limit is None else limit, first.rate, first.burst, *rest)
 
     # -- the loop's steps
+
+    def due(self, now_s: float) -> float:
+        """When the interval ends, for a loop that begins now: as was due before a reload. A shorter one begins now."""
+        self.due_s = now_s if self.due_s is None else min(self.due_s, now_s + self.config.interval_s)
+        return self.due_s
 
     async def poll(self, registers: Registers) -> list[Packed]:
         """Read the flows, and the samples, which come back; ``flow_share`` may be another then. Raises SwitchError."""

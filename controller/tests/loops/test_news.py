@@ -75,12 +75,35 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     assert bool(moved) != frozen
 
 
-def test_ratios_are_decided_on_right_behind_the_verdict() -> None:
-    """Both have a turn a second."""
-    run = Run(PRODUCTION, usual, unanswered=lambda _: 0.15).until(20)
+EVERY_HALF = PRODUCTION.replace("baseline_s", "detection_s: 0.5, baseline_s")
+
+
+@pytest.mark.parametrize(
+    "reloads",
+    [{}, {6.3: PRODUCTION, 11.7: PRODUCTION}, {6.3: EVERY_HALF, 11.7: PRODUCTION}],
+)
+def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str]) -> None:
+    """Both have a turn a second, also behind a reload; or control has two."""
+    run = Run(PRODUCTION, usual, unanswered=lambda _: 0.15, reloads=reloads).until(20)
     moved = run.switch.touched()[Table.CHOOSE]
-    assert len(moved) > 5
+    assert len([time for time in moved if time > 12]) > 3
     assert all(0 < time - max(d.time_s for d in run.decisions if d.time_s <= time) <= 1.5 * BEHIND_S for time in moved)
+
+
+@pytest.mark.parametrize(
+    ("at_s", "options", "expected"),
+    [
+        (9.3, "mode: paper, period_s: 4", [4, 8, 12, 16, 20]),
+        (9.3, "mode: paper, period_s: 2", [4, 8, 11.3, 13.3, 15.3, 17.3, 19.3]),
+        (9.3, "mode: paper, period_s: 4, flow_share: 0.5", [4, 8, 16, 20]),
+    ],
+    ids=["the same", "shorter", "measured otherwise"],
+)
+def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
+    """What is measured otherwise begins anew, on the same grid."""
+    run = Run("{mode: paper, period_s: 4}", usual, reloads={at_s: f"{{{options}}}"}).until(20.5)
+    assert [decision.time_s for decision in run.decisions] == pytest.approx(expected, abs=0.15)
+    assert all(decision.target.offered == pytest.approx(50 * decision.seconds, rel=0.2) for decision in run.decisions)
 
 
 @pytest.mark.parametrize("most", [1.0, 0.25])

@@ -15,10 +15,12 @@ from configs import web
 from fakeswitch import Memory
 from finsy.proto import p4r
 from sluice.addresses import from_text
+from sluice.config import Config
 from sluice.configload import parse
 from sluice.loops import news
 from sluice.loops.balancing import balance
 from sluice.loops.baselinefile import BaselineFile
+from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
 from sluice.loops.newstrace import NewsTrace
 from sluice.loops.newsview import NewsView
@@ -29,6 +31,7 @@ from sluice.news import Decision
 from sluice.news.rates import flow_mask
 from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
+from sluice.switch.plan import Service
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
@@ -234,14 +237,19 @@ class Run:
     baseline: BaselineFile | None = None
     """What the controller keeps of it."""
     switch: Switch = field(default_factory=Switch)
+    reloads: Mapping[float, str] = field(default_factory=dict[float, str])
+    """Other options, by when they are reloaded."""
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
-        self.world = World.of(parse(web(more=f"{self.services}\nnews: {self.options}", period_s=1, window_s=4)))
+        self.world = World.of(self._config(self.options))
         assert self.world.news is not None
         self.view: NewsView = self.world.news
         self.established: list[tuple[int, int, bytes]] = []
         """Connections of before the run, as the switch treated them then."""
+
+    def _config(self, options: str) -> Config:
+        return parse(web(more=f"{self.services}\nnews: {options}", period_s=1, window_s=4))
 
     def until(self, end_s: float) -> Run:
         """Run from zero in virtual time."""
@@ -256,12 +264,14 @@ class Run:
         await self.switch.apply(self.world.state())
         self.switch.updates.written.clear()
         self.established = self.switch.established()
-        link = cast(Link, self.switch)
-        trace = _Keep(self.decisions)
-        tasks = [asyncio.create_task(news.control(self.world, link, self.view, trace, self.baseline))]
-        services = self.world.plan.services if self.unanswered else ()
-        tasks += [asyncio.create_task(balance(self.world, link, service, Trace(None))) for service in services]
+        services, reloads = self._deciding(), sorted(self.reloads.items())
+        tasks = self._begun()
         while loop.time() < end_s and not any(task.done() for task in tasks):
+            while reloads and reloads[0][0] <= loop.time():
+                for task in tasks:
+                    task.cancel()
+                reconfigure(self.world, self._config(reloads.pop(0)[1]), loop.time())
+                services, tasks = self._deciding(), self._begun()
             admitted = {
                 destination: self.switch.requests(destination, int(self.switch.random.poisson(rate * TICK_S)))
                 for destination, rate in self.arrivals(loop.time()).items()
@@ -280,6 +290,16 @@ class Run:
             if task.done():
                 task.result()
             task.cancel()
+
+    def _deciding(self) -> Sequence[Service]:
+        return self.world.plan.services if self.unanswered else ()
+
+    def _begun(self) -> list[asyncio.Task[None]]:
+        """The controller's tasks, in its order."""
+        link, trace = cast(Link, self.switch), _Keep(self.decisions)
+        loops = [balance(self.world, link, service, Trace(None)) for service in self._deciding()]
+        loops.append(news.control(self.world, link, self.view, trace, self.baseline))
+        return [asyncio.create_task(one) for one in loops]
 
 
 class _Keep(NewsTrace):
