@@ -105,16 +105,27 @@ class BaselineFile:
         """``clock`` gives seconds since the epoch."""
         self._clock = clock
         self._written_s = 0.0
+        self._decided_s = 0.0
+        """When there was last a decision by what is known."""
         self._origin: _Origin | None = None
         self._learning_s = 0.0
         """Until then what is known was learned elsewhere: before a reload changed the services."""
         self._fails = False
 
     def restore(self, world: World) -> None:
-        """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not."""
+        """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not.
+
+        A controller that stood by, or had lost its switch, for longer than that is good for knows nothing any more.
+        """
         view = world.news
-        if view is None or view.config.mode is not NewsMode.PRODUCTION or view.usual is not None:
+        if view is None or view.config.mode is not NewsMode.PRODUCTION:
             return
+        if view.usual is not None:
+            age_s = self._clock() - self._decided_s
+            if age_s <= LIFE_S:
+                return
+            _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
+            view.forget()
         path = _path(world.config, view.config)
         try:
             kept = _read(path, _Origin.of(world.config, view.config), self._clock())
@@ -128,7 +139,7 @@ class BaselineFile:
 
     def keep(self, world: World) -> None:
         """Write what is known, from time to time. A file that cannot be written is said once; control goes on."""
-        now_s = self._clock()
+        now_s = self._decided_s = self._clock()
         if world.news is None or 0 <= now_s - self._written_s < EVERY_S or (usual := world.news.usual) is None:
             return
         config, origin = world.news.config, _Origin.of(world.config, world.news.config)

@@ -59,7 +59,7 @@ class NewsView:
         self._share = FlowShare(config.flow_share)
         self._drain = True
         """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
-        self._news = News(config, self._pools(), name=self.name, server_name=self.server_name)
+        self._news = self._fresh()
         self._number()
 
     # -- names
@@ -89,6 +89,10 @@ class NewsView:
             )
             for service in self._plan.services
         }
+
+    def _fresh(self) -> News:
+        """Knows nothing."""
+        return News(self.config, self._pools(), name=self.name, server_name=self.server_name)
 
     # -- changes from outside
 
@@ -132,6 +136,12 @@ class NewsView:
     def restore(self, usual: Usual) -> None:
         """See News."""
         self._news.restore(usual)
+
+    def forget(self) -> None:
+        """What was learned is too old to go on from; so is all that was decided by it."""
+        self._news, self.decision = self._fresh(), None
+        self._split()
+        self._number()
 
     def stand_by(self) -> None:
         """Another controller leads: limits are its business, and this one may go on from those that it leaves."""

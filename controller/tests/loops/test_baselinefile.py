@@ -123,6 +123,38 @@ def test_what_was_learned_before_a_reload_is_not_kept_as_that_of_other_services(
     assert json.loads(changed[7])["origin"]["fast_share"] == 0.2
 
 
+@pytest.mark.parametrize(("away_s", "requests_per_s"), [(LIFE_S - 60, 40.0), (LIFE_S + 60, None)])
+def test_who_stood_by_for_too_long_forgets_what_was_usual(
+    path: Path, away_s: float, requests_per_s: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = [BEGAN_S]
+    file, world = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
+    assert world.news is not None
+    file.keep(world)
+    world.stand_by()
+    now_s[0] += away_s
+    file.restore(world)
+    usual = world.news.usual
+    assert (usual and usual.requests.average) == requests_per_s
+    assert ("baseline is too old" in caplog.messages) == (requests_per_s is None)
+    file.keep(world)
+    assert path.exists() and json.loads(path.read_text())["unix_s"] == (now_s[0] if usual else BEGAN_S)
+
+
+def test_who_stood_by_for_too_long_takes_over_what_another_controller_left(path: Path) -> None:
+    now_s = [BEGAN_S]
+    file, world = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
+    assert world.news is not None
+    file.keep(world)
+    now_s[0] += 2 * LIFE_S
+    other = fresh(f"news: {options(path)}", path.with_name("x"))
+    assert other.news is not None
+    other.news.restore(Usual(Average(2e5, 1e3, 64), Average(99.0, 1.0, 64), {}))
+    BaselineFile(lambda: now_s[0] - 5).keep(other)
+    file.restore(world)
+    assert world.news.usual is not None and world.news.usual.requests.average == 99.0
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user: needs root")
 def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     learn(path)
