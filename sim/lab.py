@@ -166,6 +166,7 @@ def row(decision: Decision) -> Row:
         limit_per_s=math.nan if decision.limit is None else decision.limit.rate,
         hot_spot="" if decision.hot_spot is None else str(number(decision.hot_spot)),
         cause=str(decision.verdict.cause),
+        limits=len(decision.limits),
     )
 
 

@@ -39,10 +39,12 @@ class Crowd:
     ramp_s: float = 60.0
     """From the quiet to the crowd's rate, in a straight line."""
     end_s: float = 2000.0
+    over_s: float = math.inf
+    """From then on the rate is the quiet one again."""
 
     def rate(self, time_s: float) -> float:
         """Return the rate at a time."""
-        if time_s < self.onset_s:
+        if not self.onset_s <= time_s < self.over_s:
             return self.quiet_per_s
         risen = 1.0 if self.ramp_s <= 0 else min(1.0, (time_s - self.onset_s) / self.ramp_s)
         return self.quiet_per_s + risen * (self.crowd_per_s - self.quiet_per_s)

@@ -21,12 +21,12 @@ from topo.news.bottleneck import read_bottleneck, set_bottleneck
 from topo.news.distance import set_distances
 from topo.quiet import quiet_counts
 from topo.switches import REPOSITORY
+from workload.crowd.further import Further
 from workload.crowd.plan import (
     BULK_PORT,
     BYSTANDER,
     BYSTANDER_ADDRESS,
     CLIENTS,
-    FAST,
     OTHER,
     PORT,
     ROUTER,
@@ -63,18 +63,25 @@ class NewsLab(Ground):
         kind: str,
         settings: Settings,
         configure: Callable[[Path, Path, bool], Mapping[str, object]],
+        further: Sequence[Further] = (),
     ) -> None:
         super().__init__(kind)
         self.settings = settings
+        self.further = further
         self._configure = configure
         self.distance = ""
 
-    def start_program(self, host: str, module: str, *arguments: str, procs: Sequence[Path] = ()) -> Process:
-        """Start a program of `topo.load` on a host; the lab ends it if the caller does not."""
+    def start_program(
+        self, host: str, module: str, *arguments: str, procs: Sequence[Path] = (), log: str = ""
+    ) -> Process:
+        """Start a program of `topo.load` on a host; the lab ends it if the caller does not.
+
+        `log` names its log where the host has several programs of the module.
+        """
         process = Process(
             f"{module} on {host}",
             [sys.executable, "-m", f"topo.load.{module}", *arguments],
-            log=self.directory / f"{host}-{module}.log",
+            log=self.directory / f"{log or f'{host}-{module}'}.log",
             namespace_pid=self.pid(host),
             cgroup_procs=procs,
             directory=REPOSITORY,
@@ -83,9 +90,10 @@ class NewsLab(Ground):
         return process
 
     @property
-    def addresses(self) -> Mapping[str, Address]:
-        """Where the clients' requests go, by service."""
-        return {TARGET: TARGET_ADDRESS, BYSTANDER: BYSTANDER_ADDRESS}
+    def places(self) -> Mapping[str, tuple[Address, int]]:
+        """Where the clients' requests go, address and port, by service."""
+        further = {one.name: (one.address, PORT) for one in self.further}
+        return {TARGET: (TARGET_ADDRESS, PORT), BYSTANDER: (BYSTANDER_ADDRESS, PORT), **further}
 
     def received_packets(self) -> int:
         """Return how many packets have come to the switch."""
@@ -182,18 +190,22 @@ class NewsLab(Ground):
             f"--memory-mb={settings.slow_memory_mb}",
             f"--answer-kb={settings.slow_answer_kb}",
         ]
-        self._serve(FAST)
-        self._serve(SLOW, *limits, procs=self.slow.procs)
-        self._serve(OTHER)
+        served = [(server, PORT) for server in SERVERS] + [(one.server, one.port) for one in self.further]
+        for server, port in served:
+            if server is SLOW:
+                self._serve(server, port, *limits, procs=self.slow.procs)
+            else:
+                self._serve(server, port)
         pace = f"--bytes-per-s={max(1.0, settings.bulk_bit_per_s * settings.k / 8):.0f}"
         bulk = ("send", "--address", str(OTHER.address), "--port", str(BULK_PORT), pace)
         self._servers.append(self.start_program(OTHER.name, "bulk", *bulk))
-        for server, port in ((FAST, PORT), (SLOW, PORT), (OTHER, PORT), (OTHER, BULK_PORT)):
+        for server, port in (*served, (OTHER, BULK_PORT)):
             self._await_listening(server, port)
 
-    def _serve(self, server: HostPlan, *limits: str, procs: Sequence[Path] = ()) -> None:
-        place = ("--address", str(server.address), "--port", str(PORT))
-        self._servers.append(self.start_program(server.name, "server", *place, *limits, procs=procs))
+    def _serve(self, server: HostPlan, port: int, *limits: str, procs: Sequence[Path] = ()) -> None:
+        place = ("--address", str(server.address), "--port", str(port))
+        log = f"{server.name}-server-{port}"
+        self._servers.append(self.start_program(server.name, "server", *place, *limits, procs=procs, log=log))
 
     def _await_listening(self, server: HostPlan, port: int) -> None:
         def ready() -> bool:

@@ -10,7 +10,8 @@ from testbed.processes import run_in
 from topo.mn import Node
 from topo.news.network import NewsLab
 from topo.router import KERNEL, KernelRouter
-from workload.crowd.plan import BYSTANDER, OTHER, ROUTES, SWITCH_HOSTS, TARGET
+from workload.crowd.further import Further
+from workload.crowd.plan import BYSTANDER, OTHER, PORT, ROUTES, SWITCH_HOSTS, TARGET
 from workload.crowd.settings import Settings
 from workload.plan import HostPlan
 
@@ -34,8 +35,8 @@ class RoutedNewsLab(NewsLab):
 
     controlled = False
 
-    def __init__(self, settings: Settings, target: HostPlan) -> None:
-        super().__init__(KERNEL, settings, lambda socket, directory, thrift: {})
+    def __init__(self, settings: Settings, target: HostPlan, further: Sequence[Further] = ()) -> None:
+        super().__init__(KERNEL, settings, lambda socket, directory, thrift: {}, further)
         self._target = target
 
     def switch_class(self) -> type[KernelRouter]:
@@ -43,6 +44,7 @@ class RoutedNewsLab(NewsLab):
         return NewsRouter
 
     @property
-    def addresses(self) -> Mapping[str, Address]:
-        """Where the clients' requests go, by service."""
-        return {TARGET: self._target.address, BYSTANDER: OTHER.address}
+    def places(self) -> Mapping[str, tuple[Address, int]]:
+        """Where the clients' requests go, address and port, by service."""
+        further = {one.name: (one.server.address, one.port) for one in self.further}
+        return {TARGET: (self._target.address, PORT), BYSTANDER: (OTHER.address, PORT), **further}

@@ -34,14 +34,13 @@ from workload.crowd.plan import (
     BYSTANDER,
     CROWD,
     OTHER,
-    PORT,
     WITNESS,
 )
 from workload.crowd.samples import LinkCounts, Sample, write_samples
 from workload.crowd.scenarios import Scenario, Variant
 from workload.crowd.settings import Settings
 from workload.crowd.trace import read_rows
-from workload.crowd.traffic import SILENCE_S, bystander_requests, target_requests, write_logs
+from workload.crowd.traffic import SILENCE_S, bystander_requests, crowds_requests, write_logs
 
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
@@ -53,6 +52,8 @@ FIRST_ROW_TIMEOUT_S = 30.0
 TRACE = "trace.csv"
 META = "meta.json"
 BULK_FILE = "bulk.csv"
+STATUS = "status.jsonl"
+"""What the controller said of flash-crowd control, and when: an object a line."""
 CAPTURE = "capture.pcap"
 """What `sluice replay` reads, with CONFIGURATION."""
 
@@ -96,7 +97,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
     and the controller's configuration are among the records.  Raises LabError if anything of the lab ends early.
     """
-    settings, variant, made_with = run.settings, run.variant, program()
+    settings, variant, further, made_with = run.settings, run.variant, run.scenario.further, program()
 
     def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
         return controller_config(
@@ -106,22 +107,28 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             settings=settings,
             static_per_s=run.static_per_s,
             news=variant.news(settings, str(place / TRACE)),
+            further=further,
         )
 
     routed = kind == KERNEL
-    with RoutedNewsLab(settings, run.scenario.server) if routed else NewsLab(kind, settings, configure) as lab:
+    with (
+        RoutedNewsLab(settings, run.scenario.server, further)
+        if routed
+        else NewsLab(kind, settings, configure, further) as lab
+    ):
         counts = (lab.quiet_packet_counts(), lab.link()) if lab.controlled else None
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
             lab.at_end(recorder.close)
         logs = write_logs(
-            lab.directory, target_requests(run.scenario, settings), bystander_requests(settings), settings.k
+            lab.directory, crowds_requests(run.scenario, settings), bystander_requests(settings), settings.k
         )
         period_s = settings.period_s / settings.k
         decided = first_decision(lab, period_s) if lab.controlled else time.time()
         start = _next_boundary(decided, period_s, time.time() + LEAD_S)
         clients = _start_clients(lab, logs, start, settings)
-        samples = sample(lab, start, settings, tick)
+        statuses: list[Mapping[str, Any]] = []
+        samples = sample(lab, start, settings, tick, statuses.append)
         if recorder is not None:
             recorder.stop()
         for client in clients:
@@ -136,6 +143,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
                 shutil.copy(lab.directory / CAPTURE, partial)
                 shutil.copy(lab.directory / CONFIGURATION, partial)
             write_samples(partial / "samples.csv", samples)
+            (partial / STATUS).write_text("".join(f"{json.dumps(one)}\n" for one in statuses))
             meta = run.identity(kind) | {
                 "start": start,
                 "program": made_with,
@@ -205,7 +213,7 @@ def _next_boundary(moment: float, period_s: float, earliest: float) -> float:
 
 def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, settings: Settings) -> list[Process]:
     seconds = settings.seconds / settings.k
-    places = [f"--server={name}={address}:{PORT}" for name, address in lab.addresses.items()]
+    places = [f"--server={name}={address}:{port}" for name, (address, port) in lab.places.items()]
     when = (f"--start={start}", f"--seconds={seconds}")
     later = f"--delay={SILENCE_S}"
     clients: list[Process] = []
@@ -225,8 +233,17 @@ def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, setting
     return clients
 
 
-def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float], object]) -> list[Sample]:
-    """Return the readings of the whole load; the last is from after its end, the controller's status included."""
+def sample(
+    lab: NewsLab,
+    start: float,
+    settings: Settings,
+    tick: Callable[[float], object],
+    told: Callable[[Mapping[str, Any]], object] = lambda status: None,
+) -> list[Sample]:
+    """Return the readings of the whole load; the last is from after its end, the controller's status included.
+
+    `told` is called with what each status has of flash-crowd control, and with its `time_s` since the load began.
+    """
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
     seconds = settings.seconds / settings.k
     samples: list[Sample] = []
@@ -237,7 +254,9 @@ def sample(lab: NewsLab, start: float, settings: Settings, tick: Callable[[float
         moment = time.time() - start
         link, received = lab.link(), lab.received_packets()
         if lab.controlled and (len(samples) % STATUS_EVERY_SAMPLES == 0 or moment >= seconds):
-            refused = _refused(lab.controller.ask(command="status"), BYSTANDER)
+            status = lab.controller.ask(command="status")["news"]
+            told({"time_s": moment, **status})
+            refused = refused_of(status, BYSTANDER)
         samples.append(
             Sample(
                 moment,
@@ -260,8 +279,8 @@ def _usage(process: Process | None) -> tuple[float, int]:
     return (0.0, 0) if process is None else process_usage(process.pid)
 
 
-def _refused(status: Mapping[str, Any], service: str) -> int | None:
-    """Return how many connection requests to a service were refused since the switch started; None if it has no count
-    of its own."""
-    rows = status["news"]["destinations"]
+def refused_of(status: Mapping[str, Any], service: str) -> int | None:
+    """Return how many connection requests to a service were refused since the switch started, by the controller's
+    status of flash-crowd control; None if it has no count of its own."""
+    rows = status["destinations"]
     return next((int(row["refused"]) for row in rows if row["name"].split()[0] == service), None)

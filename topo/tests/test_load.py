@@ -96,6 +96,11 @@ def test_rates_are_the_papers_and_the_seed_decides() -> None:
     assert times != [one.time_s for one in synthesise(crowd, "target", seed=4)]
 
 
+def test_a_crowd_that_is_over_leaves_the_quiet_rate() -> None:
+    crowd = Crowd(ramp_s=0.0, over_s=1500.0)
+    assert [crowd.rate(time_s) for time_s in (999.9, 1000.0, 1499.9, 1500.0)] == [20.0, 110.0, 110.0, 20.0]
+
+
 def test_patience_is_exponential_and_half_go_on_waiting() -> None:
     source = random.Random(1)
     assert statistics.fmean(draw_wait(60.0, source) for _ in range(20_000)) == pytest.approx(120, rel=0.05)

@@ -22,12 +22,15 @@ from topo.news.run import META, TRACE, Run, first_decision, is_done, passed_sinc
 from topo.news.version import version
 from topo.router import KERNEL
 from topo.whole import whole
-from workload.crowd.plan import ROUTER, SLOW
+from workload.crowd.further import Further
+from workload.crowd.plan import FAST, ROUTER, SLOW
 from workload.crowd.samples import LinkCounts, Sample
 from workload.crowd.scenarios import NETWORK, NONE
 from workload.crowd.settings import Settings
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
+
+FURTHER = (Further(2, FAST, quiet_per_s=2.0, crowd_per_s=20.0),)
 
 
 class Lab:
@@ -166,14 +169,14 @@ def test_the_control_run_has_no_switch_in_its_version(monkeypatch: pytest.Monkey
 
 
 def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
-    lab = RoutedNewsLab(Settings(), SLOW)
+    def shown(lab: NewsLab) -> dict[str, str]:
+        return {name: f"{address}:{port}" for name, (address, port) in lab.places.items()}
+
+    lab = RoutedNewsLab(Settings(), SLOW, FURTHER)
     assert lab.switch_class() is NewsRouter and not lab.controlled
-    assert {name: str(address) for name, address in lab.addresses.items()} == {
-        "target": "10.0.12.1",
-        "bystander": "10.0.13.1",
-    }
-    with_switch = NewsLab("embedded", Settings(), lambda socket, directory, thrift: {})
-    assert [str(one) for one in with_switch.addresses.values()] == ["10.0.0.100", "10.0.0.101"]
+    assert shown(lab) == {"target": "10.0.12.1:80", "bystander": "10.0.13.1:80", "further-2": "10.0.11.1:8082"}
+    with_switch = NewsLab("embedded", Settings(), lambda socket, directory, thrift: {}, FURTHER)
+    assert list(shown(with_switch).values()) == ["10.0.0.100:80", "10.0.0.101:80", "10.0.0.103:80"]
 
 
 class Imagined(NewsLab):

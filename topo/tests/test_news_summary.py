@@ -19,8 +19,9 @@ from topo.news.__main__ import Results, chosen_settings, parse_options
 from topo.news.programme import COMPRESSION, compressed, one_run, programme
 from topo.news.summary import Result, checks, entry, summary, table
 from workload.crowd.configuration import controller_config
+from workload.crowd.further import Further
 from workload.crowd.measures import Figures
-from workload.crowd.plan import FAST
+from workload.crowd.plan import FAST, SLOW, TARGET
 from workload.crowd.scenarios import (
     BULK,
     HOT_SPOT,
@@ -36,6 +37,7 @@ from workload.crowd.scenarios import (
     Scenario,
 )
 from workload.crowd.settings import Settings
+from workload.crowd.traffic import crowds_requests
 
 ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
 QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)
@@ -230,6 +232,31 @@ def test_the_controller_takes_every_variants_configuration(tmp_path: Path, varia
     )
     (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
     configload.load(tmp_path / "sluice.yaml")
+
+
+def test_a_further_service_has_an_address_and_a_server_program(tmp_path: Path) -> None:
+    content = controller_config(
+        FAST, control_socket=tmp_path / "sock", thrift=False, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)]
+    )
+    service = configload.parse(yaml.safe_dump(content)).services[-1]
+    assert (service.name, str(service.address), service.port) == ("further-3", "10.0.0.104", 80)
+    assert [(str(server.address), server.port) for server in service.servers] == [("10.0.12.1", 8083)]
+
+
+def test_crowds_begin_and_end_when_they_are_to() -> None:
+    settings = replace(Settings(), before=2, after=4, ramp_s=0.0)
+    further = Further(1, SLOW, quiet_per_s=2.0, crowd_per_s=30.0, begins_s=100.0, lasts_s=50.0)
+    scenario = replace(NETWORK, lasts_s=80.0, further=(further,))
+    requests = list(crowds_requests(scenario, settings))
+
+    def per_s(service: str, begin_s: float, end_s: float) -> float:
+        """Between two times after the onset."""
+        begin, end = settings.onset_s + begin_s, settings.onset_s + end_s
+        return sum(one.server == service and begin <= one.time_s < end for one in requests) / (end_s - begin_s)
+
+    spans = [(-100, 0), (0, 80), (80, 200)], [(-100, 100), (100, 150), (150, 250)]
+    rates = [per_s(name, *span) for name, own in zip((TARGET, further.name), spans, strict=True) for span in own]
+    assert rates == pytest.approx([20, 110, 20, 2, 30, 2], rel=0.25)
 
 
 @pytest.mark.parametrize("k", [1.0, 4.0, 8.0])

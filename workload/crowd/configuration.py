@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sluice.switch.bucket import Bucket
 
+from workload.crowd.further import Further
 from workload.crowd.plan import (
     BYSTANDER,
     BYSTANDER_ADDRESS,
@@ -30,6 +31,7 @@ def controller_config(
     settings: Settings,
     static_per_s: float | None = None,
     news: Mapping[str, object] | None = None,
+    further: Sequence[Further] = (),
 ) -> dict[str, object]:
     """Return the content of sluice.yaml: the target is `server`, limited statically, by flash-crowd control or not.
 
@@ -43,7 +45,11 @@ def controller_config(
     content: dict[str, object] = {
         **switch_config(SWITCH_HOSTS, thrift=thrift),
         "routes": ROUTES,
-        "services": [target, _service(BYSTANDER, str(BYSTANDER_ADDRESS), OTHER)],
+        "services": [
+            target,
+            _service(BYSTANDER, str(BYSTANDER_ADDRESS), OTHER),
+            *(_service(one.name, str(one.address), one.server, one.port) for one in further),
+        ],
         "neighbours": {"refresh_s": 3600},
         "control": str(control_socket),
     }
@@ -52,11 +58,11 @@ def controller_config(
     return content
 
 
-def _service(name: str, address: str, server: HostPlan) -> dict[str, object]:
+def _service(name: str, address: str, server: HostPlan, port: int = PORT) -> dict[str, object]:
     return {
         "name": name,
         "address": address,
         "port": PORT,
         "balance": {"mode": "fixed"},
-        "servers": [{"name": server.name, "address": str(server.address), "port": PORT}],
+        "servers": [{"name": server.name, "address": str(server.address), "port": port}],
     }

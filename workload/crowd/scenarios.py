@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+from workload.crowd.further import Further
 from workload.crowd.plan import FAST, SLOW
 from workload.crowd.settings import Settings
 from workload.plan import HostPlan
@@ -19,7 +21,7 @@ MODEM_BYTES_PER_S = 7_000
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One load on one target."""
+    """One load on one target, and on further services where there are any."""
 
     name: str
     title: str
@@ -34,6 +36,9 @@ class Scenario:
     bulk: bool = True
     web: bool = True
     """Which bystanders there are."""
+    lasts_s: float = math.inf
+    """Seconds from the onset to the end of the target's synthesised crowd, before compression."""
+    further: tuple[Further, ...] = ()
 
     def settle(self, settings: Settings) -> Settings:
         """Return the settings of a run of this scenario."""

@@ -25,6 +25,8 @@ class Row:
     cause: str
     servers: frozenset[str] = frozenset()
     """Those that the verdict names; of traces from before that was noted, none."""
+    limits: int = 0
+    """How many there are; of traces from before that was noted, 0."""
 
 
 def parse_rows(text: str) -> list[Row]:
@@ -42,6 +44,7 @@ def parse_rows(text: str) -> list[Row]:
             hot_spot=one["hot_spot"],
             cause=one["cause"],
             servers=frozenset(one.get("servers", "").split()),
+            limits=int(one.get("limits", 0)),
         )
         for one in csv.DictReader(whole.splitlines())
     ]

@@ -23,7 +23,8 @@ first interval would be its first idea of what is usual."""
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
     """Return the target's requests, before compression; raise LogFormatError for a log that cannot be replayed."""
-    requests = logged_requests(settings) if settings.log else synthesise(settings.crowd(), TARGET, seed=settings.seed)
+    crowd = replace(settings.crowd(), over_s=settings.onset_s + scenario.lasts_s)
+    requests = logged_requests(settings) if settings.log else synthesise(crowd, TARGET, seed=settings.seed)
     if not scenario.slow_clients:
         yield from requests
         return
@@ -61,6 +62,12 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
         )
 
 
+def crowds_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
+    """Return the target's requests and the further services', as `target_requests` does."""
+    further = [synthesise(one.crowd(settings), one.name, seed=settings.seed) for one in scenario.further]
+    return heapq.merge(target_requests(scenario, settings), *further, key=lambda request: request.time_s)
+
+
 def bystander_requests(settings: Settings) -> Iterator[Request]:
     """Return the bystander's web requests: the same sizes, at a steady rate."""
     if not settings.web_per_s:
@@ -69,10 +76,10 @@ def bystander_requests(settings: Settings) -> Iterator[Request]:
     return synthesise(steady, BYSTANDER, seed=settings.seed)
 
 
-def write_logs(directory: Path, target: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
+def write_logs(directory: Path, crowds: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
     """Write a compressed log for each client host and return where they are; a client is always on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
-    for one in heapq.merge(target, bystander, key=lambda request: request.time_s):
+    for one in heapq.merge(crowds, bystander, key=lambda request: request.time_s):
         if one.time_s < SILENCE_S * k:
             continue
         number, place = divmod(one.client, len(CROWD))

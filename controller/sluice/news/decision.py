@@ -30,7 +30,7 @@ class Asked:
     seconds: float
     """That these were counted for."""
     up: bool = False
-    """More than usual, of it alone."""
+    """More than usual, of it alone, over the measurement window and not by chance."""
 
     @property
     def rates(self) -> tuple[float, float]:

@@ -131,6 +131,10 @@ class Identification:
             return rate > self.usual(destination) * (1 + tolerance)
         return rate > tolerance * sum(usual.average or 0.0 for usual in self._usual.values())
 
+    def risen(self, destination: Packed, window: MeasurementWindow) -> bool:
+        """A destination's requests in the window are up, and not by chance."""
+        return self._risen(destination, *window.counted(destination))
+
     def _risen(self, destination: Packed, offered: int, seconds: float) -> bool:
         """The requests counted for a destination are up, and not by chance."""
         usual = self.usual(destination) * seconds

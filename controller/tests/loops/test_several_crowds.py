@@ -9,7 +9,7 @@ from sluice.addresses import from_packed
 from sluice.news import Cause, Decision
 from sluice.status import news_status
 from sluice.switch.reconcile import Found
-from virtual import Run
+from virtual import FAST_BPS, Run
 
 BYSTANDER = "10.0.0.100"
 SPOTS = [f"10.0.2.{number}" for number in range(71, 76)]
@@ -93,6 +93,31 @@ def test_the_end_of_the_larger_crowd_does_not_free_the_smaller() -> None:
     assert set(found) == {large, small}
     assert found[large][-1][1] < 150
     assert found[small][-1][1] > 238
+
+
+def test_a_crowd_that_is_over_is_freed_while_another_keeps_responses_slow() -> None:
+    """Their congestion brings the limit below what it is usually asked for."""
+    outer, inner = SPOTS[0], SPOTS[1]
+    both = crowds((outer, START, 260.0, 400.0), (inner, 80.0, 180.0, 300.0))
+    run = Run(PRODUCTION, both, CAPACITY, response=lambda now: FAST_BPS * (0.6 if now >= START else 1.0)).until(250.0)
+    found = spells(run)
+    assert set(found) == {outer, inner}
+    assert 180 < found[inner][-1][1] < 205
+    assert found[outer][-1][1] > 248
+
+
+def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> None:
+    """Of usual requests some second has more than a tenth more."""
+    spot = SPOTS[0]
+    slow = START, 180.0
+    run = Run(
+        PRODUCTION,
+        crowds((spot, *slow, 400.0)),
+        CAPACITY,
+        response=lambda now: FAST_BPS * (0.6 if slow[0] <= now < slow[1] else 1.0),
+    ).until(230.0)
+    ((_, ended),) = spells(run)[spot]
+    assert slow[1] < ended < slow[1] + 25
 
 
 def test_published_control_limits_the_one_with_the_highest_count() -> None:

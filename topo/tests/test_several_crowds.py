@@ -1,0 +1,131 @@
+"""Several flash crowds with real TCP: each destination has a limit of its own, and bystanders have none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from topo.news.records import read_records, read_statuses, switch_packets
+from topo.news.run import BULK_FILE, Run, make_run, refused_of
+from topo.switches import switch_kind
+from topo.tests.test_news_crowd import SETTINGS
+from workload.crowd.further import Further
+from workload.crowd.measures import Records
+from workload.crowd.plan import OTHER, SLOW, TARGET
+from workload.crowd.scenarios import NETWORK, PRODUCTION, Scenario
+from workload.crowd.settings import Settings
+from workload.outcomes import Ending
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+
+SHORT = replace(SETTINGS, period_s=16.0)
+"""The lab asks for the status twice a period, each second: a limit lasts longer (production.lift_intervals)."""
+RISE = 1.1
+"""Bystanders get so many times their quiet rate during the crowds."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run; times in seconds since the load began."""
+
+    directory: Path
+    records: Records
+    limited: list[tuple[float, frozenset[str]]]
+    """When the lab asked for the status, and which services were limited then."""
+    refused: dict[str, int | None]
+    """Connection requests in the whole run, by service."""
+
+    def spell(self, service: str) -> tuple[float, float]:
+        """From when to when a service was limited."""
+        times = [time_s for time_s, services in self.limited if service in services]
+        return times[0], times[-1]
+
+
+def bystanders(numbers: Iterable[int], per_s: float, lasts_s: float) -> tuple[Further, ...]:
+    """Services without a crowd."""
+    return tuple(Further(number, OTHER, per_s, per_s * RISE, lasts_s=lasts_s) for number in numbers)
+
+
+def make(scenario: Scenario, settings: Settings, directory: Path) -> Seen:
+    """Make a run and read its records."""
+    make_run(Run(scenario, PRODUCTION, scenario.settle(settings)), switch_kind(), directory, lambda left: None)
+    return read(scenario, directory)
+
+
+def read(scenario: Scenario, directory: Path) -> Seen:
+    """Read the records of a run."""
+    statuses = read_statuses(directory)
+    services = (TARGET, *(one.name for one in scenario.further))
+    return Seen(
+        directory,
+        read_records(directory),
+        [
+            (status["time_s"], frozenset(row["destination"].split()[0] for row in status["limits"]))
+            for status in statuses
+        ],
+        {service: refused_of(statuses[-1], service) for service in services},
+    )
+
+
+def check_that_only_crowds_are_limited(seen: Seen, crowds: frozenset[str]) -> None:
+    """They are, and refused; bystanders are not; the established stays, and the switch loses nothing."""
+    records = seen.records
+    assert {service for _, services in seen.limited for service in services} == crowds
+    for service, refused in seen.refused.items():
+        assert refused is not None and (refused > 0) == (service in crowds), service
+    served = {one.server for one in records.outcomes if one.due_s > records.onset_s and one.ending is Ending.FINISHED}
+    assert served == set(seen.refused), "crowds and bystanders"
+    assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in records.outcomes)
+    assert (seen.directory / BULK_FILE).read_text().splitlines()[-1].split(",")[2] == "1", "one connection all along"
+    assert sum(size for moment, size in records.bulk if moment > records.onset_s + records.period_s) > 0
+    passed = switch_packets(seen.directory)
+    assert passed is not None and passed["received"] > 0
+    assert (passed["lost_before"], passed["lost_after"]) == (0, 0), "but for what the bottleneck dropped"
+
+
+def test_five_crowds_that_begin_together_have_a_limit_each(tmp_path: Path) -> None:
+    settings = replace(SHORT, before=8, after=6, quiet_per_s=1.5)
+    sizes = (22.0, 15.0, 11.0, 9.0, 8.0)
+    crowds = [Further(number, OTHER, settings.quiet_per_s, size) for number, size in enumerate(sizes[1:], 1)]
+    others = bystanders(range(5, 8), settings.quiet_per_s, settings.seconds)
+    scenario = replace(NETWORK, web=False, crowd_per_s=sizes[0], further=(*crowds, *others))
+    seen = make(scenario, settings, tmp_path / "run")
+
+    every = frozenset({TARGET, *(one.name for one in crowds)})
+    check_that_only_crowds_are_limited(seen, every)
+    assert every in [services for _, services in seen.limited], "at once"
+    assert all(seen.spell(service)[0] > seen.records.onset_s for service in every)
+
+
+def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) -> None:
+    """The outer one's answers do not fit into the link, and the inner one's server is slow, too."""
+    settings = replace(
+        SHORT,
+        before=8,
+        after=15,
+        quiet_per_s=2.0,
+        crowd_per_s=40.0,
+        patience_s=8.0,
+        slow_cost_us=12_000.0,
+        slow_memory_mb=84.0,
+    )
+    lasts_s = 152.0
+    inner = Further(1, SLOW, settings.quiet_per_s, 24.0, begins_s=48.0, lasts_s=48.0)
+    others = bystanders(range(2, 6), settings.quiet_per_s, lasts_s)
+    scenario = replace(NETWORK, web=False, lasts_s=lasts_s, further=(inner, *others))
+    seen = make(scenario, settings, tmp_path / "run")
+
+    check_that_only_crowds_are_limited(seen, frozenset({TARGET, inner.name}))
+    onset_s, k = seen.records.onset_s, settings.k
+    outer_began, outer_ended = seen.spell(TARGET)
+    inner_began, inner_ended = seen.spell(inner.name)
+    assert onset_s < outer_began < onset_s + inner.begins_s / k < inner_began
+    assert onset_s + (inner.begins_s + inner.lasts_s) / k < inner_ended < outer_ended
+    assert onset_s + lasts_s / k < outer_ended < seen.limited[-1][0]
+    assert all(TARGET in services for time_s, services in seen.limited if outer_began <= time_s <= outer_ended)
+    during = [row.limits for row in seen.records.rows if outer_began <= row.time_s <= onset_s + lasts_s / k]
+    assert set(during) == {1, 2}, "nor was it lifted between two looks"
