@@ -23,8 +23,11 @@ _LONG_S, _AIM = 40.0, 0.96
 its scatter of a fifth a window is 7 % there."""
 _SHORT = 0.03
 """AR's long mean may be so much below before a limit goes down that nothing else says is too high."""
-_BEYOND = 0.3
-"""Of the largest step upward: past a limit that was too high, responses are watched more closely than AR can."""
+_STRAINED = 0.9
+"""More responses that last mean a full link only while AR is below this part of its reference: both scatter."""
+_CLIMB, _BEYOND = 0.5, 0.3
+"""Of the largest step upward, where responses are watched more closely than AR can; and past a limit that was too
+high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class ProductionRegulator:
         self._knee.add(health.lasting, degraded=health.degraded)
         if health.ar_share is None or not health.busier:
             return
-        if binds and self._knee.known and self._knee.strained:
+        if binds and self._knee.known and self._knee.strained and health.ar_share < _STRAINED:
             self._search.strained(extra)
             self._moved(drains=HEALTH_WINDOWS)
         else:
@@ -121,7 +124,7 @@ class ProductionRegulator:
         degraded = health.degraded and not self._knee.denies and (self._low or not tells)
         if tells and not degraded and binds and (above := self._above) is not None:
             if not self._rest:
-                self._search.trim(2 * above if above > 0 and self._knee.room > 0 else above)
+                self._search.trim(above, self._knee.room)
                 self._moved(up=True)
         elif self._knee.known and binds and not (degraded and not self._rest):
             self._climb(health)
@@ -168,7 +171,7 @@ class ProductionRegulator:
         """Up where responses last no longer; as long as that is not certain the limit holds."""
         assert self._search is not None
         if health.healthy and (room := self._knee.room) > 0:
-            self._search.healthy(self._options.production, room, _BEYOND)
+            self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)
             self._moved(up=True)
 
     def _fresh_mean(self) -> Baseline:

@@ -10,8 +10,10 @@ _BELOW = 0.2
 """Part by which a first limit goes down to see what is usual below it."""
 _NEAR = 0.85
 """From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
-_TRIM, _TRIM_UP, _TRIM_DOWN = 0.3, 0.05, 0.03
-"""It moves by this part of what AR is above or below what it is to be, and by so much up and down at most."""
+_TRIM, _TRIM_MOST = 0.3, 0.03
+"""It moves by this part of what AR is above or below what it is to be, and by so much at most."""
+_FREE, _HARDLY = 0.02, 0.02
+"""It moves up by so much where responses last no longer, unless AR is below by more than the second."""
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 
@@ -67,11 +69,15 @@ class CapacitySearch:
         """The limit is near the one at which responses degraded or began to last."""
         return self.full is not None and self.limit >= self.full * _NEAR
 
-    def trim(self, above: float) -> None:
-        """AR over a long time is so far ``above`` (or below) what it is to be, in parts of its reference."""
+    def trim(self, above: float, room: float) -> None:
+        """AR over a long time is so far ``above`` (or below) what it is to be, in parts of its reference. ``room``:
+        responses last no longer, and so much of the largest step is left to where they would."""
         self.full = self.full or self.limit
         self.good, self.step, self.ar_share = self.limit, 0.0, None
-        self.limit *= 1 + min(max(_TRIM * above, -_TRIM_DOWN), _TRIM_UP)
+        step = min(max(_TRIM * above, -_TRIM_MOST), _TRIM_MOST)
+        if room > 0 and above > -_HARDLY:
+            step = max(step, _FREE * room)
+        self.limit *= 1 + step
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
         """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sluice.news import NewsOptions, NewsProductionOptions, Requests
 from sluice.news.knee import Knee
 from sluice.news.lasting import Portion
 from sluice.news.production import Health, ProductionRegulator
+from sluice.news.search import CapacitySearch
 
 OPTIONS = NewsOptions(production=NewsProductionOptions(window_s=4))
 BINDING = Requests(200, 100, 100)
@@ -84,6 +86,46 @@ def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) ->
     settled = settle(seed, scatter=0.15, fast=simulated, last=late)[100:]
     assert 0.83 * CAPACITY < float(np.mean(settled)) < 0.95 * CAPACITY
     assert float(np.mean([simulated(limit) for limit in settled])) > 0.93
+
+
+def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share: float = 0.97) -> list[float]:
+    """A crowd that goes on, of whose 200 responses a second so many last."""
+    limits = list[float]()
+    for _ in range(seconds):
+        some = Portion(lasting, 200)
+        target.observe(Health(ar_share, healthy=True, degraded=False, busier=True, lasting=some), BINDING, 1.0)
+        assert target.rate is not None
+        limits.append(target.rate)
+    return limits
+
+
+def test_responses_that_last_lower_no_limit_while_ar_is_healthy() -> None:
+    """Their reference may be low by chance."""
+    target = ProductionRegulator(OPTIONS)
+    target.start(100.0, None, 0.0)
+    limit = limits_of(target, 60, 40)[-1]
+    assert limit > 105
+    assert min(limits_of(target, 30, 80)) >= limit
+    assert limits_of(target, 30, 80, 0.85)[-1] < 0.95 * limit
+
+
+def test_the_way_up_is_slow_where_responses_tell() -> None:
+    """At 10 % a step the limit was a fifth too high before anybody could tell."""
+    target = ProductionRegulator(OPTIONS)
+    target.start(400.0, 0.5, 0.0)
+    for _ in range(20):
+        target.observe(Health(0.5, healthy=False, degraded=True, busier=True, lasting=Portion(90, 200)), BINDING, 1.0)
+    steps = [after / before for before, after in pairwise(limits_of(target, 150, 40))]
+    known = steps[60:]
+    assert max(steps) > 1.09 and 1.04 < max(known) < 1.051
+
+
+@pytest.mark.parametrize(("above", "room", "step"), [(-0.01, 0.5, 0.01), (-0.01, 0.0, -0.003), (-0.03, 0.5, -0.009)])
+def test_room_raises_a_limit_unless_ar_is_clearly_below(above: float, room: float, step: float) -> None:
+    """A reference of AR that is a little high keeps no limit low."""
+    search = CapacitySearch(100.0)
+    search.trim(above, room)
+    assert search.limit == pytest.approx(100 * (1 + step))
 
 
 def test_where_flows_cannot_be_told_apart_ar_decides_alone() -> None:
