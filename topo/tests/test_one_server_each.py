@@ -73,8 +73,7 @@ def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
         if clients.exit_code() is not None:
             return happened
         if time.monotonic() > silent:
-            eject(lab, busiest(lab))
-            happened["ejections"] += 1
+            happened["ejections"] += ejected(lab, busiest(lab), clients)
             silent = time.monotonic() + EACH_S
         with lab.removed(name):
             time.sleep(CHANGE_S)
@@ -82,18 +81,23 @@ def unrest(lab: TalkingLab, clients: Process) -> dict[str, int]:
     raise AssertionError("never")
 
 
-def eject(lab: TalkingLab, name: str) -> None:
-    """A server has no way to the clients until the controller has ejected it, and a second longer.
+def ejected(lab: TalkingLab, name: str, clients: Process) -> bool:
+    """A server has no way to the clients until the controller has ejected it, and a second longer; False: they ended.
 
     It has drained before: with fewer connections than the others it gets SYNs, and loses them.
     """
+
+    def is_out() -> bool:
+        return servers(lab)[name]["state"] == "ejected"
+
     with lab.draining(name):
         time.sleep(DRAINED_S)
     route = ["ip", "route", "add", "blackhole", f"{LOAD_CLIENT.address}/32"]
     run_in(lab.pid(name), route)
     try:
-        await_true(f"{name} is ejected", lambda: servers(lab)[name]["state"] == "ejected", TIMEOUT_S)
+        await_true(f"{name} is ejected", lambda: is_out() or clients.exit_code() is not None, TIMEOUT_S)
         time.sleep(SILENT_S)
+        return is_out()
     finally:
         run_in(lab.pid(name), [*route[:2], "delete", *route[3:]])
 
