@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from .baseline_detector import HEALTH_WINDOWS
-from .filters import Baseline
 from .knee import Knee
 from .lasting import Portion
 from .limit import bounded
+from .longmean import LongMean
 from .options import NewsOptions
 from .requests import Requests
 from .search import CapacitySearch
@@ -18,11 +17,6 @@ _DRAIN_WINDOWS = 6
 """For so many measurement windows after a degradation responses of its queue last, and wait for their repetitions."""
 _REST_WINDOWS = 4
 """So long a limit rests that went down twice in a row: what queued before the first is still on its way."""
-_LONG_S, _AIM = 40.0, 0.96
-"""AR's mean over about so long is to be this part of its reference: at nine tenths of a link it is, in simulation, and
-its scatter of a fifth a window is 7 % there."""
-_SHORT = 0.03
-"""AR's long mean may be so much below before a limit goes down that nothing else says is too high."""
 _STRAINED = 0.9
 """More responses that last mean a full link only while AR is below this part of its reference: both scatter."""
 _CLIMB, _BEYOND = 0.5, 0.3
@@ -58,8 +52,8 @@ class ProductionRegulator:
         self._floor = 0.0
         self._rest = 0
         self._knee = Knee()
-        self._long = self._fresh_mean()
-        """AR in parts of its reference, since the last queue has drained."""
+        self._long = LongMean(options.production)
+        """Since the last queue has drained."""
         self._drains = 0
         self._look = True
         """The first healthy limit is to be lowered once: nothing is known of lower ones."""
@@ -69,6 +63,7 @@ class ProductionRegulator:
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; the limit is brought within changed bounds."""
         self._options = options
+        self._long.configure(options.production)
         if self._search is not None:
             self._search.limit = bounded(self._search.limit, options)
 
@@ -83,16 +78,21 @@ class ProductionRegulator:
         ``usual`` is its usual request rate, connections per second; the limit's floor is a part of it.
         """
         self._floor = usual * self._options.production.limit_floor
-        self._search, self._knee, self._look = CapacitySearch(admitted), Knee(), True
+        search = self._begin(admitted)
         if ar_share is not None:
-            self._search.degraded(ar_share, self._options.production)
+            search.degraded(ar_share, self._options.production)
         self._moved(drains=_DRAIN_WINDOWS)
 
     def adopt(self, rate: float, usual: float) -> None:
         """Go on from a limit found in the switch; ``usual`` as for ``start``."""
         self._floor = usual * self._options.production.limit_floor
-        self._search, self._knee, self._look = CapacitySearch(rate), Knee(), True
+        self._begin(rate)
         self._moved()
+
+    def _begin(self, rate: float) -> CapacitySearch:
+        self._search = CapacitySearch(rate)
+        self._knee, self._long, self._look = Knee(), LongMean(self._options.production), True
+        return self._search
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
         """One interval under the limit: ``target`` are its requests in it."""
@@ -121,10 +121,11 @@ class ProductionRegulator:
         """Near a full link its long mean moves the limit, elsewhere what it is over two windows does."""
         assert self._search is not None and health.ar_share is not None
         extra, tells = self._options.production, health.lasting is not None
-        degraded = health.degraded and not self._knee.denies and (self._low or not tells)
+        degraded = health.degraded and not self._knee.denies and (self._long.low or not tells)
         if tells and not degraded and binds and (above := self._above) is not None:
             if not self._rest:
-                self._search.trim(above, self._knee.room)
+                if above >= 0 or self._long.blames(self._search.limit):
+                    self._search.trim(above, self._knee.room)
                 self._moved(up=True)
         elif self._knee.known and binds and not (degraded and not self._rest):
             self._climb(health)
@@ -150,22 +151,10 @@ class ProductionRegulator:
                 self._moved(up=True)
 
     @property
-    def _mean(self) -> float | None:
-        """AR's long mean, once it holds enough."""
-        enough = self._long.count >= HEALTH_WINDOWS * self._options.production.intervals
-        return self._long.average if enough else None
-
-    @property
-    def _low(self) -> bool:
-        """AR's long mean says nothing against a degradation: otherwise that is scatter."""
-        return self._mean is None or self._mean < _AIM - _SHORT
-
-    @property
     def _above(self) -> float | None:
         """How far AR's long mean is above what it is to be, where that moves the limit."""
         assert self._search is not None
-        mean = self._mean
-        return None if mean is None or not (self._search.near or self._low) else mean - _AIM
+        return self._long.above if self._search.near or self._long.low else None
 
     def _climb(self, health: Health) -> None:
         """Up where responses last no longer; as long as that is not certain the limit holds."""
@@ -174,15 +163,13 @@ class ProductionRegulator:
             self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)
             self._moved(up=True)
 
-    def _fresh_mean(self) -> Baseline:
-        return Baseline(math.exp(-self._options.production.detection_s / _LONG_S))
-
     def _moved(self, *, up: bool = False, drains: int | None = None) -> None:
         assert self._search is not None
         self._search.limit = bounded(max(self._search.limit, self._floor), self._options)
         window = self._options.production.intervals
         if drains == _DRAIN_WINDOWS:
-            self._drains, self._long = drains * window, self._fresh_mean()
+            self._drains = drains * window
+            self._long.begin_anew()
         self._knee.moved(self._search.limit, window if up else HEALTH_WINDOWS * window, drains and drains * window)
         self._rest = HEALTH_WINDOWS * self._options.production.intervals
         self.idle = 0

@@ -88,6 +88,13 @@ def test_before_responses_last_ar_over_a_long_time_holds_the_limit(seed: int) ->
     assert float(np.mean([simulated(limit) for limit in settled])) > 0.93
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reference_of_ar_that_is_too_high_brings_no_limit_down_for_ever(seed: int) -> None:
+    """By a tenth: a limit lower by 15 % shows that it is not the limit's doing."""
+    settled = settle(seed, seconds=1500, fast=lambda limit: 0.9 * steep(limit), last=late)[500:]
+    assert min(settled) > 0.75 * CAPACITY and max(settled) < 1.1 * CAPACITY
+
+
 def limits_of(target: ProductionRegulator, seconds: int, lasting: int, ar_share: float = 0.97) -> list[float]:
     """A crowd that goes on, of whose 200 responses a second so many last."""
     limits = list[float]()
