@@ -18,7 +18,7 @@ REMEDIES = {
     "handshakes that are under way would be lost.",
     "cookie keys begin anew": "Nothing; handshakes that were under way with an agent are repeated.",
     "baseline is kept again": "Nothing.",
-    "baseline is too old": "Nothing: what is usual is learned anew.",
+    "baseline is too old": "Nothing: a newer file is taken over, or what is usual is learned anew.",
     "baseline is not kept": "`error` says why; mend it, or name another `news: baseline_file`. Until then a controller "
     "that starts in a crowd raises no alarm.",
     "baseline is not taken over": "`error` says why. What is usual is learned anew, in seconds without a crowd. A file "

@@ -39,6 +39,7 @@ class Scenario:
     lasts_s: float = math.inf
     """Seconds from the onset to the end of the target's synthesised crowd, before compression."""
     further: tuple[Further, ...] = ()
+    """A scenario with other ones needs a name of its own: a run's identity has the name only."""
 
     def settle(self, settings: Settings) -> Settings:
         """Return the settings of a run of this scenario."""

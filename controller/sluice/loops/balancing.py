@@ -46,7 +46,8 @@ def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
 async def balance(world: World, link: Link, service: Service, trace: Trace) -> None:
     """Never returns. Raises SwitchError when the switch does not answer.
 
-    Begun again after a reload it keeps to its grid; a shorter period begins then.
+    Begun again after a reload it keeps to its grid, at the place nearest behind flash-crowd control's; a shorter period
+    begins then.
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
@@ -54,7 +55,8 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     begin, period_s = loop.time(), view.balancer.options.period_s
     due = begin if view.due_s is None else min(view.due_s, begin + period_s)
     if world.news is not None:
-        due = nearest(due, world.news.due(begin) + BEHIND_S, min(world.news.config.interval_s, period_s))
+        verdict, step_s = world.news.begin(begin), min(world.news.config.interval_s, period_s)
+        due = nearest(due, verdict + BEHIND_S, step_s, begin + BEHIND_S)
     while True:
         await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())

@@ -112,20 +112,19 @@ class BaselineFile:
         """Until then what is known was learned elsewhere: before a reload changed the services."""
         self._fails = False
 
-    def restore(self, world: World) -> None:
-        """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not.
-
-        A controller that stood by, or had lost its switch, for longer than that is good for knows nothing any more.
-        """
-        view = world.news
-        if view is None or view.config.mode is not NewsMode.PRODUCTION:
-            return
-        if view.usual is not None:
-            age_s = self._clock() - self._decided_s
-            if age_s <= LIFE_S:
-                return
+    def expire(self, world: World) -> None:
+        """A controller that begins to lead forgets what it knew, if its last decision is longer ago than LIFE_S: it
+        stood by since, or had lost its switch."""
+        view, age_s = world.news, self._clock() - self._decided_s
+        if view is not None and view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
             view.forget()
+
+    def restore(self, world: World) -> None:
+        """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not."""
+        view = world.news
+        if view is None or view.config.mode is not NewsMode.PRODUCTION or view.usual is not None:
+            return
         path = _path(world.config, view.config)
         try:
             kept = _read(path, _Origin.of(world.config, view.config), self._clock())
@@ -135,6 +134,7 @@ class BaselineFile:
             _log.warning("baseline is not taken over", extra={"file": str(path), "error": str(error)})
             return
         view.restore(kept.usual)
+        self._decided_s = kept.unix_s
         _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - kept.unix_s, 1)})
 
     def keep(self, world: World) -> None:

@@ -158,6 +158,7 @@ class Controller:
         try:
             if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
                 await self._look_at_pins(link)
+            self._baseline.expire(self.world)
             self._baseline.restore(self.world)
             adopt(self.world, found, asyncio.get_running_loop().time())
             await spilling.look(self.world, link)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+_ROUNDING = 1e-6
+"""Of a period: so near is there."""
+
 
 def next_turn(due_s: float, period_s: float, now_s: float) -> float:
     """When the turn after the one that was due then is due, which is done now.
@@ -14,9 +17,10 @@ def next_turn(due_s: float, period_s: float, now_s: float) -> float:
     return due_s + period_s * max(1, math.ceil((now_s - due_s) / period_s + 0.5))
 
 
-def nearest(due_s: float, since_s: float, period_s: float) -> float:
-    """The place nearest to ``due_s`` of the grid that ``since_s`` is on."""
-    return since_s + period_s * round((due_s - since_s) / period_s)
+def nearest(due_s: float, since_s: float, period_s: float, first_s: float) -> float:
+    """The place nearest to ``due_s`` of the grid that ``since_s`` is on, and not before ``first_s``."""
+    first = math.ceil((first_s - since_s) / period_s - _ROUNDING)
+    return since_s + period_s * max(first, round((due_s - since_s) / period_s))
 
 
 def until_next(since_s: float, period_s: float, now_s: float) -> float:

@@ -40,7 +40,7 @@ async def control(
     """
     loop = asyncio.get_running_loop()
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
-    reading, observation = loop.time(), view.due(loop.time())
+    reading, observation = loop.time(), view.begin(loop.time())
     while True:
         share = view.flow_share
         samples = await view.poll(link.registers)

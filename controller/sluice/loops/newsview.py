@@ -101,7 +101,8 @@ class NewsView:
 
         What another mode decided is in force no longer: nothing is frozen or sampled before the next decision.
         """
-        measured_alike = (config.rate_window_s, config.flow_share, config.identify) == (
+        measured_alike = (config.mode, config.rate_window_s, config.flow_share, config.identify) == (
+            self.config.mode,
             self.config.rate_window_s,
             self.config.flow_share,
             self.config.identify,
@@ -183,8 +184,9 @@ class NewsView:
 
     # -- the loop's steps
 
-    def due(self, now_s: float) -> float:
-        """When the interval ends, for a loop that begins now: as was due before a reload. A shorter one begins now."""
+    def begin(self, now_s: float) -> float:
+        """When the interval ends, for loops that begin now (whoever is first: R's too): as was due before a reload. A
+        shorter one begins now."""
         self.due_s = now_s if self.due_s is None else min(self.due_s, now_s + self.config.interval_s)
         return self.due_s
 
@@ -284,6 +286,7 @@ class NewsView:
             shared=not self.config.identify,
             apart=self._own(),
         )
+        self._news.keep({REST, TOGETHER, *(address.packed for address in self.numbers)})
         if left:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
 

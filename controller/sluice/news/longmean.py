@@ -38,7 +38,7 @@ class LongMean:
         self._options = options
 
     def begin_anew(self) -> None:
-        """A queue drains: what was seen before it says nothing."""
+        """A queue drains: the mean is of what comes after it. What a higher limit had shown stays."""
         self._mean = self._fresh()
 
     def fold(self, ar_share: float) -> None:
@@ -53,7 +53,7 @@ class LongMean:
 
     @property
     def low(self) -> bool:
-        """Nothing here is against a degradation: otherwise that is scatter."""
+        """It bears a degradation out, or is not known; otherwise the degradation is scatter."""
         return self.value is None or self.value < self._aim - _SHORT
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from sluice.addresses import Packed, text
@@ -104,6 +104,10 @@ class News:
         """The switch's counters may have been reset: the next reading is a new beginning."""
         self._meter.rebase()
         self._ledger.rebase()
+
+    def keep(self, destinations: Collection[Packed]) -> None:
+        """Others are counted no more."""
+        self._meter.keep(destinations)
 
     def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
         """Take over changed options. A changed mode learns afresh, under the limit that is in force.

@@ -123,9 +123,8 @@ class ProductionRegulator:
         extra, tells = self._options.production, health.lasting is not None
         degraded = health.degraded and not self._knee.denies and (self._long.low or not tells)
         if tells and not degraded and binds and (above := self._above) is not None:
-            if not self._rest:
-                if above >= 0 or self._long.blames(self._search.limit):
-                    self._search.trim(above, self._knee.room)
+            if not self._rest and (above >= 0 or self._long.blames(self._search.limit)):
+                self._search.trim(above, self._knee.room)
                 self._moved(up=True)
         elif self._knee.known and binds and not (degraded and not self._rest):
             self._climb(health)

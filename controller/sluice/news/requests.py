@@ -92,6 +92,10 @@ class RequestMeter:
         self._readings.clear()
         self._time = None
 
+    def keep(self, destinations: Collection[Packed]) -> None:
+        """Others are counted no more: where one comes back, its counter may be another one."""
+        self._readings = {i: reading for i, reading in self._readings.items() if i in destinations}
+
     def read(self, time_s: float, cumulative: Mapping[Packed, Requests]) -> Interval | None:
         """What was counted since the last reading; None for the first, and when a counter had been reset.
 

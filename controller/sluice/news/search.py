@@ -12,8 +12,8 @@ _NEAR = 0.85
 """From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
 """It moves by this part of what AR is above or below what it is to be, and by so much at most."""
-_FREE, _HARDLY = 0.02, 0.02
-"""It moves up by so much where responses last no longer, unless AR is below by more than the second."""
+_FREE, _CLOSE = 0.02, 0.02
+"""It moves up by so much where responses last no longer and AR is below what it is to be by less than the second."""
 _RECOVERING = 1.1
 """Responses recover when AR grew by this factor while the last limit was in force."""
 
@@ -75,7 +75,7 @@ class CapacitySearch:
         self.full = self.full or self.limit
         self.good, self.step, self.ar_share = self.limit, 0.0, None
         step = min(max(_TRIM * above, -_TRIM_MOST), _TRIM_MOST)
-        if room > 0 and above > -_HARDLY:
+        if room > 0 and above > -_CLOSE:
             step = max(step, _FREE * room)
         self.limit *= 1 + step
 

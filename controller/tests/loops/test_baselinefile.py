@@ -133,12 +133,25 @@ def test_who_stood_by_for_too_long_forgets_what_was_usual(
     file.keep(world)
     world.stand_by()
     now_s[0] += away_s
+    file.expire(world)
     file.restore(world)
     usual = world.news.usual
     assert (usual and usual.requests.average) == requests_per_s
     assert ("baseline is too old" in caplog.messages) == (requests_per_s is None)
     file.keep(world)
     assert path.exists() and json.loads(path.read_text())["unix_s"] == (now_s[0] if usual else BEGAN_S)
+
+
+def test_what_was_taken_over_is_not_too_old_before_the_first_decision(path: Path) -> None:
+    """A controller that loses its switch at once begins to lead again."""
+    BaselineFile(lambda: BEGAN_S).keep(known(f"news: {options(path)}", path.with_name("x")))
+    file, world = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
+    assert world.news is not None
+    for _ in range(2):
+        file.expire(world)
+        file.restore(world)
+        path.unlink(missing_ok=True)
+        assert world.news.usual is not None
 
 
 def test_who_stood_by_for_too_long_takes_over_what_another_controller_left(path: Path) -> None:
@@ -151,6 +164,7 @@ def test_who_stood_by_for_too_long_takes_over_what_another_controller_left(path:
     assert other.news is not None
     other.news.restore(Usual(Average(2e5, 1e3, 64), Average(99.0, 1.0, 64), {}))
     BaselineFile(lambda: now_s[0] - 5).keep(other)
+    file.expire(world)
     file.restore(world)
     assert world.news.usual is not None and world.news.usual.requests.average == 99.0
 

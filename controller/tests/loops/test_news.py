@@ -75,6 +75,20 @@ def test_weights_stay_in_a_crowd_where_control_freezes_them(mode: str, frozen: b
     assert bool(moved) != frozen
 
 
+def test_what_is_counted_under_another_number_meanwhile_is_no_difference() -> None:
+    """Two reloads in one interval: a host goes, and comes back in another place of the list."""
+
+    def options(*hosts: str) -> str:
+        named = ", ".join(f"{{name: h{host[-2:]}, address: {host}}}" for host in hosts)
+        return f"{{mode: paper, period_s: 4, hosts: [{named}]}}"
+
+    others, strangers = ("10.0.2.71", "10.0.2.73"), {"10.0.2.71": 10.0, "10.0.2.73": 90.0}
+    reloads = {9.0: options(others[0]), 10.0: options("10.0.2.70", others[1], others[0])}
+    run = Run(options(*others), lambda now: usual(now) | strangers, reloads=reloads).until(20.5)
+    before, after = run.decisions[1].target.offered, [one.target.offered for one in run.decisions[2:]]
+    assert len(after) == 3 and max(after) < 1.2 * before
+
+
 EVERY_HALF = PRODUCTION.replace("baseline_s", "detection_s: 0.5, baseline_s")
 
 
@@ -96,8 +110,9 @@ def test_ratios_are_decided_on_right_behind_the_verdict(reloads: dict[float, str
         (9.3, "mode: paper, period_s: 4", [4, 8, 12, 16, 20]),
         (9.3, "mode: paper, period_s: 2", [4, 8, 11.3, 13.3, 15.3, 17.3, 19.3]),
         (9.3, "mode: paper, period_s: 4, flow_share: 0.5", [4, 8, 16, 20]),
+        (9.3, "mode: static, period_s: 4", [4, 8, 16, 20]),
     ],
-    ids=["the same", "shorter", "measured otherwise"],
+    ids=["the same", "shorter", "measured otherwise", "another mode"],
 )
 def test_a_reload_keeps_the_interval(at_s: float, options: str, expected: list[float]) -> None:
     """What is measured otherwise begins anew, on the same grid."""

@@ -14,7 +14,7 @@ from sluice.balance.slowness import MEETINGS
 from sluice.configload import parse
 from sluice.loops.balancing import balance
 from sluice.loops.commands import reconfigure
-from sluice.loops.grid import next_turn
+from sluice.loops.grid import nearest, next_turn
 from sluice.loops.link import Link
 from sluice.loops.trace import Trace
 from sluice.loops.world import World
@@ -171,3 +171,13 @@ def test_turns_are_on_the_grid_and_half_a_period_away(due: float, period: float,
     turns = (next_turn(due, period, now) - due) / period
     assert turns == pytest.approx(round(turns), abs=1e-5) and turns > 0.99
     assert 0.5 - 1e-5 <= turns - late <= 1.5 + 1e-5
+
+
+@given(due=st.floats(-100, 100), since=st.floats(-100, 100), period=st.floats(0.05, 60), first=st.floats(-100, 100))
+def test_the_nearest_place_is_on_the_grid_and_not_before_the_first(
+    due: float, since: float, period: float, first: float
+) -> None:
+    place = nearest(due, since, period, first)
+    assert (place - since) / period == pytest.approx(round((place - since) / period), abs=1e-5)
+    assert place >= first - 1e-5 * period
+    assert abs(place - due) <= period / 2 * 1.00001 or due < place < first + period * 1.00001
