@@ -97,25 +97,8 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
     and the controller's configuration are among the records.  Raises LabError if anything of the lab ends early.
     """
-    settings, variant, further, made_with = run.settings, run.variant, run.scenario.further, program()
-
-    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
-        return controller_config(
-            run.scenario.server,
-            control_socket=control_socket,
-            thrift=thrift,
-            settings=settings,
-            static_per_s=run.static_per_s,
-            news=variant.news(settings, str(place / TRACE)),
-            further=further,
-        )
-
-    routed = kind == KERNEL
-    with (
-        RoutedNewsLab(settings, run.scenario.server, further)
-        if routed
-        else NewsLab(kind, settings, configure, further) as lab
-    ):
+    settings, made_with = run.settings, program()
+    with _network(run, kind) as lab:
         counts = (lab.quiet_packet_counts(), lab.link()) if lab.controlled else None
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
@@ -136,12 +119,11 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
                 client.require_running()
         passed = None if counts is None else passed_since(lab, *counts)
         with whole(directory) as partial:
-            controllers = (lab.directory / TRACE, lab.directory / "controller.log") if lab.controlled else ()
-            for path in (*lab.directory.glob("*-outcomes.csv"), lab.directory / BULK_FILE, *controllers):
+            captures = (CAPTURE, CONFIGURATION) if recorder is not None else ()
+            controllers = (TRACE, "controller.log") if lab.controlled else ()
+            named = (lab.directory / name for name in (BULK_FILE, *controllers, *captures))
+            for path in (*lab.directory.glob("*-outcomes.csv"), *named):
                 shutil.copy(path, partial)
-            if recorder is not None:
-                shutil.copy(lab.directory / CAPTURE, partial)
-                shutil.copy(lab.directory / CONFIGURATION, partial)
             write_samples(partial / "samples.csv", samples)
             (partial / STATUS).write_text("".join(f"{json.dumps(one)}\n" for one in statuses))
             meta = run.identity(kind) | {
@@ -154,6 +136,26 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
                 "switch_packets": passed,
             }
             (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
+
+
+def _network(run: Run, kind: str) -> NewsLab:
+    """Return the network of a run, not built yet."""
+    settings, further = run.settings, run.scenario.further
+
+    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
+        return controller_config(
+            run.scenario.server,
+            control_socket=control_socket,
+            thrift=thrift,
+            settings=settings,
+            static_per_s=run.static_per_s,
+            news=run.variant.news(settings, str(place / TRACE)),
+            further=further,
+        )
+
+    if kind == KERNEL:
+        return RoutedNewsLab(settings, run.scenario.server, further)
+    return NewsLab(kind, settings, configure, further)
 
 
 def passed_since(lab: NewsLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
