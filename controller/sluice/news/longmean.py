@@ -34,7 +34,7 @@ class LongMean:
         self._mean = self._fresh()
 
     def configure(self, options: NewsProductionOptions) -> None:
-        """Take over changed parameters, for the next beginning."""
+        """Take over changed parameters; the mean has its new time from the next beginning on."""
         self._options = options
 
     def begin_anew(self) -> None:
