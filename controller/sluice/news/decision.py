@@ -31,6 +31,8 @@ class Asked:
     """That these were counted for."""
     up: bool = False
     """More than usual, of it alone, over the measurement window and not by chance."""
+    known: bool = False
+    """What is usual for it is."""
 
     @property
     def rates(self) -> tuple[float, float]:

@@ -237,11 +237,14 @@ class ProductionMode(ControlMode):
         # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
-        # The sum is up as long as any crowd lasts: beside others one is over with its own requests.
+        # The sum of all requests can be up by others', and is so as long as any crowd lasts: it stands for a sole
+        # target's only where nobody knows what is usual for that one.
         alone = len(self._crowds) == 1
         for target, asked in crowds.items():
             crowd = self._crowds[target]
-            crowd.observe(replace(health, busier=asked.up or (alone and busier)), asked.requests, asked.seconds)
+            own = asked.known and detector.warm
+            up = asked.up or (busier and alone and not own)
+            crowd.observe(replace(health, busier=up), asked.requests, asked.seconds)
             if crowd.rate is None:
                 del self._crowds[target]
 

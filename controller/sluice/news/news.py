@@ -281,7 +281,7 @@ class News:
         if target is None:
             return Asked(interval.together, interval.seconds)
         requests, seconds = interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
-        return Asked(requests, seconds, up=self._spot.risen(target, self._window))
+        return Asked(requests, seconds, up=self._spot.risen(target, self._window), known=self._spot.known(target))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
         """Whom a limit is for or, without one, would be for; its requests in the interval, and their seconds.

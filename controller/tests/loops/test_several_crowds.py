@@ -120,6 +120,23 @@ def test_a_limit_below_what_is_usual_does_not_outlive_its_crowd_by_chance() -> N
     assert slow[1] < ended < slow[1] + 25
 
 
+def test_a_sole_limit_does_not_outlive_its_crowd_by_what_others_are_asked_for() -> None:
+    """Their requests stay up by a fifth; responses, slow in the crowd, had brought its limit below what is usual."""
+    spot, slow = SPOTS[0], (START, 180.0)
+
+    def arrivals(now: float) -> dict[str, float]:
+        others = 1.2 if now >= START else 1.0
+        rates = {BYSTANDER: 160.0 * others} | dict.fromkeys(SPOTS, USUAL * others)
+        return rates | {spot: USUAL + (400.0 if slow[0] <= now < slow[1] else 0.0)}
+
+    def response(now: float) -> float:
+        return FAST_BPS * (0.6 if slow[0] <= now < slow[1] else 1.0)
+
+    run = Run(PRODUCTION, arrivals, 900.0, response=response).until(230.0)
+    assert limited(run.decisions[-1]) == set()
+    assert slow[1] < spells(run)[spot][-1][1] < slow[1] + 25
+
+
 def test_published_control_limits_the_one_with_the_highest_count() -> None:
     run = Run(PAPER, crowds((SPOTS[0], START, 200.0, 400.0), (SPOTS[1], START, 200.0, 200.0)), CAPACITY).until(160.0)
     assert max(len(one.limits) for one in run.decisions) == 1
