@@ -91,12 +91,12 @@ class BalancingSwitch:
         """Open connections by server, as the second look sees them; without one, of none."""
         return {} if self._look is None else self._look.open_now()
 
-    def end(self, pin: Pin, *, seen: bool) -> None:
-        """A connection ends, by FIN or RST or unseen."""
+    def end(self, pin: Pin, *, seen: bool, by_fin: bool = False) -> None:
+        """A connection ends, by its server's FIN or a RST or unseen."""
         if self._look is not None and pin.counted:
             pin.counted = False
             if seen:
-                self._look.closed(pin.server)
+                self._look.closed(pin.server, by_fin=by_fin)
             else:
                 self._look.vanished(pin.server, pin.until)
 

@@ -26,9 +26,9 @@ class LeastConnections(SecondLook):
         self._change(chosen)
         return chosen
 
-    def closed(self, server: int) -> None:
+    def closed(self, server: int, *, by_fin: bool = False) -> None:
         """See SecondLook."""
-        super().closed(server)
+        super().closed(server, by_fin=by_fin)
         self._change(server)
 
     def _change(self, server: int) -> None:

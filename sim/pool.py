@@ -137,7 +137,7 @@ class _Client:
         """The worker has written the page; its FIN is behind the last of it."""
         way_s = self._run.plan.page_way_s
         if self._switch.looks:
-            self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True))
+            self._run.clock.after(way_s, lambda: self._switch.end(self._pin, seen=True, by_fin=True))
         if self._wants():
             self.record.done_s = self._run.clock.now - self.record.begun_s + way_s
 

@@ -40,6 +40,13 @@ NEVER_ON_TOFINO = {
         for what in ("load", "stale")
         for number in ("third", "fourth")
     },
+    ("table", "idle_members"): "as choose_other_servers",
+    **{("action", name): "as choose_other_servers" for name in ("seek_idle", "seek_nobody")},
+    **{
+        ("register", f"idle_{what}"): "as choose_other_servers"
+        for what in ("ends", "queue", "ticket_first", "ticket_head")
+    },
+    ("register", "stale_idle"): "as choose_other_servers",
     (
         "register",
         "splice_cells",

@@ -113,7 +113,9 @@ class ServiceConfig(Section):
     balance: BalanceOptions = BalanceOptions()
     """Who decides the servers' shares, and how."""
     second_look: bool | None = None
-    """New connections go to the one of a few servers with least to do for its weight; left out: in production mode."""
+    """New connections go to an idle server (not on Tofino), or the one of a few with least to do for its weight.
+
+    Left out: in production mode."""
     looks: Annotated[int, Field(ge=2, le=MOST_LOOKS)] | None = None
     """Servers that such a connection looks at; left out: 4, on Tofino 2."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()

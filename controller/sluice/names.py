@@ -51,6 +51,8 @@ CANDIDATES: Final = 16384
 SELECTOR_SIZE: Final = 65536
 OTHERS: Final = 2048
 OTHERS_SIZE: Final = 262144
+IDLE_PLACE_BITS: Final = 5
+IDLE_PLACES: Final = 32768
 AGENTS: Final = 256
 PORTS: Final = 512
 OWNED_ADDRESSES: Final = 2048
@@ -82,6 +84,7 @@ class Table(StrEnum):
     TIMERS = "SluiceIngress.places.timers"
     RESOURCES = "SluiceIngress.resources.resources"
     SERVERS = "SluiceIngress.translate.servers"
+    IDLE_MEMBERS = "SluiceIngress.second_look.cells.idle_servers.idle_members"
     ROUTES = "SluiceIngress.forward.routes"
     NEIGHBOURS = "SluiceIngress.forward.neighbours"
     EGRESS_VLAN = "SluiceIngress.tag.egress_vlan"
@@ -117,6 +120,8 @@ class Action(StrEnum):
     UNMANAGED = "SluiceIngress.resources.unmanaged"
     TO_SERVER = "SluiceIngress.translate.to_server"
     UNKNOWN_SERVER = "SluiceIngress.translate.unknown_server"
+    SEEK_IDLE = "SluiceIngress.second_look.cells.idle_servers.seek_idle"
+    SEEK_NOBODY = "SluiceIngress.second_look.cells.idle_servers.seek_nobody"
     CONNECTED = "SluiceIngress.forward.connected"
     VIA = "SluiceIngress.forward.via"
     UNROUTABLE = "SluiceIngress.forward.unroutable"
@@ -185,6 +190,11 @@ class Register(StrEnum):
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
     LOAD_THIRD = "SluiceIngress.second_look.cells.load_third"
     LOAD_FOURTH = "SluiceIngress.second_look.cells.load_fourth"
+    IDLE_ENDS = "SluiceIngress.second_look.cells.idle_servers.idle_ends"
+    IDLE_QUEUE = "SluiceIngress.second_look.cells.idle_servers.idle_queue"
+    IDLE_TICKET_FIRST = "SluiceIngress.second_look.cells.idle_servers.idle_ticket_first"
+    IDLE_TICKET_HEAD = "SluiceIngress.second_look.cells.idle_servers.idle_ticket_head"
+    STALE_IDLE = "SluiceIngress.second_look.cells.idle_servers.stale_idle"
     LOAD_EVICTED = "SluiceIngress.second_look.load_evicted"
     STALE_FIRST = "SluiceIngress.stale.stale_cells.stale_first"
     STALE_OTHER = "SluiceIngress.stale.stale_cells.stale_other"
@@ -253,6 +263,7 @@ TABLE_SIZES: Final[dict[Table, int]] = {
     Table.TIMERS: 1,
     Table.RESOURCES: 1024,
     Table.SERVERS: 1024,
+    Table.IDLE_MEMBERS: 1024,
     Table.ROUTES: 4096,
     Table.NEIGHBOURS: 4096,
     Table.EGRESS_VLAN: 512,
@@ -308,6 +319,11 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.LOAD_OTHER: 1024,
     Register.LOAD_THIRD: 1024,
     Register.LOAD_FOURTH: 1024,
+    Register.IDLE_ENDS: 1024,
+    Register.IDLE_QUEUE: 32768,
+    Register.IDLE_TICKET_FIRST: 1024,
+    Register.IDLE_TICKET_HEAD: 1024,
+    Register.STALE_IDLE: 1024,
     Register.LOAD_EVICTED: 1024,
     Register.STALE_FIRST: 1024,
     Register.STALE_OTHER: 1024,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+from sluice.balance.looks import sought_idle
 from sluice.dataplane.connection import Connection
-from sluice.dataplane.dataplane import DataPlane, Packet
+from sluice.dataplane.dataplane import DataPlane, Outcome, Packet
 from sluice.dataplane.dataplane import Service as ModelService
 from sluice.dataplane.draws import Draws, Group
+from sluice.dataplane.idle import PLACES
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import Event
 from sluice.dataplane.table import FINGERPRINT_SHIFT, LOADS, STALE, WRAP
@@ -48,6 +51,8 @@ class NewSyn:
                 for server in servers
             }
             self._model.draws = Draws(weights, others, balance.shares(state, service), service.looks)
+            if others and service.of is None and link.registers.has(Register.IDLE_ENDS):
+                self._model.sought = sought_idle(weights)
 
     async def of(self, connection: Connection | None) -> dict[str, Any]:
         """For a connection; without its port only how likely each server is. Raises SwitchError."""
@@ -88,7 +93,7 @@ class NewSyn:
             return {"server": None, "by": "drop", "why": why}
         said = {"server": self._name(outcome.server)}
         if plane.counters[Counter.CLAIMED, self._service.id]:
-            return said | {"by": "choice", "why": self._choice(outcome.server, drawn, loads)}
+            return said | {"by": "choice", "why": self._choice(outcome, drawn, loads)}
         if plane.counters[Counter.UNPINNED_NEW, self._service.id]:
             return said | {
                 "by": "capacity",
@@ -109,15 +114,19 @@ class NewSyn:
             return draws.by_hash(connection)
         return draws.evenly(memory.of(Register.DRAW_POINT)[self._service.id])
 
-    def _choice(self, server: int, drawn: tuple[int, ...], loads: dict[int, int]) -> str:
+    def _choice(self, outcome: Outcome, drawn: tuple[int, ...], loads: dict[int, int]) -> str:
         assert self._model.draws is not None
+        server = outcome.server
         weights = self._model.draws.first.weights
         first = drawn[0]
         evenly = "; the next SYN of anybody moves the draw on" if self._model.draws.shares else ""
         if len(loads) == 1:
             return f"drawn by the weights, {weights[first]} of {self._model.draws.first.size}{evenly}"
         words = [f"{self._name(one)} has {loads[one]} open at weight {weights[one]}" for one in loads]
-        verdict = "was drawn first and keeps it" if server == first else "has less to do for its weight"
+        if outcome.idle:
+            verdict = "has been idle for longest"
+        else:
+            verdict = "was drawn first and keeps it" if server == first else "has less to do for its weight"
         return (
             f"of {_WORDS[len(loads)]} drawn by the weights ({'; '.join(words)}) {self._name(server)} {verdict}{evenly}"
         )
@@ -139,8 +148,22 @@ class NewSyn:
         for name, column in zip(_LOADS, await registers.columns(_LOADS, servers), strict=True):
             for server, value in zip(servers, column, strict=True):
                 memory.of(name)[server] = value
+        if self._model.sought.words:
+            await self._copy_idle(memory, servers)
         stamps = [memory.of(Register.PIN_KEY_1)[ours.slot_1], memory.of(Register.PIN_KEY_2)[ours.slot_2]]
         return memory, self._now([key % WRAP for key in stamps if key])
+
+    async def _copy_idle(self, memory: Memory, servers: Sequence[int]) -> None:
+        """The service's queue of idle servers."""
+        first = self._service.id * PLACES
+        for names, cells in (
+            ((Register.IDLE_ENDS,), [self._service.id]),
+            ((Register.IDLE_QUEUE,), range(first, first + PLACES)),
+            ((Register.IDLE_TICKET_FIRST, Register.IDLE_TICKET_HEAD, Register.STALE_IDLE), servers),
+        ):
+            for name, column in zip(names, await self._link.registers.columns(names, cells), strict=True):
+                for cell, value in zip(cells, column, strict=True):
+                    memory.of(name)[cell] = value
 
     def _now(self, stamps: list[int]) -> int:
         """A bound from below; while no cell was ever taken any time at which all are vacant."""

@@ -7,7 +7,7 @@
 #ifndef SLUICE_COMMON_IDS_P4
 #define SLUICE_COMMON_IDS_P4
 
-// Tables. Next free: 0x12
+// Tables. Next free: 0x13
 #define TABLE_PORTS         0x01   // what is known of an ingress port
 #define TABLE_SERVICES      0x02   // services by their endpoints; servers' own endpoints are denied
 #define TABLE_ORIGINS       0x03   // servers by their endpoints: whose answer a packet is
@@ -25,8 +25,9 @@
 #define TABLE_CHOOSE_OTHER  0x0f   // the other servers of a second look
 #define TABLE_AGENTS        0x10   // agents of content services by their ports (v1model)
 #define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model)
+#define TABLE_IDLE_MEMBERS  0x12   // servers that a second look may seek out because they are idle (v1model)
 
-// Actions. Next free: 0x23
+// Actions. Next free: 0x25
 #define ACTION_SET_PORT             0x01
 #define ACTION_UNKNOWN_PORT         0x02
 #define ACTION_TO_SERVICE           0x03
@@ -61,6 +62,8 @@
 #define ACTION_MANAGE               0x20
 #define ACTION_UNMANAGED            0x21
 #define ACTION_CHOOSE_OTHER_SERVERS 0x22
+#define ACTION_SEEK_IDLE            0x23
+#define ACTION_SEEK_NOBODY          0x24
 
 // Action profiles. Next free: 0x04
 #define PROFILE_RATIOS          0x01   // servers of each service, by the weights that R decides
@@ -179,7 +182,14 @@
 #define REGISTER_STALE_THIRD  0x6a   // of them, those that ended unseen; written by the controller (v1model)
 #define REGISTER_STALE_FOURTH 0x6b   // the same, as the fourth (v1model)
 
-// Registers of stages to come, 0x70 to 0xff. Next free: 0x70
+// Registers of idle servers, 0x70 to 0x77. Next free: 0x75
+#define REGISTER_IDLE_ENDS         0x70 // head and tail of each service's queue of idle servers (v1model)
+#define REGISTER_IDLE_QUEUE        0x71 // those servers (v1model)
+#define REGISTER_IDLE_TICKET_FIRST 0x72 // each server's ticket of a queue, looked at of the first server drawn (v1model)
+#define REGISTER_IDLE_TICKET_HEAD  0x73 // the same, looked at of the queue's head (v1model)
+#define REGISTER_STALE_IDLE        0x74 // connections of each server that ended unseen; written by the controller (v1model)
+
+// Registers of stages to come, 0x78 to 0xff. Next free: 0x78
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
 enum bit<8> DropReason {

@@ -107,8 +107,10 @@ struct times_t {
 }
 
 #if defined(MORE_LOOKS)
-// Two more servers to look at, or 0. All but the loads: balance.
+// Two more servers to look at, or 0, and an idle one. All but loads and the idle one: balance.
 struct more_looks_t {
+    server_id_t idle;             // has no connection open; 0: none is known; second_look
+    bit<1>      seeks;            // it is taken before any other; second_look
     server_id_t third;
     weight_t    third_weight;
     bit<32>     third_load;       // second_look

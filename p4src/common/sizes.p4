@@ -51,6 +51,10 @@ const bit<32> OTHERS_SIZE      = 131072; // 2^18 members and their selector find
 const bit<32> OTHERS_SIZE      = 262144; // a small pool's weights sum to 256
 #endif
 
+// Idle servers of each service, in the order in which they became idle.
+const int IDLE_PLACE_BITS = 5;
+const bit<32> IDLE_PLACES      = 1024 << IDLE_PLACE_BITS;
+
 const bit<32> AGENTS           = 256;    // an entry for each agent of each content service
 const bit<32> PORTS            = 512;    // what a 9-bit port number can name
 const bit<32> OWNED_ADDRESSES  = 2048;   // interface addresses and one address for each service

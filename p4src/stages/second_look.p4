@@ -1,5 +1,5 @@
-// Second look: of two to four servers drawn for a new connection, the one with least to do for its weight. R's weights move once a period;
-// this covers the seconds between.
+// Second look: of two to four servers drawn for a new connection, the one with least to do for its weight; on v1model, or the one that has
+// been idle for longest. R's weights move once a period; this covers the seconds between.
 //
 //   reads  event, next_pass, pinned, claimed, state, evicted, server, other, the weights of all
 //   writes loads, preferred; the open connections of each server (load_*, load_evicted)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from finsy import P4IndirectAction, P4MeterConfig, P4MeterEntry, P4TableAction, P4TableEntry, P4TableMatch
-from sluice.balance.looks import seen_together
+from sluice.balance.looks import seen_together, sought_idle
 from sluice.names import Action, Meter, Table
 
 from .plan import Server, Service
@@ -99,6 +99,13 @@ def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4Table
     """A group that a second look draws from, or so many looks at once."""
     members = [(places, _seen(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
+
+
+def idle_members(item: Service, servers: Iterable[Server], *, before_any: bool = False) -> P4TableEntry:
+    """Those of the first word that a second look seeks out while they are idle; or before any other."""
+    ((word, members),) = sought_idle({server.id: 1 for server in servers}).words.items()
+    match = {"service": item.id, "word": word}
+    return _entry(Table.IDLE_MEMBERS, match, Action.SEEK_IDLE, servers=members, before_any=int(before_any))
 
 
 def seen(group: int, servers: Sequence[Server], weights: Mapping[Server, int]) -> P4TableEntry:

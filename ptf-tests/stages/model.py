@@ -19,9 +19,11 @@ from harness.flow import ANSWER, FIRST, Flow
 from harness.frames import TCP, Packet
 from harness.plan import S1, S2, S3, WEB, Server
 from harness.switch import CONNECTION_COUNTERS, LEDGER, Cell
+from sluice.balance.looks import sought_idle
 from sluice.dataplane.dataplane import DataPlane, Outcome, Service
 from sluice.dataplane.dataplane import Packet as Segment
 from sluice.dataplane.draws import Draws, Group
+from sluice.dataplane.idle import PLACES
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import LIFETIMES, Event, event
 from sluice.dataplane.table import LOADS, STALE
@@ -42,7 +44,9 @@ FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
 COUNTS = (*LOADS, Register.LOAD_EVICTED)
-OTHERS = (Register.CANDIDATE_PIN, *STALE, Register.DRAW_POINT)
+TICKETS = (Register.IDLE_TICKET_FIRST, Register.IDLE_TICKET_HEAD)
+IDLE = (Register.IDLE_ENDS, Register.IDLE_QUEUE, *TICKETS)
+OTHERS = (Register.CANDIDATE_PIN, *STALE, Register.STALE_IDLE, *IDLE, Register.DRAW_POINT)
 STAMP = (1 << 32) - 1
 DROPS = {DropReason.NONE, DropReason.NO_SERVER, DropReason.ADMISSION_REFUSED, DropReason.SERVER_UNKNOWN}
 
@@ -97,7 +101,9 @@ class RandomPackets(StageTest):
             (register, place) for register in (Register.CANDIDATE_KEY, Register.CANDIDATE_PIN) for place in places
         ]
         cells += [(register, server.id) for register in COUNTS for server in WEB.servers]
-        return [*cells, (Register.DRAW_POINT, WEB.id)]
+        cells += [(register, server.id) for register in TICKETS for server in WEB.servers]
+        cells += [(Register.IDLE_QUEUE, WEB.id * PLACES + place) for place in range(PLACES)]
+        return [*cells, (Register.IDLE_ENDS, WEB.id), (Register.DRAW_POINT, WEB.id)]
 
     # -- what the controller does
 
@@ -120,12 +126,27 @@ class RandomPackets(StageTest):
         self.weighed = bool(weights)
         groups = {one.id: ids(group) for one, group in others.items()}
         self.service.draws = Draws(ids(weights), groups, shares, looks) if weights else None
+        self.seek(self.source.sample(WEB.servers, self.source.randint(1, 3)))
+
+    def seek(self, servers: Iterable[Server]) -> None:
+        """Other servers are sought out while they are idle."""
+        before_any = self.source.random() < 0.5
+        entry = entries.idle_members(WEB, servers, before_any=before_any)
+        (self.switch.modify if self.service.sought.words else self.switch.insert)([entry])
+        self.service.sought = sought_idle({server.id: 1 for server in servers})._replace(before_any=before_any)
 
     def stabilise(self, weights: Mapping[Server, int]) -> None:
         """Other weights by capacity."""
         self._replace(self.stable, entries.capacities(WEB, weights or {S1: 1}), bool(weights))
         self.stable = bool(weights)
         self.service.capacities = Group(ids(weights)) if weights else None
+
+    def expire(self, server: Server) -> None:
+        """So many of its connections are known to have ended unseen."""
+        stale = self.source.randrange(3)
+        for register in (*STALE, Register.STALE_IDLE):
+            self.switch.registers.write(register, server.id, stale)
+            self.model.memory.of(register)[server.id] = stale
 
     def _replace(self, before: bool, entry: Any, after: bool) -> None:
         if after:
@@ -269,6 +290,8 @@ class RandomPackets(StageTest):
                 self.stabilise(self.source.choice(CAPACITIES))
             elif chance < 0.30:
                 self.admit(self.source.choice((1, 3, 1000)))
+            elif chance < 0.33:
+                self.expire(self.source.choice(WEB.servers))
             self.packet()
         registers = {register for register, _ in self.cells}
         everything = {*DROPS, *CONNECTION_COUNTERS, *LEDGER, *PinState, *registers, "moved"}

@@ -180,6 +180,7 @@ class World:
             self._some_port,
             self._destination,
             self._destination,
+            self._idle_members,
         ]
         key, entity = self.rng.choice(candidates)()
         if key in self.there and self.rng.random() < 0.15:
@@ -201,6 +202,11 @@ class World:
             "remember_time": self.rng.choice((0, 4 * DAYS)),
         }
         return self._entry("destinations", match, "limit_destination", args)
+
+    def _idle_members(self) -> tuple[Key, p4r.Entity]:
+        match = {"service": self.rng.choice(list(SERVICES)), "word": self.rng.choice(list(SERVERS)) >> 5}
+        args = {"servers": self.rng.getrandbits(32), "before_any": self.rng.randint(0, 1)}
+        return self._entry("idle_members", match, "seek_idle", args)
 
     def _vlan(self) -> tuple[Key, p4r.Entity]:
         match = {"port": self.rng.choice(PORTS)}

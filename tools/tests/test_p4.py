@@ -54,7 +54,9 @@ def test_the_twin_offers_the_same_control_plane_but_for_what_only_v1model_has() 
     own, twins = named(p4info("")), named(p4info("twin"))
     only = {name.rpartition(".")[2] for name in own.keys() - twins.keys()}
     looks = {"choose_other_servers", "load_third", "load_fourth", "stale_third", "stale_fourth"}
-    beside_tofinos_front = {"draw_point", "candidate_key", "candidate_pin", "moved", "disowned", *looks}
+    idle = {"idle_ends", "idle_queue", "idle_ticket_first", "idle_ticket_head", "stale_idle"}
+    seeking = {"idle_members", "seek_idle", "seek_nobody", *idle}
+    beside_tofinos_front = {"draw_point", "candidate_key", "candidate_pin", "moved", "disowned", *looks, *seeking}
     assert only == {name for _, name in ONLY_V1MODEL} - beside_tofinos_front
     offering = {"SluiceIngress.classify.services", "SluiceIngress.classify.origins"}
     """Tables of the actions that only one has."""

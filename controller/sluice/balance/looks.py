@@ -1,4 +1,4 @@
-"""Whom a new connection looks at beside the first server drawn: one draw names all of them."""
+"""Whom a new connection looks at beside the first server drawn: others by one more draw, and idle servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 _S = TypeVar("_S")
 
@@ -16,6 +16,46 @@ MOST_LOOKS = 4
 SMALL_POOL = 16
 """Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all is often the same
 server. In larger ones all have one group, and a connection in so many takes no second look."""
+
+IDLE_WORD = 32
+"""Servers that are sought out while they are idle are told by words of so many, a bit each."""
+_LARGE = 0.75
+"""Of the largest weight."""
+_ALIKE = 1.2
+"""Times the smallest weight."""
+
+
+class Sought(NamedTuple):
+    """The servers that a new connection may seek out because they are idle."""
+
+    words: Mapping[int, int]
+    before_any: bool
+    """They are taken first; else only while the lighter of the two that a connection looks at first is busy."""
+
+    def has(self, server: int) -> bool:
+        """Whether a server is one of them."""
+        word, place = divmod(server, IDLE_WORD)
+        return bool(self.words.get(word, 0) >> place & 1)
+
+
+NOBODY = Sought({}, before_any=False)
+
+
+def sought_idle(weights: Mapping[int, int]) -> Sought:
+    """Whoever is idle is to be sought out, by the weights of the servers that there are.
+
+    Of unlike servers those are the large ones, in place of busy ones only: an idle small server can take longer than a
+    busy large one, and taken first the large ones spend their CPU quota.
+    """
+    if not weights:
+        return NOBODY
+    least, most = min(weights.values()), max(weights.values())
+    words: dict[int, int] = {}
+    for server, weight in weights.items():
+        if weight >= _LARGE * most:
+            word, place = divmod(server, IDLE_WORD)
+            words[word] = words.get(word, 0) | 1 << place
+    return Sought(words, before_any=most <= _ALIKE * least)
 
 
 def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from sluice.balance.looks import NOBODY, Sought
 from sluice.names import Counter, DropReason, PinState, Register
 
 from .candidates import Candidates
 from .connection import Connection
 from .draws import GOLDEN, Draws, Group, lightest
+from .idle import IdleServers
 from .memory import Memory
-from .pins import HANDSHAKES, Event, Pin
+from .pins import HANDSHAKES, Event, Pin, is_open
 from .table import LOADS, STALE, WRAP, ConnectionTable
 
 _HALF = 1 << 31
@@ -25,6 +27,8 @@ class Service:
     id: int
     draws: Draws | None = None
     """By the weights that R decides."""
+    sought: Sought = NOBODY
+    """Those that a second look seeks out while they are idle."""
     capacities: Group | None = None
     """For packets without a pin."""
 
@@ -48,6 +52,8 @@ class Outcome:
     server: int
     """That it was sent to, or came from; of a dropped packet any."""
     drop: DropReason = DropReason.NONE
+    idle: bool = False
+    """A new connection goes there because nobody has been idle for longer."""
 
 
 @dataclass
@@ -63,6 +69,7 @@ class DataPlane:
     def __post_init__(self) -> None:
         self._table = ConnectionTable(self.memory, self.lifetimes)
         self._candidates = Candidates(self.memory, self.lifetimes)
+        self._idle = IdleServers(self.memory)
 
     def request(self, now: int, service: Service, packet: Packet, *, refused: bool = False) -> Outcome:
         """A client's packet. ``refused``: a SYN above its service's or its destination's rate."""
@@ -76,11 +83,17 @@ class DataPlane:
         if pin is None:
             self.counters[Counter.UNPINNED_MID, service.id] += 1
             return self._sent(self._stable(service, packet.connection))
+        server = None
         leaves = pin.before in HANDSHAKES or self.draining.get(pin.server, True)
         if leaves and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
             server = self._candidates.ack(now, place, packet.acknowledgement)
-            if server is not None:
-                pin = self._table.move(now, place, server) or pin
+        if server is None:
+            self._stepped(service, pin)
+        else:
+            left, pin = pin, self._table.move(now, place, server) or pin
+            if is_open(left.before):
+                self._changed(service, left.server, -1 if left.server == server else 0)
+            self._changed(service, server)
         outcome = self._sent(pin.server)
         completes = packet.event in (Event.ACK, Event.PAYLOAD) and pin.before is PinState.ANSWERED
         if completes and outcome.drop is DropReason.NONE:
@@ -91,6 +104,7 @@ class DataPlane:
         """A packet of a service's server."""
         place = packet.connection.place
         pin = self._table.answer(now, place, packet.event, server)
+        self._stepped(service, pin, by_fin=packet.event is Event.FIN)
         if packet.event is Event.SYN_ACK:
             if pin is not None and pin.server != server:
                 again = self._candidates.syn_ack(now, place, server, packet.sequence)
@@ -110,6 +124,7 @@ class DataPlane:
         place = connection.place
         found = self._table.syn(now, place)
         if isinstance(found, Pin):
+            self._stepped(service, found)
             if not self.draining.get(found.server, True) or (first == found.server and not refused):
                 return self._sent(found.server)
             if refused:
@@ -124,11 +139,12 @@ class DataPlane:
             self.counters[Counter.REFUSED, service.id] += 1
             return Outcome(0, DropReason.ADMISSION_REFUSED)
         if found and first:
-            server = self._preferred(service, drawn)
+            server, idle = self._preferred(service, drawn)
             left = self._table.claim(now, place, found, server)
+            self._changed(service, server)
             self.counters[Counter.CLAIMED, service.id] += 1
             self._moved(service, left not in {None, server})
-            return self._sent(server)
+            return replace(self._sent(server), idle=idle)
         self.counters[Counter.UNPINNED_NEW, service.id] += 1
         server = self._stable(service, connection)
         return Outcome(0, DropReason.NO_SERVER) if self.draining.get(server, True) else Outcome(server)
@@ -147,12 +163,26 @@ class DataPlane:
         points[service.id] = (last + 2 * GOLDEN) % WRAP
         return service.draws.evenly(last)
 
-    def _preferred(self, service: Service, drawn: tuple[int, ...]) -> int:
+    def _preferred(self, service: Service, drawn: tuple[int, ...]) -> tuple[int, bool]:
+        """The server, and whether it is taken only because it is idle."""
         assert service.draws is not None
         loads: dict[int, int] = {}
         for server, load, stale in zip(drawn, LOADS, STALE, strict=False):
             loads.setdefault(server, self._load(load, stale, server))
-        return lightest(drawn, loads, {server: service.draws.weight(drawn[0], server) for server in drawn})
+        weights = {server: service.draws.weight(drawn[0], server) for server in drawn}
+        load = self.memory.of(Register.LOAD_FIRST)[drawn[0]]
+        idle = self._idle.find(service.id, drawn[0], load, service.sought) if len(drawn) > 1 else None
+        server = lightest(drawn, loads, weights, idle, before_any=service.sought.before_any)
+        return server, server == idle and server != lightest(drawn, loads, weights)
+
+    def _stepped(self, service: Service, pin: Pin | None, *, by_fin: bool = False) -> None:
+        if pin is not None and is_open(pin.before) != is_open(pin.after):
+            self._changed(service, pin.server, by_fin=by_fin)
+
+    def _changed(self, service: Service, server: int, meanwhile: int = 0, *, by_fin: bool = False) -> None:
+        """A server's load has changed, and meanwhile by so much from what it is now."""
+        load = self.memory.of(Register.LOAD_FIRST)[server] + meanwhile
+        self._idle.note(service.id, server, load, by_fin=by_fin)
 
     def _load(self, load: Register, stale: Register, server: int) -> int:
         """Open connections, less those known to have ended; the cells wrap."""

@@ -87,15 +87,24 @@ class Draws:
         return (point % WRAP >> 16) * size >> 16
 
 
-def lightest(servers: Sequence[int], loads: Mapping[int, int], weights: Mapping[int, int]) -> int:
-    """Which of the servers drawn takes a connection. A third and a fourth are looked at only while whoever has least to
-    do so far has a connection open."""
+def lightest(
+    servers: Sequence[int],
+    loads: Mapping[int, int],
+    weights: Mapping[int, int],
+    idle: int | None = None,
+    *,
+    before_any: bool = False,
+) -> int:
+    """Which of the servers drawn takes a connection; or the idle one, where the lighter of two is busy or it comes
+    ``before_any``. A third and a fourth are looked at only while the lightest so far has a connection open."""
     best, *others = servers
     for number, other in enumerate(others):
         if number > 0 and loads[best] <= 0:
             break
         if lighter(loads[best], weights[best], loads[other], weights[other]):
             best = other
+        if number == 0 and idle is not None and (before_any or loads[best] > 0):
+            return idle
     return best
 
 

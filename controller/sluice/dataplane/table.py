@@ -12,7 +12,8 @@ from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RE
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Copies of the open connections, and of those that ended unseen: of the first server that is looked at, and so on."""
+"""Copies of the open connections, and of those that ended unseen: of the first server that is looked at, and so on.
+Idle servers have a copy of the latter."""
 
 STAMP_BITS, STATE_BITS = 32, 4
 """Of a key, from the lowest bit on; above them is the fingerprint."""

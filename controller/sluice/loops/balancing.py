@@ -27,7 +27,7 @@ from .world import World
 _Weights = Mapping[int, int]
 _log = logger("balance")
 
-WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER})
+WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS})
 TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 """What a decision may change: the weights, and which servers are ejected."""
 

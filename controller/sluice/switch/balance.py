@@ -14,7 +14,7 @@ from finsy.p4schema import P4Table
 from finsy.proto import p4r
 
 from sluice.balance import largest_remainder, weight_sum
-from sluice.balance.looks import SMALL_POOL, seen_together
+from sluice.balance.looks import IDLE_WORD, SMALL_POOL, seen_together, sought_idle
 from sluice.balance.ratios import normalised
 from sluice.names import SERVERS, SERVICES, Action, Table
 
@@ -110,6 +110,20 @@ def choose_other(state: State) -> Iterator[P4TableEntry]:
             yield _group(Table.CHOOSE_OTHER, P4TableMatch(others=number), members)
 
 
+def idle_members(state: State) -> Iterator[P4TableEntry]:
+    """The servers that a second look seeks out while they are idle. Of groups it knows none: the FINs of their servers
+    belong to their content service."""
+    for service in state.plan.services:
+        if state.seeks_idle and service.of is None and others(state, service):
+            sought = sought_idle(state.weights[service.id])
+            for word, servers in sought.words.items():
+                yield P4TableEntry(
+                    Table.IDLE_MEMBERS,
+                    match=P4TableMatch(service=service.id, word=word),
+                    action=P4TableAction(Action.SEEK_IDLE, servers=servers, before_any=int(sought.before_any)),
+                )
+
+
 def _seen(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
     """The action that draws so many servers at once."""
     first, *more = servers
@@ -139,15 +153,16 @@ def choose_stable(state: State) -> Iterator[P4TableEntry]:
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
 
 
-def decided(service: Service) -> dict[Table, list[int]]:
-    """What a decision on a service changes: the tables, and the numbers by which they can have entries of its own,
-    whatever its weights."""
+def decided(service: Service) -> dict[Table, list[tuple[int, ...]]]:
+    """What a decision on a service changes: the tables, and what their entries match that can be its own, whatever its
+    weights."""
     servers = [server.id for server in service.servers]
     return {
-        Table.CHOOSE: [service.id],
-        Table.CHOOSE_STABLE: [service.id],
-        Table.CHOOSE_OTHER: [*_pairs(service).values(), SERVERS + service.id],
-        Table.SERVERS: servers,
+        Table.CHOOSE: [(service.id,)],
+        Table.CHOOSE_STABLE: [(service.id,)],
+        Table.CHOOSE_OTHER: [(group,) for group in (*_pairs(service).values(), SERVERS + service.id)],
+        Table.IDLE_MEMBERS: [(service.id, word) for word in sorted({server // IDLE_WORD for server in servers})],
+        Table.SERVERS: [(server,) for server in servers],
     }
 
 

@@ -7,9 +7,10 @@ from finsy.proto import p4r
 Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
 
 
-def exactly(table: int, number: int) -> Key:
-    """The key of the entry that matches a number, in a table (by its id) whose one field is matched exactly."""
-    return (table, False, ((1, number.to_bytes(4, "big").lstrip(b"\0"), -1),))
+def exactly(table: int, *numbers: int) -> Key:
+    """The key of the entry that matches these numbers, in a table (by its id) whose fields are all matched exactly."""
+    fields = tuple((at, number.to_bytes(4, "big").lstrip(b"\0"), -1) for at, number in enumerate(numbers, 1))
+    return (table, False, fields)
 
 
 def key_of(entry: p4r.TableEntry) -> Key:

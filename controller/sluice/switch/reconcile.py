@@ -39,7 +39,7 @@ from .rules import Rules
 from .session import Session
 from .state import Neighbour, State
 from .targets import Profile as Target
-from .targets.profile import most_looks
+from .targets.profile import most_looks, seeks_idle
 
 # What is referred to comes before what refers to it; deletions go the other way round.
 _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
@@ -55,6 +55,7 @@ _STAGES: tuple[tuple[Table, Callable[[State], Iterator[P4TableEntry]]], ...] = (
     (Table.ORIGINS, classify.origins),
     (Table.CHOOSE_STABLE, balance.choose_stable),
     (Table.CHOOSE_OTHER, balance.choose_other),
+    (Table.IDLE_MEMBERS, balance.idle_members),
     (Table.CHOOSE, balance.choose),
     (Table.SERVICES, classify.services),
     (Table.DESTINATIONS, destinations.entries),
@@ -182,7 +183,7 @@ def changes_of(
     assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
         raise SwitchError(f"switch {session.address}: {reason}")
-    state = replace(state, units=target.units, most_looks=most_looks(schema))
+    state = replace(state, units=target.units, most_looks=most_looks(schema), seeks_idle=seeks_idle(schema))
     wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
@@ -215,11 +216,11 @@ def _compared(found: Found, schema: P4Schema, state: State, tables: Collection[T
         looked_at = set(numbers.values())
         return {key: entry for key, entry in found.entries.items() if key[0] in looked_at}
     keys = [
-        exactly(numbers[table], number)
+        exactly(numbers[table], *matched)
         for service in state.plan.services
-        for table, matched in {**balance.decided(service), **resources.decided(service)}.items()
+        for table, matches in {**balance.decided(service), **resources.decided(service)}.items()
         if table in numbers
-        for number in matched
+        for matched in matches
     ]
     return {key: found.entries[key] for key in keys if key in found.entries}
 

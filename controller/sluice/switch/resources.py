@@ -38,6 +38,6 @@ def entries(state: State) -> Iterator[P4TableEntry]:
             )
 
 
-def decided(service: Service) -> dict[Table, list[int]]:
+def decided(service: Service) -> dict[Table, list[tuple[int, ...]]]:
     """The numbers by which entries are a service's own."""
-    return {Table.RESOURCES: [server.id for server in service.servers]}
+    return {Table.RESOURCES: [(server.id,) for server in service.servers]}

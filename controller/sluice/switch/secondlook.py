@@ -12,8 +12,15 @@ from sluice.names import SERVERS, Register
 from .connections import Slots
 from .registers import Registers
 
-STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Copies for the first server that is looked at, and so on; a program has two or four."""
+STALE = (
+    Register.STALE_FIRST,
+    Register.STALE_OTHER,
+    Register.STALE_THIRD,
+    Register.STALE_FOURTH,
+    Register.STALE_IDLE,
+)
+"""Copies for the first server that is looked at, and so on, and for idle ones; a program has two or all. The first
+tells what has been written, and is written last."""
 
 _WRAP = 1 << 32
 
@@ -47,7 +54,7 @@ async def correct(registers: Registers, servers: Sequence[int], expired: Sequenc
     for server, gone, before in zip(servers, evicted, known, strict=True):
         stale = (gone + expired[server]) % _WRAP
         if stale != before:
-            for register in copies:
+            for register in reversed(copies):
                 await registers.write(register, server, stale)
             changed[server] = stale
     return changed

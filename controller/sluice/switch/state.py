@@ -51,6 +51,8 @@ class State:
     """Services whose new connections go to the one of a few servers that has least to do."""
     most_looks: int = MOST_LOOKS
     """At so many servers the switch's program can look; known once it is."""
+    seeks_idle: bool = True
+    """It knows which servers are idle; known once it is."""
     ejected: frozenset[int] = frozenset()
     refusing: frozenset[int] = frozenset()
     """Services whose servers are all full: they take no new connections."""

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from sluice.balance.looks import SMALL_POOL, seen_together
+from sluice.balance.looks import SMALL_POOL, Sought, seen_together, sought_idle
 from sluice.dataplane.draws import Draws, Group, lightest
 
 
@@ -75,6 +75,55 @@ def test_a_third_is_looked_at_while_the_lighter_of_two_is_busy(
 ) -> None:
     of_servers, to_servers = (dict(enumerate(values, 1)) for values in (loads, weights))
     assert lightest((1, 2, 3), of_servers, to_servers) == taken
+
+
+@pytest.mark.parametrize(
+    ("loads", "taken"),
+    [
+        ((0, 5, 5), 1),
+        ((5, 0, 5), 2),
+        ((1, 1, 0), 9),
+        ((5, 5, 5), 9),
+        ((0, 0, 0), 1),
+        ((-1, 5, 5), 1),
+        ((2, 1), 9),
+        ((0, 1), 1),
+    ],
+)
+def test_an_idle_server_is_taken_while_the_lighter_of_two_is_busy(loads: tuple[int, ...], taken: int) -> None:
+    of_servers = dict(enumerate(loads, 1))
+    assert lightest(tuple(of_servers), of_servers, dict.fromkeys(of_servers, 1), idle=9) == taken
+
+
+def test_an_idle_server_that_comes_before_any_is_taken_at_once() -> None:
+    assert lightest((1, 2), {1: 0, 2: 0}, {1: 1, 2: 1}, idle=9, before_any=True) == 9
+    assert lightest((1, 2), {1: 0, 2: 0}, {1: 1, 2: 1}, before_any=True) == 1
+    assert lightest((1,), {1: 0}, {1: 1}, idle=9, before_any=True) == 1
+
+
+def test_nobody_is_sought_out_who_is_drawn_alone() -> None:
+    assert lightest((1,), {1: 5}, {1: 1}, idle=9) == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "words", "before_any"),
+    [
+        ({}, {}, False),
+        ({1: 100, 2: 75, 3: 74}, {0: 0b110}, False),
+        ({0: 1, 31: 1, 32: 1}, {0: 1 << 31 | 1, 1: 1}, True),
+        ({5: 1, 40: 100, 41: 90}, {1: 0b11 << 8}, False),
+        ({1: 100, 2: 120}, {0: 0b110}, True),
+        ({1: 100, 2: 121}, {0: 0b110}, False),
+    ],
+)
+def test_large_servers_are_sought_out_first_of_all_where_they_are_alike(
+    weights: dict[int, int], words: dict[int, int], *, before_any: bool
+) -> None:
+    sought = sought_idle(weights)
+    assert sought == Sought(words, before_any)
+    assert {server for server in range(100) if sought.has(server)} == {
+        server for server, weight in weights.items() if 4 * weight >= 3 * max(weights.values())
+    }
 
 
 def test_a_group_is_drawn_from_modulo_its_size() -> None:

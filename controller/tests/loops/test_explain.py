@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
+from sluice.dataplane.idle import PLACES
 from sluice.explaintext import render
 from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
@@ -179,6 +181,41 @@ async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_con
             assert (new["server"], new["by"]) == ("s2", "choice"), "it has less to do"
             assert "s1 has 50 open at weight 128" in new["why"]
             assert switch.registers[number, 1] == step * 2 * GOLDEN % (1 << 32)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+async def test_an_idle_server_is_named(switch: FakeSwitch, write_config: WriteConfig, *, alike: bool) -> None:
+    """Where servers are alike, before any other; else in place of two that are busy."""
+    config = write_config(mode="fixed")
+    more = "".join(f"  - {{name: s{n}, address: 10.0.3.{n}, port: 80}}\n" for n in range(3, 9))
+    last = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
+    text = (
+        config.read_text()
+        .replace("  servers:", "  second_look: true\n  looks: 2\n  servers:")
+        .replace(last, last + more)
+    )
+    config.write_text(text if alike else text.replace("{name: s1, ", "{name: s1, capacity: 0.5, "))
+    async with running(config) as it:
+
+        def put(register: str, index: int, value: int) -> None:
+            switch.registers[switch.schema.registers[register].id, index] = value
+
+        for server in range(1, 9):
+            for register in ("load_first", "load_other"):
+                put(register, server, server not in {3, 5})
+        for ticket, server in ((7, 5), (8, 3)):
+            put("idle_queue", PLACES + ticket, server)
+            for register in ("idle_ticket_first", "idle_ticket_head"):
+                put(register, server, 1 << 16 | ticket)
+        put("idle_ends", 1, 7 << 16 | 9)
+        told: set[tuple[str, str]] = set()
+        for step in range(30):
+            put("draw_point", 1, step * 2 * GOLDEN % (1 << 32))
+            new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
+            assert new["by"] == "choice"
+            told.add((new["server"], re.sub(r".*\) s\d |;.*", "", new["why"])))
+        assert {server for server, why in told if why == "has been idle for longest"} == {"s5"}
+        assert {server for server, _ in told} == ({"s5"} if alike else {"s3", "s5"}), "who is drawn and idle keeps it"
 
 
 async def test_drained_and_expired_pins_and_limits_are_said(switch: FakeSwitch, write_config: WriteConfig) -> None:

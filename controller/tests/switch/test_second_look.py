@@ -13,9 +13,10 @@ from sluice.balance import Mode, weight_sum
 from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
 from sluice.config import ConnectionsConfig
 from sluice.configload import parse
+from sluice.loops.balancing import WEIGHTS
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
-from sluice.switch.balance import choose_other, others, shares
+from sluice.switch.balance import choose_other, idle_members, others, shares
 from sluice.switch.classify import services
 from sluice.switch.connections import read_slots
 from sluice.switch.programmer import initial_state
@@ -25,7 +26,7 @@ from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets import STRATUM
-from sluice.switch.targets.profile import most_looks
+from sluice.switch.targets.profile import most_looks, seeks_idle
 from sluice.switch.targets.units import MICROSECONDS
 
 
@@ -116,6 +117,41 @@ def test_four_servers_are_looked_at_unless_told_otherwise(asked: str, drawn: int
     assert narrow == {2}, "a program that can look at two"
 
 
+def sought(state: State) -> list[tuple[object, object]]:
+    calls = [(entry.match, entry.action) for entry in idle_members(state)]
+    return [(dict(match or {}), dict(action.args)) for match, action in calls if isinstance(action, P4TableAction)]
+
+
+def test_large_servers_are_sought_out_while_they_are_idle() -> None:
+    state = looking(servers=33)
+    (service,) = state.plan.services
+    whole = {service.id: dict.fromkeys(range(1, 34), 10)}
+    assert sought(replace(state, weights=whole)) == [
+        ({"service": 1, "word": 0}, {"servers": (1 << 32) - 2, "before_any": 1}),
+        ({"service": 1, "word": 1}, {"servers": 0b11, "before_any": 1}),
+    ]
+    some = replace(state, weights={service.id: {1: 100, 2: 80, 3: 60}})
+    assert sought(some) == [({"service": 1, "word": 0}, {"servers": 0b110, "before_any": 0})], "no small one"
+    assert sought(replace(some, seeks_idle=False)) == [], "a program that knows of none"
+    assert sought(replace(some, second_look=frozenset())) == sought(looking("false")) == []
+    assert sought(replace(some, weights={service.id: {1: 100}})) == [], "nobody looks"
+
+
+async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted() -> None:
+    async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
+        await session.push_pipeline()
+        state, found = looking(servers=40), await read_back(session)
+        await reconcile(session, found, state)
+        before = list(switch.entries("idle_members"))
+        assert len(before) == 2
+        part, far = replace(state, whole=False), dict.fromkeys(range(1, 21), 1) | {33: 9, 34: 9}
+        for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
+            await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS)
+            assert len(switch.entries("idle_members")) == words
+        assert await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS) == 0
+        assert await reconcile(session, await read_back(session), replace(state, weights={1: weights})) == 0
+
+
 def group(entry: P4TableEntry) -> list[P4TableAction]:
     assert isinstance(entry.action, P4IndirectAction) and entry.action.action_set is not None
     return [action for _, action in entry.action.action_set]
@@ -124,6 +160,7 @@ def group(entry: P4TableEntry) -> list[P4TableAction]:
 def test_tofinos_program_looks_at_two() -> None:
     schema = pipeline.load(target=STRATUM).schema
     assert most_looks(schema) == 2 and most_looks(pipeline.load().schema) == MOST_LOOKS
+    assert not seeks_idle(schema) and seeks_idle(pipeline.load().schema)
     asking = looking("true\n  looks: 3").plan.config
     assert STRATUM.objection(asking, schema) == (
         "its program looks at 2 servers for a new connection, and web asks for more; take `looks` out, or use the "
@@ -157,6 +194,7 @@ async def test_the_switch_is_given_groups_before_they_are_named_and_loses_them_a
         assert [names[u.entity.table_entry.table_id] for u in switch.writes[-1].updates] == [
             "choose",
             "services",
+            "idle_members",
             "choose_other",
             "choose_other",
         ]

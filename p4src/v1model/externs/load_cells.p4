@@ -3,6 +3,8 @@
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
+#include "../idle_servers.p4"
+
 // Looks at the loads of the choice and the others; or adds to the load of the packet's server, in all copies. The load of a server is the
 // number of slots that name it and are open, whatever becomes of the packet.
 control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
@@ -14,6 +16,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     register<bit<32>>(SERVERS) load_third;
     @id(REGISTER_LOAD_FOURTH)
     register<bit<32>>(SERVERS) load_fourth;
+    IdleServers() idle_servers;
 
     apply {
         server_id_t other = meta.server;
@@ -50,6 +53,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
                 meta.more.fourth_load = meta.more.fourth_load + change;
                 load_fourth.write((bit<32>)fourth, meta.more.fourth_load);
             }
+            idle_servers.apply(meta, change);
         }
     }
 }
@@ -69,8 +73,9 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
-// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. A third and a fourth server
-// are held against the lightest of those before, while that has a connection open: an idle one of more weight is not sought out.
+// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. While the lighter of the two has
+// a connection open, or always where `seeks` is set, an idle server is taken. Without one a third and a fourth are held against the
+// lightest of those before, while that has a connection open.
 control Lighter(inout metadata_t meta) {
     @id(REGISTER_STALE_THIRD)
     register<bit<32>>(SERVERS) stale_third;
@@ -109,7 +114,9 @@ control Lighter(inout metadata_t meta) {
             first = second;
             weight = meta.other_weight;
         }
-        if (meta.more.third != 0 && first != 0) {
+        if (meta.more.idle != 0 && (first != 0 || meta.more.seeks == 1)) {
+            meta.preferred = meta.more.idle;
+        } else if (first != 0 && meta.more.third != 0) {
             LOOK_AT(meta.more.third, meta.more.third_weight, meta.more.third_load, stale_third)
             if (meta.more.fourth != 0 && first != 0) {
                 LOOK_AT(meta.more.fourth, meta.more.fourth_weight, meta.more.fourth_load, stale_fourth)

@@ -66,6 +66,11 @@ def most_looks(schema: P4Schema) -> int:
     return 2 if schema.actions.get(Action.CHOOSE_OTHER_SERVERS) is None else MOST_LOOKS
 
 
+def seeks_idle(schema: P4Schema) -> bool:
+    """Whether a program knows which servers are idle."""
+    return schema.tables.get(Table.IDLE_MEMBERS) is not None
+
+
 def lacks(config: Config, schema: P4Schema) -> str | None:
     """Why what a configuration asks for cannot be had with a program; None when it can."""
     switching = [service.name for service in config.services if service.content]
