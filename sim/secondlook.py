@@ -34,7 +34,7 @@ class SecondLook:
         """Draw by other weights from now on. In a small pool the other server is drawn from the rest, else from all."""
         positive = {server: weight for server, weight in weights.items() if weight > 0}
         others: dict[int, Mapping[int, int]] = {}
-        if len(positive) > 1 and len(weights) <= SMALL_POOL:
+        if len(positive) > 1 and len(self._open) <= SMALL_POOL:
             others = {one: {server: positive[server] for server in positive if server != one} for one in positive}
         elif len(positive) > 1:
             others = dict.fromkeys(positive, positive)

@@ -14,7 +14,7 @@ from sluice.dataplane.draws import Draws, Group
 from sluice.dataplane.idle import PLACES
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import Event
-from sluice.dataplane.table import FINGERPRINT_SHIFT, LOADS, STALE, WRAP
+from sluice.dataplane.table import FINGERPRINT_SHIFT, LOADS, STALE, WRAP, open_connections
 from sluice.loops.link import Link
 from sluice.loops.world import World
 from sluice.names import CANDIDATES, TICK_BASE, Counter, DropReason, PinState, Register
@@ -183,8 +183,7 @@ def _group(weights: dict[int, int]) -> Group | None:
 
 def _open(memory: Memory, server: int) -> int:
     """Its open connections as the second look sees them."""
-    difference = (memory.of(Register.LOAD_FIRST)[server] - memory.of(Register.STALE_FIRST)[server]) % WRAP
-    return difference if difference < WRAP // 2 else 0
+    return max(0, open_connections(memory.of(Register.LOAD_FIRST)[server], memory.of(Register.STALE_FIRST)[server]))
 
 
 def _pinned(memory: Memory, connection: Connection) -> int | None:

@@ -15,9 +15,7 @@ from .draws import GOLDEN, Draws, Group, lightest
 from .idle import IdleServers
 from .memory import Memory
 from .pins import HANDSHAKES, Event, Pin, is_open
-from .table import LOADS, STALE, WRAP, ConnectionTable
-
-_HALF = 1 << 31
+from .table import LOADS, STALE, WRAP, ConnectionTable, open_connections
 
 
 @dataclass
@@ -185,8 +183,8 @@ class DataPlane:
         self._idle.note(service.id, server, load, by_fin=by_fin)
 
     def _load(self, load: Register, stale: Register, server: int) -> int:
-        """Open connections, less those known to have ended; the cells wrap."""
-        return (self.memory.of(load)[server] - self.memory.of(stale)[server] + _HALF) % WRAP - _HALF
+        """Open connections, less those known to have ended."""
+        return open_connections(self.memory.of(load)[server], self.memory.of(stale)[server])
 
     def _stable(self, service: Service, connection: Connection) -> int:
         return service.capacities.at(connection.stable_draw) if service.capacities else 0

@@ -6,12 +6,12 @@ from sluice.balance.looks import Sought
 from sluice.names import REGISTER_SIZES, SERVICES, Register
 
 from .memory import Memory
+from .table import open_connections
 
 PLACES = REGISTER_SIZES[Register.IDLE_QUEUE] // SERVICES
 """Servers in a queue."""
 _HAS_TICKET = 1 << 16
 _TICKETS = 1 << 16
-_WRAP, _HALF = 1 << 32, 1 << 31
 
 
 class IdleServers:
@@ -53,8 +53,7 @@ class IdleServers:
             self._put(service, head + full, tail + 1)
 
     def _idle(self, server: int, load: int) -> bool:
-        open_now = (load - self._stale[server]) % _WRAP
-        return open_now == 0 or open_now >= _HALF
+        return open_connections(load, self._stale[server]) <= 0
 
     def _give(self, server: int, ticket: int) -> None:
         for tickets in self._tickets:

@@ -28,6 +28,11 @@ def later(a: int, b: int) -> bool:
     return 0 < (a - b) % WRAP < _HALF
 
 
+def open_connections(load: int, stale: int) -> int:
+    """A server's, from its cells, which wrap; below 0 the difference is for a moment behind the truth."""
+    return (load - stale + _HALF) % WRAP - _HALF
+
+
 class _Way:
     def __init__(self, memory: Memory, key: Register, server: Register) -> None:
         self.keys, self.servers = memory.of(key), memory.of(server)

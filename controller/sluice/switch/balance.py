@@ -80,15 +80,20 @@ def choose(state: State) -> Iterator[P4TableEntry]:
 def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], list[int]]]:
     """The groups of a service's second look by number: their weights, and the servers that name them."""
     weights = state.weights[service.id]
-    if service.id not in state.second_look or len(weights) < 2:
+    if not _looks(state, service):
         return {}
-    if len(weights) > SMALL_POOL:
+    if len(service.servers) > SMALL_POOL:
         return {SERVERS + service.id: (dict(weights), list(weights))}
     return {
         number: ({one: weight for one, weight in weights.items() if one != server}, [server])
         for server, number in _pairs(service).items()
         if server in weights
     }
+
+
+def _looks(state: State, service: Service) -> bool:
+    """Whether its new connections look at more servers than one."""
+    return service.id in state.second_look and len(state.weights[service.id]) > 1
 
 
 def _pairs(service: Service) -> dict[int, int]:
@@ -114,7 +119,7 @@ def idle_members(state: State) -> Iterator[P4TableEntry]:
     """The servers that a second look seeks out while they are idle. Of groups it knows none: the FINs of their servers
     belong to their content service."""
     for service in state.plan.services:
-        if state.seeks_idle and service.of is None and others(state, service):
+        if state.seeks_idle and service.of is None and _looks(state, service):
             sought = sought_idle(state.weights[service.id])
             for word, servers in sought.words.items():
                 yield P4TableEntry(

@@ -55,6 +55,15 @@ def test_a_large_pool_has_one_group_that_is_no_servers_number() -> None:
     assert number >= SERVERS and weights == state.weights[service.id] and len(named_by) == SMALL_POOL + 1
 
 
+def test_a_large_pool_of_which_few_are_left_looks_as_before() -> None:
+    """Pairs have numbers for the first servers of a small pool only."""
+    state = looking(servers=SMALL_POOL + 4)
+    (service,) = state.plan.services
+    few = {SMALL_POOL + 3: 128, SMALL_POOL + 4: 128}
+    ((number, (weights, named_by)),) = others(replace(state, weights={service.id: few}), service).items()
+    assert number >= SERVERS and weights == few and named_by == list(few)
+
+
 def test_a_server_that_is_alone_needs_no_look() -> None:
     state = looking()
     (service,) = state.plan.services
@@ -144,7 +153,7 @@ async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted
         await reconcile(session, found, state)
         before = list(switch.entries("idle_members"))
         assert len(before) == 2
-        part, far = replace(state, whole=False), dict.fromkeys(range(1, 21), 1) | {33: 9, 34: 9}
+        part, far = replace(state, whole=False), {33: 9, 34: 9}
         for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
             await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS)
             assert len(switch.entries("idle_members")) == words
