@@ -43,6 +43,8 @@ _CELLS = (
     Register.TRANSFER_SENT,
     Register.TRANSFER_FLIGHT,
 )
+_LATER = 4
+"""Intervals that may begin while the cells are read."""
 
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
@@ -127,6 +129,7 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
     place = owner >> (STAMP_BITS + SERVER_BITS + FINGERPRINT_BITS)
     least, activity = _field(column[Register.TRANSFER_LEAST], 0, LEAST_BITS), column[Register.TRANSFER_ACTIVITY]
     latest = int(activity.max(initial=0))
+    silent_us = latest - activity
     counts = {name: _field(column[Register.TRANSFER_LOSSES], *field) for name, field in LOSSES.items()}
     right = _field(edge, 0, EDGE_BITS)
     return Transfers(
@@ -139,10 +142,10 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
         rtt_sum_us=_field(rtt, SAMPLES_BITS, 40),
         rtt_count=_field(rtt, 0, SAMPLES_BITS),
         least_rtt_s=np.where(least > 0, least / 1e6, np.nan),
-        flight=_flight(column[Register.TRANSFER_FLIGHT], latest),
+        flight=_flight(column[Register.TRANSFER_FLIGHT], latest, silent_us),
         under_way=(right - column[Register.TRANSFER_ACKED]) % (1 << EDGE_BITS),
         mss=_field(edge, EDGE_BITS, 16),
-        silent_s=np.where(held, (latest - activity) / 1e6, np.nan),
+        silent_s=np.where(held, silent_us / 1e6, np.nan),
     )
 
 
@@ -164,9 +167,12 @@ def _mean(total_us: Counts, count: Counts) -> Times:
     return np.where(count > 0, total_us / np.maximum(count, 1) / 1e6, np.nan)
 
 
-def _flight(cells: Counts, latest_us: int) -> Counts:
-    """The larger of two intervals, unless both are long over."""
-    age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS)) % (1 << 15)
+def _flight(cells: Counts, latest_us: int, silent_us: Counts) -> Counts:
+    """The larger of two intervals, unless both are over.
+
+    A cell that is read after the activity may be of a later interval. The intervals' numbers wrap after 9.5 hours.
+    """
+    age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS) + _LATER) % (1 << 15) - _LATER
     now, before = _field(cells, 0, FLIGHT_BITS), _field(cells, FLIGHT_BITS, FLIGHT_BITS)
-    units = np.where(age == 0, np.maximum(now, before), np.where(age == 1, now, 0))
-    return units * FLIGHT_UNIT
+    units = np.where(age <= 0, np.maximum(now, before), np.where(age == 1, now, 0))
+    return np.where(silent_us >> INTERVAL_BITS <= _LATER, units, 0) * FLIGHT_UNIT

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
-from sluice.dataplane.transfers import Flow, Segment, TransferCells
+from sluice.dataplane.transfers import INTERVAL_BITS, Flow, Segment, TransferCells
 from sluice.names import TRANSFERS, PinState, Register
 from sluice.switch.transfers import read
 
@@ -124,6 +125,35 @@ async def test_a_slot_whose_owner_changes_meanwhile_is_left_out() -> None:
     memory.of(Register.TRANSFER_OWNER)[FLOW.slot] -= 1000  # it was silent for long
     seen = await read(memory)
     assert (seen.flow[FLOW.slot], seen.flow[other.slot]) == (-1, 8)
+
+
+@pytest.mark.parametrize("intervals", [1, 2])
+async def test_a_flight_of_an_interval_that_begins_while_cells_are_read_is_seen(intervals: int) -> None:
+    class Torn(Memory):
+        async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
+            found: list[NDArray[np.uint64]] = []
+            for register in registers:
+                if register == Register.TRANSFER_FLIGHT:
+                    path.now_us += intervals << INTERVAL_BITS
+                    path.sends(1)
+                found += await super().arrays([register])
+            return found
+
+    memory = Torn()
+    path = Path(memory)
+    path.sends(0)
+    seen = await read(memory)
+    assert seen.flight[FLOW.slot] == -(-2 * MSS // 64) * 64
+
+
+async def test_a_flight_of_long_ago_is_none_when_the_numbers_of_intervals_have_wrapped() -> None:
+    memory = Memory()
+    path, other = Path(memory), Path(memory, Flow(8, 3, 2))
+    path.sends(0)
+    other.now_us += 1 << 15 + INTERVAL_BITS
+    other.sends(0)
+    seen = await read(memory)
+    assert (seen.flight[FLOW.slot], seen.flight[other.flow.slot]) == (0, 1024)
 
 
 async def test_a_flight_of_long_ago_is_none() -> None:
