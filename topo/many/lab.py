@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -154,9 +155,10 @@ class ManyLab(Net):
         """What it says of each server."""
         return {one["name"]: one["state"] for one in self.service()["servers"]}
 
-    def ratios(self) -> Mapping[str, float]:
-        """And of each server's share."""
-        return {one["name"]: one["ratio"] for one in self.service()["servers"]}
+    def loads(self) -> Mapping[str, float]:
+        """And of each server's open connections for its share: new ones go to the least of two."""
+        servers = self.service()["servers"]
+        return {one["name"]: one["open"] / one["ratio"] if one["ratio"] else math.inf for one in servers}
 
     def table(self) -> Table:
         """The connection table as it is."""

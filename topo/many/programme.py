@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from testbed.processes import await_true
 from topo.many.clients import Which
-from topo.many.lab import AT_FIRST, ENDED_S, SERVERS, TIMEOUT_S, ManyLab
+from topo.many.lab import AT_FIRST, ENDED_S, PERIOD_S, SERVERS, TIMEOUT_S, ManyLab
 from topo.many.observer import LIVES
 
 DRAIN_S = 0.25
@@ -123,7 +123,7 @@ class Programme:
         self._astray = np.zeros((LIVES, size), bool)
         self._broken = np.zeros((LIVES, size), bool)
         self._used = np.zeros(size, bool)
-        self._servers = list(AT_FIRST)
+        self._servers: list[str] = list(AT_FIRST)
         self._before = Counts()
         self._resets = 0
         self.phases: list[Phase] = []
@@ -195,9 +195,13 @@ class Programme:
         self.phases[-1].connections += which.size
 
     def _open_without_one(self, which: Which) -> None:
-        """Meanwhile the server that has most is silent: it is ejected, and answers again."""
-        ratios = self.lab.ratios()
-        server = max(range(len(AT_FIRST)), key=lambda number: ratios[SERVERS[number]])
+        """Meanwhile the server that is to have most of them is silent: it is ejected, and answers again.
+
+        Who moves on is no evidence against it: its first SYNs come in an interval in which nobody answers.
+        """
+        time.sleep(2 * PERIOD_S)
+        loads = self.lab.loads()
+        server = SERVERS.index(min(self._servers, key=lambda name: loads[name]))
         self.lab.tell("silent", server)
         with self._beside(lambda: self._speak_again(server)):
             self._open(which)
