@@ -156,7 +156,7 @@ class ManyLab(Net):
         return {one["name"]: one["state"] for one in self.service()["servers"]}
 
     def loads(self) -> Mapping[str, float]:
-        """And of each server's open connections for its share: new ones go to the least of two."""
+        """Return each server's open connections divided by its share; new ones go to the lesser of two."""
         servers = self.service()["servers"]
         return {one["name"]: one["open"] / one["ratio"] if one["ratio"] else math.inf for one in servers}
 

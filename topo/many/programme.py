@@ -197,7 +197,8 @@ class Programme:
     def _open_without_one(self, which: Which) -> None:
         """Meanwhile the server that is to have most of them is silent: it is ejected, and answers again.
 
-        Who moves on is no evidence against it: its first SYNs come in an interval in which nobody answers.
+        A SYN that moves to another server counts against the silent one no more. So a pause comes first: then its
+        first SYNs fall into an interval in which it answers nothing.
         """
         time.sleep(2 * PERIOD_S)
         loads = self.lab.loads()

@@ -44,7 +44,7 @@ _CELLS = (
     Register.TRANSFER_FLIGHT,
 )
 _LATER = 4
-"""Intervals that may begin while the cells are read."""
+"""So many intervals may begin while the cells are read."""
 
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
@@ -170,7 +170,8 @@ def _mean(total_us: Counts, count: Counts) -> Times:
 def _flight(cells: Counts, latest_us: int, silent_us: Counts) -> Counts:
     """The larger of two intervals, unless both are over.
 
-    A cell that is read after the activity may be of a later interval. The intervals' numbers wrap after 9.5 hours.
+    The cells are read after ``latest_us``, so a cell may be of a later interval: it is of age 0. The intervals' numbers
+    wrap after 9.5 hours, so a slot that was silent for longer than a reading takes has no flight.
     """
     age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS) + _LATER) % (1 << 15) - _LATER
     now, before = _field(cells, 0, FLIGHT_BITS), _field(cells, FLIGHT_BITS, FLIGHT_BITS)
