@@ -16,9 +16,6 @@ RESULTS = sorted(set(ROOT.glob("docs/results/*.md")) - {ROOT / "docs/results/REA
 PAGES = sorted(
     {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "ptf-tests/README.md"} - {ROOT / "CHANGELOG.md", *RESULTS}
 )
-BY_HAND = sorted({*ROOT.glob("docs/**/*.md")} - {*GENERATED, *RESULTS})
-WORDS = 25_000
-"""Of all that is written by hand in docs, as `wc -w` counts: code and tables too."""
 PARAGRAPH_WORDS = 100
 
 each = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -53,10 +50,6 @@ def test_pages_named_in_sources_exist() -> None:
         for page in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text())
     }
     assert [(path, page) for path, page in sorted(named) if not (ROOT / page).exists()] == []
-
-
-def test_what_is_written_by_hand_is_short() -> None:
-    assert sum(len(page.read_text().split()) for page in BY_HAND) <= WORDS
 
 
 @each
