@@ -41,12 +41,10 @@ fn engine() -> Engine {
         epoch_s: 1_700_000_000,
         budget: 64 << 20,
     });
-    engine.configure(Configuration {
-        services: vec![Arc::new(service)],
-        generation: 1,
-        key: [7; 16],
-        former_key: None,
-    });
+    engine.configure(
+        0,
+        Configuration { services: vec![Arc::new(service)], generation: 1, key: [7; 16], former_key: None },
+    );
     engine
 }
 

@@ -20,7 +20,7 @@ use crate::seq::Seq;
 use crate::serving::Serving;
 use crate::speech::Speech;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use crate::wire::{Head, Link, Segment, sack_option};
+use crate::wire::{Head, Link, Segment, sack_option, window_field};
 
 /// How long a connection may be silent in the agent's hands.
 const IDLE: u64 = 300_000_000_000;
@@ -304,7 +304,7 @@ impl Connection {
             seq,
             ack: self.acknowledged(),
             flags,
-            window: u16::try_from(room >> self.told).unwrap_or(u16::MAX),
+            window: window_field(room, self.told),
         }
     }
 

@@ -11,6 +11,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status as Refused};
 
 use crate::config::{Configuration, Service};
+use crate::pool::{self, Learned};
 use crate::proto;
 use crate::rules::Rules;
 
@@ -21,6 +22,10 @@ pub struct Shared {
     pub next: Mutex<Option<Configuration>>,
     /// The configuration in force.
     pub current: Mutex<Option<Arc<InForce>>>,
+    /// What other agents have learned of groups' servers, which the engine has not taken yet.
+    pub others: Mutex<Option<Vec<pool::Shared>>>,
+    /// What this one has learned of them.
+    pub learned: Mutex<Vec<pool::Shared>>,
     /// What the engine holds.
     pub load: Mutex<Load>,
     /// The agent is to end when nothing waits.
@@ -176,14 +181,44 @@ fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec
     })
 }
 
+/// What SYN-ACKs of a group's servers have shown, as a message.
+fn ability(shared: &pool::Shared) -> proto::Ability {
+    let Learned { mss, window, sack, scales, scale } = shared.learned;
+    proto::Ability {
+        servers: shared.servers.iter().copied().map(u32::from).collect(),
+        mss: mss.map(u32::from),
+        window: window.map(u32::from),
+        sack,
+        scales,
+        scale: scale.map(u32::from),
+    }
+}
+
+/// The groups of a message as the engine takes them. Those that are not configured, and numbers that cannot be, are left out.
+fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::Shared> {
+    let read = |group: proto::GroupAbility| {
+        let mut services = in_force?.services.iter().map(|(service, _)| service);
+        let service = services.find(|service| service.name == group.service)?;
+        let address = service.groups.iter().find(|same| same.name == group.group)?.address;
+        let proto::Ability { servers, mss, window, sack, scales, scale } = group.ability?;
+        let word = |number: Option<u32>| number.and_then(|number| u16::try_from(number).ok());
+        let scale = scale.and_then(|scale| u8::try_from(scale).ok());
+        let learned = Learned { mss: word(mss), window: word(window), sack, scales, scale };
+        let servers = servers.into_iter().map(u16::try_from).collect::<Result<_, _>>().ok()?;
+        Some(pool::Shared { group: address, servers, learned })
+    };
+    message.groups.into_iter().filter_map(read).collect()
+}
+
 /// What a service has to tell.
-fn told((service, rules): &(Arc<Service>, Arc<RuleSet>)) -> proto::ServiceStatus {
+fn told((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[pool::Shared]) -> proto::ServiceStatus {
     let counters = &service.counters;
     let hits = rules.rules().iter().zip(&service.hits);
     let group = |group: &crate::config::Group| proto::GroupStatus {
         name: group.name.clone(),
         opened: group.opened.get(),
         failed: group.failed.get(),
+        ability: learned.iter().find(|learned| learned.group == group.address).map(ability),
     };
     proto::ServiceStatus {
         name: service.name.clone(),
@@ -207,6 +242,7 @@ fn told((service, rules): &(Arc<Service>, Arc<RuleSet>)) -> proto::ServiceStatus
 /// The agent's state, for the controller and for Prometheus.
 pub fn status(shared: &Shared, started: Instant) -> proto::Status {
     let (load, current) = (*locked(&shared.load), locked(&shared.current).clone());
+    let learned = locked(&shared.learned).clone();
     proto::Status {
         generation: current.as_ref().map_or(0, |current| current.generation),
         uptime_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -214,7 +250,10 @@ pub fn status(shared: &Shared, started: Instant) -> proto::Status {
         waiting: load.waiting as u64,
         memory: load.memory as u64,
         draining: load.is_draining,
-        services: current.iter().flat_map(|current| current.services.iter().map(told)).collect(),
+        services: current
+            .iter()
+            .flat_map(|current| current.services.iter().map(|service| told(service, &learned)))
+            .collect(),
     }
 }
 
@@ -248,6 +287,13 @@ impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> 
         let (shared, started) = (Arc::clone(&self.shared), self.started);
         let ticks = tokio_stream::wrappers::IntervalStream::new(tokio::time::interval(interval));
         Ok(Response::new(Box::pin(ticks.map(move |_| Ok(status(&shared, started))))))
+    }
+
+    async fn share(&self, request: Request<proto::SharedAbilities>) -> Result<Response<proto::ShareResponse>, Refused> {
+        let current = locked(&self.shared.current).clone();
+        *locked(&self.shared.others) = Some(shared(request.into_inner(), current.as_deref()));
+        (self.wake)();
+        Ok(Response::new(proto::ShareResponse {}))
     }
 
     async fn drain(&self, _: Request<proto::DrainRequest>) -> Result<Response<proto::DrainResponse>, Refused> {

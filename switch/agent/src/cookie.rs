@@ -1,8 +1,8 @@
 //! SYN cookies: what a handshake leaves behind is in the number that the agent chose for it (RFC 4987, section 3.6).
 //!
 //! A number is 22 bits of a keyed hash, and 10 bits in the clear: time (2), class of the client's MSS (3), its window scale (4),
-//! and whether it permits SACK (1). The hash covers both ends, the client's own number, the full time and the window scale that
-//! the client was told. Any agent with the same key can read it.
+//! and whether it permits SACK (1). The hash covers both ends, the client's own number and the full time: nothing that one agent
+//! has and another has not. So any agent with the same key can read it.
 
 use std::hash::Hasher;
 use std::net::SocketAddrV4;
@@ -54,8 +54,6 @@ pub struct Handshake {
     pub service: SocketAddrV4,
     /// The client's initial sequence number.
     pub isn: Seq,
-    /// The window scale that the client is told, if it has one itself.
-    pub told: u8,
 }
 
 /// Makes and reads cookies.
@@ -92,7 +90,7 @@ impl Cookies {
 /// 22 bits of SipHash-2-4 (Aumasson and Bernstein 2012).
 fn hash(key: &CookieKey, handshake: &Handshake, step: u64, clear: u32) -> u32 {
     let mut hasher = SipHasher24::new_with_key(key);
-    let mut words = [0; 32];
+    let mut words = [0; 28];
     words[..4].copy_from_slice(&handshake.client.ip().octets());
     words[4..8].copy_from_slice(&handshake.service.ip().octets());
     words[8..10].copy_from_slice(&handshake.client.port().to_be_bytes());
@@ -100,7 +98,6 @@ fn hash(key: &CookieKey, handshake: &Handshake, step: u64, clear: u32) -> u32 {
     words[12..16].copy_from_slice(&handshake.isn.0.to_be_bytes());
     words[16..24].copy_from_slice(&step.to_be_bytes());
     words[24..28].copy_from_slice(&clear.to_be_bytes());
-    words[28] = handshake.told;
     hasher.write(&words);
     hasher.finish() as u32 >> 10
 }
@@ -115,7 +112,7 @@ mod tests {
 
     fn handshake() -> Handshake {
         let address = |text: &str| text.parse().unwrap();
-        Handshake { client: address("10.0.1.1:4711"), service: address("10.0.0.100:80"), isn: Seq(99), told: 7 }
+        Handshake { client: address("10.0.1.1:4711"), service: address("10.0.0.100:80"), isn: Seq(99) }
     }
 
     #[test]
@@ -153,7 +150,6 @@ mod tests {
             Handshake { client: "10.0.1.2:4711".parse().unwrap(), ..handshake() },
             Handshake { service: "10.0.0.100:81".parse().unwrap(), ..handshake() },
             Handshake { isn: Seq(98), ..handshake() },
-            Handshake { told: 8, ..handshake() },
         ];
         assert!(others.iter().all(|other| cookies.read(other, cookie, NOW).is_none()));
         assert!((0..32).all(|bit| cookies.read(&handshake(), Seq(cookie.0 ^ 1 << bit), NOW).is_none()));

@@ -21,19 +21,17 @@ use crate::facts::GUESSED;
 use crate::frames::Frames;
 use crate::handshakes::Handshakes;
 use crate::order::{ORDER, Order, Turn};
-use crate::pool::{Ability, Pools};
+use crate::pool::{Ability, DEFAULT_MSS, Pools, SCALE, Shared};
 use crate::seq::Seq;
 use crate::strangers::Strangers;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
-use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset};
+use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset, window_field};
 
 /// How often the router is asked for its hardware address, before it is known and afterwards.
 const ASK_ROUTER: u64 = 1_000_000_000;
 const ASK_ROUTER_AGAIN: u64 = 30_000_000_000;
 /// The part of the budget that handshakes may have at most.
 const HANDSHAKES_PART: usize = 8;
-/// The MSS of a client that does not tell (RFC 9293, section 3.7.1).
-const DEFAULT_MSS: u16 = 536;
 
 /// Client and content service.
 pub type Key = (SocketAddrV4, SocketAddrV4);
@@ -41,9 +39,8 @@ pub type Key = (SocketAddrV4, SocketAddrV4);
 /// A service in use.
 struct Entry {
     service: Arc<Service>,
-    /// What clients are told that servers can do, and the window scale that they were told before.
-    told: Ability,
-    former_scale: u8,
+    /// What clients are told that servers can do.
+    ability: Ability,
 }
 
 /// A connection, and where it stands in the engine's sets.
@@ -71,6 +68,8 @@ pub struct Engine {
     /// What the ports of services that are no more stood for.
     retired: HashMap<u16, SocketAddrV4>,
     pools: Pools,
+    /// When what is known of groups changes by itself.
+    abilities_due: u64,
     connections: Slab<Kept>,
     by_key: HashMap<Key, usize>,
     timers: BTreeSet<(u64, usize)>,
@@ -96,6 +95,7 @@ impl Engine {
             services: HashMap::new(),
             retired: HashMap::new(),
             pools: Pools::default(),
+            abilities_due: u64::MAX,
             connections: Slab::new(),
             by_key: HashMap::new(),
             timers: BTreeSet::new(),
@@ -109,17 +109,38 @@ impl Engine {
     }
 
     /// Takes what the controller wants from now on. Connections go on as they began.
-    pub fn configure(&mut self, configuration: Configuration) {
+    pub fn configure(&mut self, now: u64, configuration: Configuration) {
         let Configuration { services, generation, key, former_key } = configuration;
         self.cookies = Cookies::new(key, former_key);
         self.generation = generation;
         for (port, entry) in self.services.drain() {
             self.retired.insert(port, entry.service.address);
         }
+        self.pools.configure(services.iter());
         for service in services {
-            let told = self.pools.of(&service);
             self.retired.remove(&service.agent_port);
-            self.services.insert(service.agent_port, Entry { service, told, former_scale: told.scale });
+            self.services.insert(service.agent_port, Entry { service, ability: Ability::ASSUMED });
+        }
+        self.update_abilities(now);
+    }
+
+    /// Takes what other agents have learned of the groups' servers.
+    pub fn share(&mut self, now: u64, shared: Vec<Shared>) {
+        self.pools.share(now, shared);
+        self.update_abilities(now);
+    }
+
+    /// What this agent has learned of the groups' servers.
+    pub fn learned(&self, now: u64) -> Vec<Shared> {
+        self.pools.learned(now)
+    }
+
+    fn update_abilities(&mut self, now: u64) {
+        self.abilities_due = u64::MAX;
+        for entry in self.services.values_mut() {
+            let (ability, until) = self.pools.of(now, &entry.service);
+            entry.ability = ability;
+            self.abilities_due = self.abilities_due.min(until);
         }
     }
 
@@ -156,7 +177,8 @@ impl Engine {
 
     /// When [`Self::poll`] has something to do.
     pub fn due(&self) -> u64 {
-        self.timers.first().map_or(u64::MAX, |(due, _)| *due).min(self.ask_router).min(self.handshakes.due())
+        let timer = self.timers.first().map_or(u64::MAX, |(due, _)| *due);
+        timer.min(self.ask_router).min(self.handshakes.due()).min(self.abilities_due)
     }
 
     /// Does what is due.
@@ -166,6 +188,9 @@ impl Engine {
             let (sender, target) = ((self.settings.mac, self.settings.address), ([0; 6], self.settings.gateway));
             let request = arp::Packet { operation: Operation::Request, sender, target };
             out.push_with(|frame| request.write(frame));
+        }
+        if self.abilities_due <= now {
+            self.update_abilities(now);
         }
         while let Some((head, told)) = self.handshakes.repeat(now) {
             let (options, length) = told.write();
@@ -286,29 +311,24 @@ impl Engine {
         }
     }
 
-    /// What a client with this initial number has said in its handshake, and the window scale that it was told, if a segment answers
-    /// a cookie.
-    fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<(Offer, u8)> {
-        let read = |told| {
-            let handshake = Handshake { client: segment.source(), service: entry.service.address, isn, told };
-            Some((self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))?, told))
-        };
-        read(entry.told.scale)
-            .or_else(|| if entry.former_scale == entry.told.scale { None } else { read(entry.former_scale) })
+    /// What a client with this initial number has said in its handshake, if a segment answers a cookie.
+    fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<Offer> {
+        let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
+        self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
     }
 
     /// Tells a client that has said nothing yet, and asks whether it is still connected, that it is: by its cookie. The handshake's
     /// own acknowledgement has the next number, and needs no answer.
     fn answer_keepalive(&self, now: u64, entry: &Entry, segment: &Segment<'_>, out: &mut Frames) {
-        let Some((offer, told)) = self.known(now, entry, segment, segment.seq()) else { return };
-        let room = entry.service.rules.room().min(entry.told.window.into()) >> offer.scale.map_or(0, |_| told);
+        let Some(offer) = self.known(now, entry, segment, segment.seq()) else { return };
+        let room = entry.service.rules.room().min(entry.ability.window.into());
         let head = Head {
             source: segment.destination(),
             destination: segment.source(),
             seq: segment.ack(),
             ack: segment.seq() + 1,
             flags: ACK,
-            window: u16::try_from(room).unwrap_or(u16::MAX),
+            window: window_field(room, offer.scale.map_or(0, |_| SCALE)),
         };
         self.send(&head, &[], &[], out);
     }
@@ -331,9 +351,9 @@ impl Engine {
         let Some(entry) = self.services.get(&own.port()) else { return };
         entry.service.counters.handshakes.add(1);
         let asked = segment.offer();
-        let Ability { mss, scale, sack, window } = entry.told;
+        let Ability { mss, sack, window } = entry.ability;
         let offer = Offer { mss: asked.mss.unwrap_or(DEFAULT_MSS), scale: asked.scale, sack: asked.sack && sack };
-        let handshake = Handshake { client, service: entry.service.address, isn: segment.seq(), told: scale };
+        let handshake = Handshake { client, service: entry.service.address, isn: segment.seq() };
         let room = entry.service.rules.room();
         let head = Head {
             source: own,
@@ -343,7 +363,7 @@ impl Engine {
             flags: SYN | ACK,
             window: u16::try_from(room).unwrap_or(u16::MAX).min(window),
         };
-        let told = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| scale), sack: offer.sack };
+        let told = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| SCALE), sack: offer.sack };
         let (options, length) = told.write();
         self.send(&head, &options[..length], &[], out);
         if entry.service.rules.greets() {
@@ -380,10 +400,10 @@ impl Engine {
     }
 
     /// Begins a connection with the first segment of its request.
-    fn begin(&mut self, now: u64, segment: &Segment<'_>, known: (Offer, u8), out: &mut Frames) {
+    fn begin(&mut self, now: u64, segment: &Segment<'_>, offer: Offer, out: &mut Frames) {
         let (client, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
-        let known = (known.0, known.1, entry.told.window);
+        let known = (offer, SCALE, entry.ability.window);
         let service = Arc::clone(&entry.service);
         let numbers = (segment.seq(), segment.ack() - 1);
         let connection = Connection::new((client, own), service, self.generation, known, numbers, now);
@@ -447,13 +467,7 @@ impl Engine {
             }
         }
         if has_learned {
-            for entry in self.services.values_mut() {
-                let told = self.pools.of(&entry.service);
-                if told.scale != entry.told.scale {
-                    entry.former_scale = entry.told.scale;
-                }
-                entry.told = told;
-            }
+            self.update_abilities(now);
         }
     }
 

@@ -23,7 +23,7 @@ pub mod metrics;
 pub mod offline;
 mod opening;
 pub mod order;
-mod pool;
+pub mod pool;
 mod reading;
 mod repeating;
 pub mod rules;

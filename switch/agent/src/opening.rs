@@ -116,7 +116,7 @@ impl Connection {
             return self.apologize(ctx, Reason::ServerRefused);
         }
         let (offered, said) = (self.offered(), segment.offer());
-        ctx.has_learned |= ctx.pools.learn(address, &offered, segment);
+        ctx.has_learned |= ctx.pools.learn(ctx.now, address, &offered, segment);
         self.service.groups[group].opened.add(1);
         let Phase::Opening(Opening { sticky, framing, .. }) = std::mem::replace(&mut self.phase, Phase::Reading) else {
             return Stays;

@@ -125,7 +125,10 @@ impl Runner {
 
     fn look(&mut self) {
         if let Some(configuration) = locked(&self.shared.next).take() {
-            self.engine.configure(configuration);
+            self.engine.configure(self.now(), configuration);
+        }
+        if let Some(shared) = locked(&self.shared.others).take() {
+            self.engine.share(self.now(), shared);
         }
         if self.is_draining.load(Relaxed) {
             self.engine.drain(self.now(), &mut self.out);
@@ -153,6 +156,7 @@ impl Runner {
         let (connections, waiting) = (self.engine.connections(), self.engine.waiting());
         let is_draining = self.is_draining.load(Relaxed);
         *locked(&self.shared.load) = Load { connections, waiting, memory: self.engine.memory(), is_draining };
+        *locked(&self.shared.learned) = self.engine.learned(self.now());
         self.interface.update_kernel_drops();
         if self.interface.was_down() {
             self.interface.check();

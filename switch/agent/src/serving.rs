@@ -11,6 +11,7 @@ use crate::connection::{Connection, Context, Fate, Phase};
 use crate::decider::{Framing, Progress, Reason, Route, Sticky};
 use crate::handover::{Handover, Then};
 use crate::order::{self, ORDERS, Order, REPEAT, Remember, Status, shifted};
+use crate::pool::DEFAULT_MSS;
 use crate::reading::Reading;
 use crate::seq::Seq;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
@@ -133,7 +134,7 @@ impl Serving {
     ) -> Serving {
         let scale = answer.scale.filter(|_| connection.offer.scale.is_some()).unwrap_or(0);
         let first = answer.first;
-        let mss = answer.mss.unwrap_or(536).min(LARGEST);
+        let mss = answer.mss.unwrap_or(DEFAULT_MSS).min(LARGEST);
         let base = connection.request.base();
         let turn = match framing {
             Some(framing) if sticky == Sticky::None => Turn::Each(Exchange::new(framing, base, first)),

@@ -52,7 +52,7 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
     let (own, gateway) = ([10, 0, 9, 2].into(), [10, 0, 9, 1].into());
     let mut engine = Engine::new(Settings { mac: OWN, address: own, gateway, epoch_s: 1 << 30, budget: 1 << 20 });
     let services = vec![Arc::new(service)];
-    engine.configure(Configuration { services, generation: 1, key: [7; 16], former_key: None });
+    engine.configure(0, Configuration { services, generation: 1, key: [7; 16], former_key: None });
     engine
 }
 

@@ -40,7 +40,7 @@ impl Engine {
         // Without a scale of both there is none.
         let (scale, told) = facts.client_scale.zip(facts.server_scale).unzip();
         let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
-        let known = (offer, told.unwrap_or(0), entry.told.window);
+        let known = (offer, told.unwrap_or(0), entry.ability.window);
         let service = Arc::clone(&entry.service);
         let numbers = (first, segment.ack() - 1);
         let mut connection = Connection::new((client, own), service, self.generation, known, numbers, now);

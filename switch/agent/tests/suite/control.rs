@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sluice_agent::control::{Control, Shared, locked, status};
+use sluice_agent::pool::{Learned, Shared as Known};
 use sluice_agent::proto::agent_server::Agent as _;
-use sluice_agent::proto::{Configuration, Servers, Service, WatchRequest};
+use sluice_agent::proto::{Ability, Configuration, GroupAbility, Servers, Service, SharedAbilities, WatchRequest};
 use tokio_stream::StreamExt as _;
 use tonic::Request;
 
@@ -77,6 +78,42 @@ async fn counts_outlive_the_rules_that_they_began_with() {
     let opened: Vec<_> = told.groups.iter().map(|group| (group.name.as_str(), group.opened)).collect();
     assert_eq!((told.lost, &hits[..]), (1, &[("css", 0), ("images", 2)][..]));
     assert!(opened.contains(&("images", 3)) && opened.contains(&("all", 0)), "{opened:?}");
+}
+
+#[tokio::test]
+async fn what_agents_have_learned_is_told_and_shared() {
+    let shared = Arc::new(Shared::default());
+    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    let learned =
+        Learned { mss: Some(1400), window: Some(9000), sack: Some(false), scales: Some(true), scale: Some(6) };
+    let known = Known { group: "10.9.0.2:80".parse().unwrap(), servers: vec![3, 5], learned };
+    *locked(&shared.learned) = vec![known.clone()];
+    let told = status(&shared, Instant::now()).services.remove(0);
+    let abilities: Vec<_> = told.groups.into_iter().map(|group| (group.name, group.ability)).collect();
+    let ability = Ability {
+        servers: vec![3, 5],
+        mss: Some(1400),
+        window: Some(9000),
+        sack: Some(false),
+        scales: Some(true),
+        scale: Some(6),
+    };
+    assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
+    // The same of another agent; of no group of this one, and with numbers that cannot be, it says nothing.
+    let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
+        service: service.to_owned(),
+        group: group.to_owned(),
+        ability: Some(Ability { servers: servers.to_vec(), ..ability.clone() }),
+    };
+    let groups = vec![
+        of("shop", "images", &[3, 5]),
+        of("shop", "none", &[3]),
+        of("x", "all", &[3]),
+        of("shop", "all", &[65_536]),
+    ];
+    let control = Control::new(Arc::clone(&shared), || {});
+    control.share(Request::new(SharedAbilities { groups })).await.unwrap();
+    assert_eq!(locked(&shared.others).take(), Some(vec![known]));
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ mod mail;
 mod mail_hostile;
 mod mail_transfers;
 mod moments;
+mod pools;
 mod support;
 mod transfers;

@@ -84,7 +84,7 @@ impl Exact {
     pub fn configure(&mut self, content: &str) {
         self.service = service(content);
         let services = vec![Arc::clone(&self.service)];
-        self.engine.configure(Configuration { services, generation: 2, key: [7; 16], former_key: None });
+        self.engine.configure(self.now, Configuration { services, generation: 2, key: [7; 16], former_key: None });
     }
 
     pub fn own(&self) -> SocketAddrV4 {

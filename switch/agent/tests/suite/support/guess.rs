@@ -48,7 +48,7 @@ pub fn guessing_if(content: &str, guess: bool) -> Exact {
 fn use_service(exact: &mut Exact, service: Service) {
     exact.service = Arc::new(service);
     let services = vec![Arc::clone(&exact.service)];
-    exact.engine.configure(Configuration { services, generation: 1, key: [7; 16], former_key: None });
+    exact.engine.configure(exact.now, Configuration { services, generation: 1, key: [7; 16], former_key: None });
 }
 
 /// A ClientHello without extensions (RFC 8446, section 4.1.2).

@@ -148,7 +148,7 @@ pub fn settings() -> Settings {
 pub fn engine(service: &Arc<Service>) -> Engine {
     let mut engine = Engine::new(settings());
     let services = vec![Arc::clone(service)];
-    engine.configure(Configuration { services, generation: 1, key: [7; 16], former_key: None });
+    engine.configure(0, Configuration { services, generation: 1, key: [7; 16], former_key: None });
     // The router says who it is.
     let mut reply =
         [&AGENT_MAC[..], &SWITCH_MAC, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &SWITCH_MAC, &[10, 0, 9, 1]].concat();
