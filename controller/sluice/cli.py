@@ -22,6 +22,7 @@ from .loops.controller import Controller
 from .loops.newstrace import NewsTrace
 from .loops.supervisor import Supervisor
 from .loops.trace import Trace
+from .loops.watchedtime import WatchedLoop
 from .replay import command
 from .replay.against import TraceError
 from .replay.capture import CaptureError
@@ -132,7 +133,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         news_trace = options.news_trace or (config.news.trace_file if config.news else None)
         trace = options.trace_file or config.trace_file
-        asyncio.run(_serve(config, options, trace, news_trace))
+        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            runner.run(_serve(config, options, trace, news_trace))
     except asyncio.CancelledError:
         return 0
     return 0

@@ -22,6 +22,10 @@ class AgentError(Exception):
     """An agent cannot be reached, or does not do what it is asked. The text says why."""
 
 
+class AgentSilent(AgentError):
+    """An agent does not answer in time, though its connection stands."""
+
+
 class Agent:
     """A connection to one."""
 
@@ -36,12 +40,15 @@ class Agent:
             response_deserializer=MESSAGES["Verdict"].FromString,
         )
         try:
-            return messages.problems(await call(configuration, timeout=CONFIGURE_S))
+            async with asyncio.timeout(CONFIGURE_S):
+                return messages.problems(await call(configuration))
+        except TimeoutError as error:
+            raise AgentSilent(f"has not taken its configuration within {CONFIGURE_S:g} s") from error
         except grpc.aio.AioRpcError as error:
             raise AgentError(_text(error)) from error
 
     async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
-        """What it tells, again and again. Raises AgentError, also when it is silent for ``patience_s``."""
+        """What it tells, again and again. Raises AgentError, AgentSilent when nothing came for ``patience_s``."""
         start: Any = self._channel.unary_stream(
             f"/{SERVICE}/Watch",
             request_serializer=MESSAGES["WatchRequest"].SerializeToString,
@@ -56,7 +63,7 @@ class Agent:
                     raise AgentError("it ended its report")
                 yield messages.report(status)
         except TimeoutError as error:
-            raise AgentError(f"silent for {patience_s:g} s") from error
+            raise AgentSilent(f"silent for {patience_s:g} s") from error
         except grpc.aio.AioRpcError as error:
             raise AgentError(_text(error)) from error
         finally:

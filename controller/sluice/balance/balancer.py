@@ -120,9 +120,10 @@ class Balancer:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
 
     def rebase(self) -> None:
-        """The switch's counters may have been reset: the next reading is a new beginning."""
+        """The switch's counters may have been reset: the next reading is a new beginning, for silence too."""
         self._previous = {}
         self._meetings = Meetings()
+        self._silence.begin_anew(self._silent | self._ejected)
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
         """Take over a changed pool or changed options; what is known about servers that stay is kept.
@@ -175,12 +176,19 @@ class Balancer:
         self._meetings.meet(open_now)
 
     def observe(
-        self, now_s: float, cumulative: Mapping[int, Counts], *, hold: bool = False, full: Collection[int] = ()
+        self,
+        now_s: float,
+        cumulative: Mapping[int, Counts],
+        *,
+        hold: bool = False,
+        full: Collection[int] = (),
+        late: bool = False,
     ) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
         With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server. Servers that
         were ``full`` since the last reading got fewer connections than others for that: they are not taken for slow.
+        By a ``late`` reading no server falls silent: it counts SYNs whose answers are still on their way to be counted.
         """
         met = self._meetings.take()
         known = set(self._previous)
@@ -203,6 +211,8 @@ class Balancer:
             else:
                 self._work[server].clear()
         self._silence.observe(differences)
+        if late:
+            self._silence.begin_anew(self._silent | self._ejected)
         return self._decide(now_s, differences, hold=hold)
 
     def _take_back(self, servers: frozenset[int], now_s: float) -> None:

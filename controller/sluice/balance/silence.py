@@ -23,6 +23,10 @@ class SilenceTracker:
         for server in set(self._unanswered) - set(differences):
             del self._unanswered[server]
 
+    def begin_anew(self, silent: Collection[int]) -> None:
+        """What was counted is no evidence, but of servers that are known to be ``silent`` already."""
+        self._unanswered = {server: many for server, many in self._unanswered.items() if server in silent}
+
     def silent(self, threshold: int) -> set[int]:
         """Servers with at least ``threshold`` SYNs and no answer since."""
         return {server for server, unanswered in self._unanswered.items() if unanswered >= threshold}

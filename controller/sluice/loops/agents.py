@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sluice.agents import cookies
-from sluice.agents.client import Agent, AgentError, connected
+from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import Problem, Report, Told, configuration
 from sluice.config import Config
@@ -32,9 +32,12 @@ _log = logger("agents")
 
 TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE})
 INTERVAL_S = 0.5
-"""An agent tells of itself so often."""
+"""Seconds between two reports of an agent."""
 DEAD_S = 2.0
-"""Without a word for so long it is taken for dead."""
+"""Seconds without a report after which an agent counts as gone, by watched time (`watchedtime`)."""
+LAST_S = 2 * DEAD_S
+"""The same for agents that would leave their service without any, and whose connections stand: when all are silent at
+once the fault may be here, so each is asked a second time, by a new connection."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
@@ -45,13 +48,18 @@ class AgentView:
 
     control: str
     since_s: float
-    """When it was first asked for, or last heard of."""
+    """When it last reported that it serves what it is to serve, or since when the controller listens, in the loop's
+    time."""
     has: bytes | None = None
     """The configuration that it took."""
     report: Report | None = None
     """While it answers."""
     error: str = ""
     """Why it does not answer, or what it refuses."""
+    refuses: bool = False
+    """It does not take its rules."""
+    closed: bool = False
+    """Its end has closed the connection, or takes none: it is gone by evidence of its own."""
 
     def serves(self, service: str) -> bool:
         """Whether it can take the service's clients."""
@@ -83,6 +91,8 @@ class Agents:
         now = asyncio.get_running_loop().time()
         controls = _controls(self._world.config)
         self.views = {one: self.views.get(one) or AgentView(one, now) for one in controls}
+        for view in self.views.values():
+            view.since_s = now  # no agent was listened to while a reload was applied, or the switch was away
         tasks = [asyncio.create_task(self._hear(view), name=f"agent:{view.control}") for view in self.views.values()]
         try:
             await self._judge(link)
@@ -125,22 +135,36 @@ class Agents:
     async def _hear(self, view: AgentView) -> None:
         while True:
             try:
-                async with connected(view.control) as agent:
-                    await self._configure(agent, view)
-                    async with aclosing(agent.watch(INTERVAL_S, DEAD_S)) as reports:
-                        async for report in reports:
-                            self._heard(view, report)
-                            await self._configure(agent, view)
-            except AgentError as error:
+                async with connected(view.control) as agent, asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._keep_configured(agent, view))
+                    await self._listen(agent, view)
+            except* AgentError as group:
+                error = group.exceptions[0]
                 if view.error != str(error):
                     _log.warning("agent does not answer", extra={"agent": view.control, "error": str(error)})
-                view.error, view.has = str(error), None
+                view.error, view.has, view.refuses = str(error), None, False
+                view.closed = not isinstance(error, AgentSilent)
             await asyncio.sleep(_RETRY_S)
 
-    def _heard(self, view: AgentView, report: Report) -> None:
-        if view.report is None:
-            _log.info("agent answers", extra={"agent": view.control})
-        view.report, view.since_s = report, asyncio.get_running_loop().time()
+    async def _listen(self, agent: Agent, view: AgentView) -> None:
+        """Take in its reports. Never returns; raises AgentError."""
+        async with aclosing(agent.watch(INTERVAL_S, DEAD_S)) as reports:
+            async for report in reports:
+                if view.report is None:
+                    _log.info("agent answers", extra={"agent": view.control})
+                view.report, view.closed = report, False
+                if self._served(view.control) <= report.services.keys():
+                    view.since_s = asyncio.get_running_loop().time()
+
+    async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
+        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError."""
+        while True:
+            await self._configure(agent, view)
+            await asyncio.sleep(_LOOK_S)
+
+    def _served(self, control: str) -> set[str]:
+        """Names of the services that the agent there is to serve."""
+        return {service.name for service, _, place in self._each() if place == control}
 
     async def _configure(self, agent: Agent, view: AgentView) -> None:
         """Give it what it is to do, if it has not got it. Raises AgentError."""
@@ -154,7 +178,7 @@ class Agents:
             return
         problems = await agent.configure(message)
         # Asked again only when something changes: it would refuse the same again.
-        view.has, view.error = wanted, _listed(problems)
+        view.has, view.error, view.refuses = wanted, _listed(problems), bool(problems)
         if problems:
             _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
 
@@ -181,19 +205,33 @@ class Agents:
             await asyncio.sleep(_LOOK_S)
 
     def _away(self) -> tuple[set[int], set[int]]:
-        """Numbers of agents that are not there, and of those that end."""
-        now = asyncio.get_running_loop().time()
+        """Numbers of agents that are gone, and of those that end."""
         absent: set[int] = set()
         leaving: set[int] = set()
-        for service, number, control in self._each():
-            view = self.views[control]
-            if now - view.since_s >= DEAD_S:
-                view.report = None
-            if view.serves(service.name):
-                leaving |= {number} if view.report and view.report.draining else set()
-            elif now - view.since_s >= DEAD_S or (view.report and view.error) or number in self._world.absent:
-                absent.add(number)
+        for service in self._world.plan.services:
+            if service.is_content:
+                views = {number: self.views[control] for one, number, control in self._each() if one is service}
+                away = self._silent(service, views)
+                absent |= away
+                leaving |= {n for n in views.keys() - away if (report := views[n].report) and report.draining}
         return absent, leaving
+
+    def _silent(self, service: Service, views: Mapping[int, AgentView]) -> set[int]:
+        """Of a service's agents, by number, those that do not serve it."""
+        now_s = asyncio.get_running_loop().time()
+        gone, may_be_here = set[int](), set[int]()
+        for number, view in views.items():
+            silent_s = now_s - view.since_s
+            if silent_s >= DEAD_S:
+                view.report = None
+                view.error = view.error or f"silent for {DEAD_S:g} s"
+            if view.serves(service.name):
+                continue
+            if silent_s >= DEAD_S or view.refuses or number in self._world.absent:
+                gone.add(number)
+            if silent_s < LAST_S and not (view.refuses or view.closed or number in self._world.absent):
+                may_be_here.add(number)
+        return gone - may_be_here if gone == set(views) else gone
 
     def _tell(self, absent: set[int]) -> None:
         for service, number, control in self._each():

@@ -22,6 +22,7 @@ from .events import Events, Kind
 from .grid import nearest, next_turn
 from .link import Link
 from .trace import Trace, record
+from .watchedtime import Readings
 from .world import World
 
 _Weights = Mapping[int, int]
@@ -57,15 +58,18 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
     if world.news is not None:
         verdict, step_s = world.news.begin(begin), min(world.news.config.interval_s, period_s)
         due = nearest(due, verdict + BEHIND_S, step_s, begin + BEHIND_S)
+    readings_of_ledger = Readings()
     while True:
         await _meet(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())
+        readings_of_ledger.begin()
         readings = await read_counts(link.registers, [service])
         if service.second_look(view.balancer.options.mode):
             view.balancer.meet(await read_loads(link.registers, servers))
+        late = readings_of_ledger.is_late()
         before, ejected = view.weights, view.balancer.ejected
         hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(loop.time(), readings, hold=hold, full=view.been_full)
+        decision = view.balancer.observe(loop.time(), readings, hold=hold, full=view.been_full, late=late)
         view.been_full, weights = view.full, view.weights
         try:
             if decision is not None:

@@ -16,6 +16,7 @@ from .grid import next_turn
 from .link import Link
 from .newstrace import NewsTrace
 from .newsview import NewsView
+from .watchedtime import Readings
 from .world import World
 
 _log = logger("news")
@@ -36,23 +37,29 @@ async def control(
     What is usual is kept in a file (``baseline``).
 
     Flows are read several times an interval, as a flow's cell is another's soon after it ended; requests and the
-    ledger at its end. Begun again after a reload it keeps to its grid, as R's does.
+    ledger at its end. An interval with a late reading teaches nothing. Begun again after a reload it keeps to its
+    grid, as R's does.
     """
     loop = asyncio.get_running_loop()
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
     reading, observation = loop.time(), view.begin(loop.time())
+    readings = Readings()
     while True:
+        readings.begin()
         share = view.flow_share
         samples = await view.poll(link.registers)
         if view.flow_share != share:
             await link.apply(world.state(), MEASURED)
-        if loop.time() >= observation:
+        ends = loop.time() >= observation
+        if ends or view.sampling:
             await view.count(link.registers)
-            ledger = await read_counts(link.registers, world.plan.services)
+        ledger = await read_counts(link.registers, world.plan.services) if ends else {}
+        if readings.is_late():
+            view.rebase()
+        if ends:
             decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
             view.due_s = observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
-            await view.count(link.registers)
             decision = view.sampled(loop.time(), samples)
         else:
             decision = None

@@ -12,6 +12,7 @@ from sluice.switch.secondlook import read_loads
 from .grid import next_turn
 from .link import Link
 from .resourcesview import ResourcesView, Stages
+from .watchedtime import Readings
 from .world import World
 
 _log = logger("resources")
@@ -60,11 +61,16 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
     loop = asyncio.get_running_loop()
     await stages.prepare()
     due = learned = loop.time()
+    readings = Readings()
     while True:
         await asyncio.sleep(due - loop.time())
         if loop.time() >= learned:
             if view.learning:
-                view.learn(loop.time(), await read_ledger(link.registers, view.learning))
+                readings.begin()
+                ledger = await read_ledger(link.registers, view.learning)
+                if readings.is_late():
+                    view.rebase_limits()
+                view.learn(loop.time(), ledger)
             for server, closings in (await stages.closings(list(view.idling))).items():
                 view.idling[server].closings = closings
             learned = next_turn(learned, LEARN_S, loop.time())

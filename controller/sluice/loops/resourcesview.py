@@ -183,6 +183,12 @@ class ResourcesView:
                 one.learner.observe(now_s, one.connections, counts)
                 one.closer.limit = one.learner.limit
 
+    def rebase_limits(self) -> None:
+        """See Learner.rebase."""
+        for one in self.idling.values():
+            if one.learner:
+                one.learner.rebase()
+
     @property
     def learning(self) -> list[int]:
         """Servers whose limit is learned."""

@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 from systemd_watchdog.systemd_watchdog import WatchDog
 
+_MOST_S = 1.0
+"""Seconds between two reports at most: behind a pause of this process, systemd's time is nearly over."""
+
 
 class Supervisor:
     """Without systemd nothing happens; whatever systemd does not take disturbs nobody."""
@@ -30,10 +33,10 @@ class Supervisor:
             turning.cancel()
 
     async def _turn(self) -> None:
-        """Report twice within systemd's time, from the loop that does all the work."""
+        """Report at least twice within systemd's time, from the loop that does all the work."""
         while True:
             self._send(self._systemd.notify)
-            await asyncio.sleep(self._systemd.timeout_td.total_seconds() / 2)
+            await asyncio.sleep(min(_MOST_S, self._systemd.timeout_td.total_seconds() / 2))
 
     def _send(self, message: Callable[[], None]) -> None:
         with suppress(OSError):

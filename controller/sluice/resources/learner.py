@@ -25,6 +25,10 @@ class Learner:
         self._before: Counts | None = None
         self._read_s = 0.0
 
+    def rebase(self) -> None:
+        """The next reading is only a base: this one came late, and counts SYNs whose answers it does not."""
+        self._before = None
+
     def observe(self, now_s: float, connections: int, counts: Counts) -> None:
         """``connections``: those open now, with those that wait for an answer; ``counts``: cumulative."""
         before, self._before = self._before, counts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -27,12 +27,13 @@ _ANSWER_S = 10.0
 
 _READ = "/p4.v1.P4Runtime/Read"
 _WRITE = "/p4.v1.P4Runtime/Write"
+_CONFIG = "/p4.v1.P4Runtime/GetForwardingPipelineConfig"
 _PUSH = "/p4.v1.P4Runtime/SetForwardingPipelineConfig"
 _PUSH_S = 90.0
 """A Tofino takes its time to start a program."""
 
 _CALL_S = 10.0
-"""A read or write that takes longer has failed; finsy's own time for other calls."""
+"""Seconds after which any other call has failed."""
 
 _LISTEN_S = 10.0
 """A controller that stands by asks so often whether the switch is still there."""
@@ -143,11 +144,8 @@ class Session:
 
     async def _answers(self) -> None:
         """Raises SwitchLost when there is no answer; a refusal is one."""
-        request = p4r.GetForwardingPipelineConfigRequest(
-            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
-        )
         try:
-            await self._client.request(request)
+            await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
         except P4ClientError as error:
             if isinstance(lost := translated(error, self.address, "stand by"), SwitchLost):
                 raise lost from error
@@ -268,14 +266,10 @@ class Session:
 
     async def runs_pipeline(self) -> bool:
         """True when the switch already runs this session's program. Raises SwitchError."""
-        request = p4r.GetForwardingPipelineConfigRequest(
-            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
-        )
         try:
-            reply = await self._client.request(request)
+            reply = await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
             if not (reply.config.HasField("cookie") and reply.config.cookie.cookie):
-                request.response_type = p4r.GetForwardingPipelineConfigRequest.ALL
-                reply = await self._client.request(request)
+                reply = await self._config(p4r.GetForwardingPipelineConfigRequest.ALL)
         except P4ClientError as error:
             if error.code in _NO_PROGRAM:
                 return False
@@ -284,11 +278,8 @@ class Session:
 
     async def runs_another_version(self) -> bool:
         """True when the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
-        request = p4r.GetForwardingPipelineConfigRequest(
-            device_id=self.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE
-        )
         try:
-            reply = await self._client.request(request)
+            reply = await self._config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
         except P4ClientError as error:
             if error.code in _NO_PROGRAM:
                 return False
@@ -308,12 +299,12 @@ class Session:
             config=self.pipeline.config(),
         )
         self._complete(request)
-        channel = self._client.channel
-        if channel is None:
-            raise SwitchLost(f"switch {self.address}: the session is closed")
-        call = channel.unary_unary(_PUSH, request_serializer=p4r.SetForwardingPipelineConfigRequest.SerializeToString)
+        call = self._channel.unary_unary(
+            _PUSH, request_serializer=p4r.SetForwardingPipelineConfigRequest.SerializeToString
+        )
         try:
-            await call(request, timeout=_PUSH_S)
+            async with self._answered("load the program", _PUSH_S):
+                await call(request)
         except grpc.RpcError as error:
             failed = P4ClientError(error, "SetForwardingPipelineConfigRequest")
             raise translated(failed, self.address, "load the program") from error
@@ -330,12 +321,12 @@ class Session:
         request = p4r.ReadRequest(
             device_id=self.device_id, entities=[item.encode(self.pipeline.schema) for item in entities]
         )
-        channel = self._client.channel
-        if not request.entities or channel is None:
+        if not request.entities or self._client.channel is None:
             return []
-        call = channel.unary_stream(_READ, request_serializer=p4r.ReadRequest.SerializeToString)
+        call = self._channel.unary_stream(_READ, request_serializer=p4r.ReadRequest.SerializeToString)
         try:
-            return [answer async for answer in call(request, timeout=_CALL_S)]
+            async with self._answered("read"):
+                return [answer async for answer in call(request)]
         except grpc.RpcError as error:
             failed = P4ClientError(error, "ReadRequest")
             if failed.code is GRPCStatusCode.UNIMPLEMENTED:
@@ -346,21 +337,56 @@ class Session:
         """Write, in requests of at most BATCH updates. Raises SwitchError, quoting the update that failed."""
         for start in range(0, len(updates), BATCH):
             request = p4r.WriteRequest(device_id=self.device_id, updates=updates[start : start + BATCH])
-            try:
-                await self._client.request(request)
-            except P4ClientError as error:
-                raise translated(error, self.address, "write") from error
+            self._complete(request)
+            await self._write(request.SerializeToString())
 
     async def write_bytes(self, updates: bytes) -> None:
         """Write updates as a serialised WriteRequest has them, in one request. Raises SwitchError as ``write`` does."""
         request = p4r.WriteRequest(device_id=self.device_id)
         self._complete(request)
+        # Fields of messages one behind the other are one message's.
+        await self._write(request.SerializeToString() + updates)
+
+    async def _write(self, content: bytes) -> None:
+        call = self._channel.unary_unary(_WRITE)
+        try:
+            async with self._answered("write"):
+                await call(content)
+        except grpc.RpcError as error:
+            request = p4r.WriteRequest.FromString(content)
+            failed = P4ClientError(error, "WriteRequest", msg=request, schema=self.pipeline.schema)
+            raise translated(failed, self.address, "write") from error
+
+    async def _config(
+        self, kind: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        """What the switch says of its program. Raises P4ClientError, or SwitchLost when there is no answer."""
+        request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=kind)
+        call: Any = self._channel.unary_unary(
+            _CONFIG,
+            request_serializer=p4r.GetForwardingPipelineConfigRequest.SerializeToString,
+            response_deserializer=p4r.GetForwardingPipelineConfigResponse.FromString,
+        )
+        try:
+            async with self._answered("read the pipeline"):
+                return await call(request)
+        except grpc.RpcError as error:
+            raise P4ClientError(error, "GetForwardingPipelineConfigRequest") from error
+
+    @property
+    def _channel(self) -> Any:
+        """The open channel. Raises SwitchLost when the session is closed."""
         channel = self._client.channel
         if channel is None:
             raise SwitchLost(f"switch {self.address}: the session is closed")
-        content = request.SerializeToString() + updates  # fields of messages one behind the other are one message's
+        return channel
+
+    @asynccontextmanager
+    async def _answered(self, doing: str, within_s: float = _CALL_S) -> AsyncGenerator[None]:
+        """Raises SwitchLost when what is done within it takes longer, by the loop's time: a deadline of gRPC's would go
+        on while this process is stopped, and blame the switch."""
         try:
-            await channel.unary_unary(_WRITE)(content, timeout=_CALL_S)
-        except grpc.RpcError as error:
-            failed = P4ClientError(error, "WriteRequest", msg=p4r.WriteRequest.FromString(content))
-            raise translated(failed, self.address, "write") from error
+            async with asyncio.timeout(within_s):
+                yield
+        except TimeoutError as error:
+            raise SwitchLost(f"switch {self.address}: {doing}: no answer within {within_s:g} s") from error

@@ -42,7 +42,7 @@ FLOWS = 200
 FAST_BPS = 200_000.0
 
 
-class _Clock(selectors.SelectSelector):
+class Clock(selectors.SelectSelector):
     """Waits no time: what would have been waited for is added to the clock."""
 
     now = 0.0
@@ -56,7 +56,7 @@ class _Clock(selectors.SelectSelector):
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._clock = _Clock()
+        self._clock = Clock()
         super().__init__(self._clock)
 
     def time(self) -> float:

@@ -1,0 +1,98 @@
+"""Controller, switch and agent are stopped for seconds, each in turn, and go on: only a stopped agent is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from testbed.processes import Process, run_in
+from topo.content import AGENT, AnsweringLab
+from topo.switches import switch_kind
+from topo.tests.test_content_life import A1, A2, EACH, LONG, assert_right, await_agents, shop
+from workload.plan import LOAD_CLIENT
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+STOPPED_S = 4.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[AnsweringLab]:
+    with AnsweringLab(switch_kind(), content={"guess": False}) as running:
+        yield running
+
+
+@contextmanager
+def stopped(process: Process) -> Generator[None]:
+    """It stands still for the length of the block."""
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
+def events(lab: AnsweringLab) -> list[Mapping[str, Any]]:
+    return lab.controller.ask(command="events")
+
+
+def repeated_syns(lab: AnsweringLab) -> int:
+    """SYNs that the load's client has sent again."""
+    told = run_in(lab.pid(LOAD_CLIENT.name), ["nstat", "-asz", "TcpExtTCPSynRetrans"])
+    return int(float(told.split()[-2]))
+
+
+def of_kinds(lab: AnsweringLab, since: int, *kinds: str) -> list[str]:
+    return [event["text"] for event in events(lab)[since:] if event["kind"] in kinds]
+
+
+def test_a_stopped_controller_blames_nothing(lab: AnsweringLab) -> None:
+    await_agents(lab, {A1.name: True, A2.name: True})
+    since, repeated = len(events(lab)), repeated_syns(lab)
+    held = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "80", "--pause-s", "0.1", *LONG)
+    fresh = lab.start_asking("--seconds", "12", "--at-once", "10", *EACH)
+    assert lab.controller.process is not None
+    for _ in range(2):
+        with stopped(lab.controller.process):
+            time.sleep(STOPPED_S)
+        await_agents(lab, {A1.name: True, A2.name: True})
+    assert assert_right(held) == 800
+    assert assert_right(fresh) > 0
+    assert repeated_syns(lab) == repeated, "no connection request was lost"
+    assert of_kinds(lab, since, "agent", "ejected") == []
+
+
+def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None:
+    since = len(events(lab))
+    with stopped(lab.agents[A1.name]):
+        await_agents(lab, {A1.name: False, A2.name: True})
+        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        time.sleep(STOPPED_S)
+    await_agents(lab, {A1.name: True, A2.name: True})
+    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    told = of_kinds(lab, since, "agent", "ejected")
+    assert [text for text in told if A2.name in text or "ejected" in text] == []
+    assert len(told) == 2
+
+
+def test_a_stopped_switch_leaves_agents_and_servers_in_place(lab: AnsweringLab) -> None:
+    since = len(events(lab))
+    held = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "40", "--pause-s", "0.1", *LONG)
+    fresh = lab.start_asking("--seconds", "8", "--at-once", "10", *EACH)
+    assert lab.switch.process is not None
+    with stopped(lab.switch.process):
+        time.sleep(STOPPED_S)
+    assert assert_right(held) == 400
+    assert assert_right(fresh) > 0
+    await_agents(lab, {A1.name: True, A2.name: True})
+    assert of_kinds(lab, since, "agent", "ejected") == []
+    assert all(one["state"] == "in" for one in shop(lab)["servers"])
