@@ -11,7 +11,7 @@ from .diagnosis import Diagnosis, diagnose
 from .metric import ratio_of_unanswered, ratio_with_every_synack
 from .options import BalanceOptions, Mode
 from .paper import paper_step
-from .production import Situation, production_step
+from .production import HELD, Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .silence import SilenceTracker, is_panic
 from .slowness import Meetings, Work, together
@@ -119,6 +119,12 @@ class Balancer:
         if sum(known.values()) > 0:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
 
+    def eject(self, servers: Collection[int]) -> None:
+        """Go on from ejections found in the switch: these servers are silent until they answer."""
+        if self._options.mode is Mode.PRODUCTION:
+            self._ejected = self._silent = frozenset(servers) & frozenset(self._active)
+            self._silence.adopt(self._ejected)
+
     def rebase(self) -> None:
         """The switch's counters may have been reset: the next reading is a new beginning, for silence too."""
         self._previous = {}
@@ -186,9 +192,10 @@ class Balancer:
     ) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
-        With ``hold`` the ratios and whoever is ejected stay, whatever was counted: its cause is no server. Servers that
-        were ``full`` since the last reading got fewer connections than others for that: they are not taken for slow.
-        By a ``late`` reading no server falls silent: it counts SYNs whose answers are still on their way to be counted.
+        With ``hold`` the ratios stay, whatever was counted: its cause is no server. In production mode a silent server
+        is ejected all the same. Servers that were ``full`` since the last reading got fewer connections than others for
+        that: they are not taken for slow. By a ``late`` reading no server falls silent: it counts SYNs whose answers
+        are still on their way to be counted.
         """
         met = self._meetings.take()
         known = set(self._previous)
@@ -225,15 +232,16 @@ class Balancer:
     def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, extra = self._options, self._options.production
         active = self._active
-        silent = frozenset(self._silence.silent(extra.silent_syn)) & frozenset(active)
-        if options.mode is Mode.PRODUCTION and not hold:
+        silent = frozenset(self._silence.silent(extra.silent_connections)) & frozenset(active)
+        if options.mode is Mode.PRODUCTION:
             self._take_back(self._silent - silent, now_s)
             self._silent = silent
         windows = {i: window.total for i, window in self._windows.items()}
         in_play = {i: windows[i] for i in active}
+        distinct = {i: counts.distinct for i, counts in in_play.items()}
         panic = is_panic(silent, active, extra.panic)
         diagnosis = diagnose(
-            in_play,
+            distinct,
             silent,
             min_syn=options.min_syn,
             quiet_r=extra.quiet_r,
@@ -244,8 +252,8 @@ class Balancer:
         ratios, ejected = {i: self._ratios[i] for i in active}, frozenset[int]()
         work = {i: together(self._work[i]) for i in active if self._work[i]}
         match options.mode:
-            case _ if hold and options.mode is not Mode.FIXED:
-                ejected, reason = self._ejected & frozenset(active), "held: no server is the cause"
+            case Mode.PAPER if hold:
+                reason = HELD
             case Mode.FIXED:
                 fair = fair_shares(self._members)
                 ratios, reason = {i: fair[i] for i in active}, "fixed"
@@ -258,8 +266,8 @@ class Balancer:
                     self._joined = {}  # they have their whole share
                 ages = {i: now_s - since for i, since in self._joined.items() if i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
-                evidence = {i: self._evidence[i].total for i in active}
-                situation = Situation(ratios, fair, in_play, evidence, ejected, ages, diagnosis, work)
+                evidence = {i: self._evidence[i].total.distinct for i in active}
+                situation = Situation(ratios, fair, distinct, evidence, ejected, ages, diagnosis, hold, work)
                 move = production_step(situation, options)
                 ratios, reason = move.ratios, move.reason
                 for server in move.lost:

@@ -1,4 +1,4 @@
-"""How sure it is that servers answer worse than the rest."""
+"""How sure it is that servers answer worse than others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ def standing_out(
     """The servers that leave more unanswered than the rest, by how many standard deviations; the worst first.
 
     From the largest smoothed R (the lower id of several equal) on, each with ``min_syn`` SYNs is compared with all that
-    do not stand out, until one does not.
+    do not stand out, again and again until none does any more. One whose evidence is weak hides no other.
     """
-    found: dict[int, float] = {}
+    order = sorted(windows, key=lambda server: (-smoothed(windows[server], alpha, beta), server))
+    left = [i for i in order if windows[i].syn >= min_syn and windows[i].syn > windows[i].synack]
     rest = total(list(windows.values()))
-    evident = (server for server, counts in windows.items() if counts.syn >= min_syn)
-    for server in sorted(evident, key=lambda server: (-smoothed(windows[server], alpha, beta), server)):
-        rest -= windows[server]
-        z = deviation(windows[server], rest)
-        if z <= least_z:
-            break
-        found[server] = z
-    return found
+    found: dict[int, float] = {}
+    searching = True
+    while searching:
+        searching = False
+        for server in left:
+            z = deviation(windows[server], rest - windows[server])
+            if z > least_z:
+                found[server], rest, searching = z, rest - windows[server], True
+        left = [server for server in left if server not in found]
+    return {server: found[server] for server in order if server in found}
 
 
 def deviation(mine: Counts, rest: Counts) -> float:

@@ -52,6 +52,20 @@ class Counts:
         thousands of these in a decision."""
         return (self.syn, self.synack, self.synack_again, self.completed, self.reset)
 
+    @property
+    def distinct(self) -> Counts:
+        """The same without the SYNs that a repeated SYN-ACK answered, whatever the clients' round trips.
+
+        A client whose round trip is longer than its retransmission timer sends its SYN again, and the server answers
+        each one.
+        """
+        return Counts(
+            syn=max(self.syn - self.synack_again, min(self.syn, self.synack)),
+            synack=self.synack,
+            completed=self.completed,
+            reset=self.reset,
+        )
+
     def __add__(self, other: Counts) -> Counts:
         return Counts(
             self.syn + other.syn,

@@ -47,8 +47,9 @@ class ProductionOptions:
     """Part of the way back to the capacities taken in each quiet period."""
     probe_floor: Share = 0.05
     """The least a server gets, as a part of its fair share, so that it is still measured."""
-    silent_syn: Count = 5
-    """SYNs without any SYN-ACK after which a server counts as silent."""
+    silent_connections: Count = 5
+    """Connections without any SYN-ACK after which a server counts as silent: each reset is one, and of other SYNs every
+    seven are, as many as one client sends."""
     panic: Share = 0.5
     """When more than this part of the pool is silent nobody is ejected and the pool is split by capacity."""
     flood_completed: Share = 0.5

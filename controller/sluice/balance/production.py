@@ -10,11 +10,12 @@ from .counts import Counts
 from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered
 from .options import BalanceOptions
-from .ratios import Ratios, bounded
+from .ratios import Ratios, bounded, normalised
 from .recovery import ramp, relax
 from .slowness import Work, slow
 from .step import proportional_step, relieve
 
+HELD = "held: no server is the cause"
 NAMED = 3
 """So many of the servers that give are named in a decision's reason."""
 
@@ -34,6 +35,8 @@ class Situation:
     ages_s: Mapping[int, float]
     """Seconds since a server joined or came back; of those in their slow start."""
     diagnosis: Diagnosis
+    held: bool = False
+    """The cause of what was counted is no server."""
     work: Mapping[int, Work] = field(default_factory=dict[int, Work])
     """Open and new connections over the window, where the switch counts them."""
 
@@ -51,23 +54,28 @@ class Move:
 
 
 def production_step(situation: Situation, options: BalanceOptions) -> Move:
-    """One decision: the new ratios and why they are what they are."""
+    """One decision: the new ratios and why they are what they are.
+
+    No verdict on what was counted keeps a silent server's share: frozen ratios change by its floor, and by slow starts.
+    """
     extra = options.production
     fair = situation.fair
     if situation.diagnosis.condition is Condition.PANIC:
         return Move(dict(fair), "panic: split by capacity")
-    if situation.diagnosis.freeze:
-        return Move(dict(situation.ratios), "frozen")
-
-    move = _move(situation, options)
+    reason = HELD if situation.held else "frozen" if situation.diagnosis.freeze else None
+    move = Move(dict(situation.ratios), reason) if reason else _move(situation, options)
+    if reason and not situation.silent and not situation.ages_s:
+        return move
     floors = {server: extra.probe_floor * share for server, share in fair.items()}
-    caps = dict.fromkeys(fair, 1.0)
-    for server, age_s in situation.ages_s.items():
-        caps[server] = ramp(age_s, extra.slow_start_s, extra.probe_floor) * fair[server]
-        if server not in move.gave:
-            floors[server] = caps[server]
-    for server in situation.silent:
-        floors[server] = caps[server] = extra.probe_floor * fair[server]
+    caps = floors | {i: 1.0 for i in fair if i not in situation.silent}
+    starting = {i: ramp(age_s, extra.slow_start_s, extra.probe_floor) for i, age_s in situation.ages_s.items()}
+    starting = {i: part * fair[i] for i, part in starting.items() if i not in situation.silent}
+    if len(starting) + len(situation.silent) == len(fair) and starting:
+        # Nothing is left for others: what silent servers do not take is theirs.
+        left = 1.0 - sum(floors[server] for server in situation.silent)
+        starting = {i: share * left for i, share in normalised(starting).items()}
+    caps |= starting
+    floors |= {i: share for i, share in starting.items() if i not in move.gave}
     reason = f"{len(situation.silent)} silent at the probe floor; {move.reason}" if situation.silent else move.reason
     return Move(bounded(move.ratios, floors, caps), reason, move.gave, move.lost)
 

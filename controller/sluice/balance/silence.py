@@ -1,35 +1,49 @@
-"""Silent servers: SYNs go in, no SYN-ACK comes out."""
+"""Silent servers: connection requests go in, no SYN-ACK comes out."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
 from .counts import Counts
+from .options import LARGEST
+
+SYNS_A_CONNECTION = 7
+"""SYNs that a client sends for a connection which no server answers (Linux: tcp_syn_retries = 6)."""
 
 
 class SilenceTracker:
-    """Counts the SYNs of each server since it last answered anything, whole intervals at a time."""
+    """Counts the connections of each server since its last SYN-ACK, whole intervals at a time."""
 
     def __init__(self) -> None:
-        self._unanswered: dict[int, int] = {}
+        self._since: dict[int, Counts] = {}
+
+    def adopt(self, servers: Collection[int]) -> None:
+        """These are silent until their next SYN-ACK, whatever the threshold."""
+        self._since |= dict.fromkeys(servers, Counts(syn=LARGEST, reset=LARGEST))
 
     def observe(self, differences: Mapping[int, Counts]) -> None:
         """Take in one interval."""
-        for server, counts in differences.items():
-            if counts.synack or counts.synack_again:
-                self._unanswered[server] = 0
-            else:
-                self._unanswered[server] = self._unanswered.get(server, 0) + counts.syn
-        for server in set(self._unanswered) - set(differences):
-            del self._unanswered[server]
+        self._since = {
+            server: Counts() if counts.synack or counts.synack_again else self._since.get(server, Counts()) + counts
+            for server, counts in differences.items()
+        }
 
     def begin_anew(self, silent: Collection[int]) -> None:
-        """What was counted is no evidence, but of servers that are known to be ``silent`` already."""
-        self._unanswered = {server: many for server, many in self._unanswered.items() if server in silent}
+        """Drop the counts of all servers but those that are known to be ``silent`` already."""
+        self._since = {server: counts for server, counts in self._since.items() if server in silent}
 
     def silent(self, threshold: int) -> set[int]:
-        """Servers with at least ``threshold`` SYNs and no answer since."""
-        return {server for server, unanswered in self._unanswered.items() if unanswered >= threshold}
+        """Servers with at least ``threshold`` connections and no SYN-ACK since."""
+        return {server for server, counts in self._since.items() if connections(counts) >= threshold}
+
+
+def connections(unanswered: Counts) -> int:
+    """The least number of connections behind SYNs that no SYN-ACK answered.
+
+    A client sends up to SYNS_A_CONNECTION SYNs for one connection; a reset ends it at the first.
+    """
+    refused = min(unanswered.reset, unanswered.syn)
+    return refused - (refused - unanswered.syn) // SYNS_A_CONNECTION
 
 
 def is_panic(silent: Collection[int], pool: Collection[int], threshold: float) -> bool:

@@ -76,21 +76,21 @@ def deviations(different: int, times: float) -> float:
 
 
 def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, float]:
-    """The servers whose connections surely take more than ``factor`` (> 1) times as long as those of all that are not
-    slow together, with how many times as long. The slowest is first.
+    """The servers whose connections surely take more than ``factor`` (> 1) times as long as those of all that do not,
+    together, with how many times as long. The slowest is first.
 
-    The others are given one more than they were met with: where hardly any connection is ever met open, nobody is slow.
+    The others are given one more than they were met with: where hardly any connection is ever met open, no server is
+    slow. A server that takes as long by weak evidence (one connection that stays open for hours) hides no other.
     """
     found: dict[int, float] = {}
     pool = together(work.values())
     open_sum, begun = pool.open_sum, pool.begun
     for server in sorted(work, key=lambda server: (-work[server].time(), server)):
-        one = work[server]
-        others = Work(open_sum - one.open_sum, 0, begun - one.begun)
-        times = one.time() / others.time(unmet=1.0) if others.begun > 0 else 0.0
+        mine = work[server]
+        open_sum, begun = open_sum - mine.open_sum, begun - mine.begun
+        times = mine.time() / Work(open_sum, 0, begun).time(unmet=1.0) if begun > 0 else 0.0
         if times <= factor:
             break
-        if deviations(one.anew, times) >= least_z:
+        if deviations(mine.anew, times) >= least_z:
             found[server] = times
-            open_sum, begun = others.open_sum, others.begun
     return found

@@ -1,4 +1,4 @@
-"""Takes over what a switch that runs the program already holds: numbers, ratios, drains, neighbours, limits."""
+"""Takes over what a switch with the program holds already: numbers, ratios, ejections, drains, neighbours, limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .world import ServiceView, World
 
 
 def adopt(world: World, found: Found, now_s: float) -> None:
-    """Go on from what a switch that runs the program holds: numbers, ratios, drains, neighbours.
+    """Go on from what a switch that runs the program holds: numbers, ratios, ejections, drains, neighbours.
 
     A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored. Raises
     SwitchError when it holds so many others that the configuration's servers or services find no number, or when a
@@ -71,6 +71,7 @@ def _take_weights(world: World, service: Service, found: Found, now_s: float) ->
             balancer.adopt(_with_full(to_ratios(weights), old, service))
         view.balancer = balancer
     view.balancer.configure(members, options, now_s)
+    view.balancer.eject(found.ejected)
 
 
 def _with_full(ratios: dict[int, float], members: list[Member], service: Service) -> dict[int, float]:

@@ -10,14 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sluice.balance.confidence import deviation
+from sluice.balance.confidence import standing_out
 from sluice.balance.counts import Counts, total
 from sluice.balance.diagnosis import spoofed
 from sluice.balance.metric import ratio_of_unanswered
 from sluice.balance.options import BalanceOptions
+from sluice.balance.silence import SYNS_A_CONNECTION
 
-RETRANSMISSIONS = 7
-"""SYNs of a connection that nobody answers (Linux: tcp_syn_retries = 6)."""
 _HALF = 0.5
 _FAR = 4.0
 """Times the others' R. In a crowd servers drop SYNs for as long as their queues are full: their R's differ by chance
@@ -60,7 +59,7 @@ def examine(
     interval by interval; a service that is in none has servers alike.
     """
     whole = total(list(ledger.values())) if ledger else Counts()
-    worse = tuple(sorted(ejected & ledger.keys() | set(_worse(ledger, options))))
+    worse = tuple(sorted(ejected & ledger.keys() | _worse(ledger, options)))
     starved = (
         usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
     )
@@ -68,7 +67,7 @@ def examine(
     far = ejected | _far_worse(ledger, worse, ratios)
     return Evidence(
         starved=starved,
-        flooded=answered_in_vain or (starved and usual is not None and whole.syn > RETRANSMISSIONS * usual * seconds),
+        flooded=answered_in_vain or (starved and usual is not None and whole.syn > SYNS_A_CONNECTION * usual * seconds),
         worse=worse,
         far_worse=tuple(i for i in worse if i in far),
         repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),
@@ -81,11 +80,13 @@ def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[
     return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
 
 
-def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """A lone server has no rest that it could be worse than."""
-    evident = {i: counts for i, counts in ledger.items() if counts.syn >= options.min_syn}
-    whole, z = total(list(evident.values())), options.production.confidence_z
-    return tuple(i for i in unanswering(evident, options) if deviation(evident[i], whole - evident[i]) >= z)
+def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> set[int]:
+    """A lone server has no others that it could be worse than."""
+    extra = options.production
+    found = standing_out(
+        ledger, alpha=extra.alpha, beta=extra.beta, least_z=extra.confidence_z, min_syn=options.min_syn
+    )
+    return found.keys() & set(unanswering(ledger, options))
 
 
 def _far_worse(

@@ -30,8 +30,12 @@ class Pool:
     """The thresholds by which its ledger is judged."""
 
     def of(self, ledger: Mapping[int, Counts]) -> Mapping[int, Counts]:
-        """Its part of the ledger, in the order of the servers' numbers; a server that was not read is not in it."""
-        return ledger if self.servers is None else {i: ledger[i] for i in sorted(self.servers & ledger.keys())}
+        """Its part of the ledger, in the order of the servers' numbers; a server that was not read is not in it.
+
+        Without SYNs that were answered again (``Counts.distinct``): clients' round trips decide nothing.
+        """
+        servers = ledger if self.servers is None else sorted(self.servers & ledger.keys())
+        return {i: ledger[i].distinct for i in servers}
 
     def crowded(self, crowds: Collection[Packed | None]) -> bool:
         """Whether one of the crowds, by the addresses they are after, is at this pool; one of unknown aim may be."""

@@ -90,6 +90,8 @@ class Found:
     weights: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
     draining: frozenset[int] = frozenset()
     """Servers drained at run time."""
+    ejected: frozenset[int] = frozenset()
+    """Servers that take no new connection but their probe's share."""
     absent: frozenset[int] = frozenset()
     """Servers without an address: agents that did not answer."""
     rules: Rules | None = None
@@ -327,9 +329,11 @@ def _interpret(session: Session, found: Found) -> None:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:
                 pass
+    left_out = _left_out(found)
     if not session.target.metadata:
-        draining = _left_out(found) & unwilling
+        draining = left_out & unwilling
     found.draining = frozenset(draining)
+    found.ejected = frozenset(unwilling - draining - left_out)
     found.absent = frozenset(origin.id for origin in found.origins.values()) - placed
 
 

@@ -1,0 +1,160 @@
+"""Production mode over random histories: what holds whatever was counted, and in whichever order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+from sluice.balance import BalanceOptions, Balancer, Condition, Counts, Decision, Member
+from sluice.balance.confidence import deviation, standing_out
+from sluice.balance.silence import SYNS_A_CONNECTION
+from sluice.balance.slowness import Work, slow
+
+OPTIONS = BalanceOptions(window_s=40)
+FLOOR, ENOUGH = OPTIONS.production.probe_floor, OPTIONS.production.silent_connections
+
+
+@st.composite
+def answered(draw: st.DrawFn, most: int = 1000) -> Counts:
+    """One server's interval: each SYN is the first of its connection or is lost, and some handshakes complete."""
+    syn = draw(st.integers(0, most))
+    synack = draw(st.integers(0, syn))
+    return Counts(syn, synack, 0, draw(st.integers(0, synack)), draw(st.integers(0, syn)))
+
+
+DEAD = st.builds(lambda syn, refused: Counts(syn, 0, 0, 0, min(syn, refused)), st.integers(0, 300), st.integers(0, 300))
+HISTORIES = st.integers(2, 5).flatmap(
+    lambda servers: st.lists(
+        st.tuples(st.lists(answered() | DEAD, min_size=servers, max_size=servers), st.booleans()), max_size=12
+    )
+)
+"""Intervals: each server's counts, and whether a verdict holds the weights."""
+
+
+def decisions(history: Sequence[tuple[Sequence[Counts], bool]], options: BalanceOptions = OPTIONS) -> list[Decision]:
+    """What is decided on a history; the servers' capacities are their numbers."""
+    servers = range(1, len(history[0][0]) + 1) if history else range(1, 3)
+    balancer = Balancer([Member(server, server) for server in servers], options)
+    counts = dict.fromkeys(servers, Counts())
+    balancer.observe(0.0, counts)
+    made: list[Decision] = []
+    for number, (interval, hold) in enumerate(history, 1):
+        counts = {server: counts[server] + more for server, more in zip(servers, interval, strict=True)}
+        decision = balancer.observe(number * options.period_s, counts, hold=hold)
+        assert decision is not None
+        made.append(decision)
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(HISTORIES)
+def test_a_silent_server_has_its_probe_floor_under_every_verdict(history: list[tuple[list[Counts], bool]]) -> None:
+    since: dict[int, list[Counts]] = {}
+    for (interval, _), decision in zip(history, decisions(history), strict=True):
+        for server, counts in enumerate(interval, 1):
+            since[server] = [] if counts.synack else [*since.get(server, []), counts]
+        for server, unanswered in since.items():
+            whole = sum(unanswered, Counts())
+            refused = min(whole.reset, whole.syn)
+            if refused + (whole.syn - refused) / SYNS_A_CONNECTION < ENOUGH:
+                continue
+            fair = server / sum(range(1, len(since) + 1))
+            if decision.diagnosis.condition is Condition.PANIC:
+                assert decision.ratios[server] == approx(fair)
+            else:
+                assert server in decision.ejected
+                assert decision.ratios[server] <= FLOOR * fair + 1e-9
+
+
+def test_a_server_that_dies_in_an_answered_flood_or_while_weights_are_held_gets_its_floor() -> None:
+    flood, dead = Counts(1000, 1000, 0, 200), Counts(1000)
+    for healthy, hold in ((flood, False), (flood, True), (Counts(1000, 1000, 0, 1000), True)):
+        last = decisions([([healthy, healthy, healthy], hold), ([healthy, healthy, dead], hold)])[-1]
+        assert last.ratios[3] == approx(FLOOR / 2) and last.ejected == {3}
+        assert last.ratios[2] == approx(2 * last.ratios[1]), "the others keep their proportions"
+
+
+def test_beside_servers_that_all_start_slowly_a_silent_one_has_no_more_than_its_floor() -> None:
+    balancer = Balancer([Member(1), Member(2), Member(3)], OPTIONS)
+    counts = dict.fromkeys((1, 2, 3), Counts())
+    balancer.observe(0.0, counts)
+    for number, silent in enumerate(({1}, {2}, {3}), 1):
+        counts = {i: c + (Counts(300) if i in silent else Counts(300, 300, 0, 300)) for i, c in counts.items()}
+        decision = balancer.observe(number * OPTIONS.period_s, counts)
+    assert decision is not None and decision.ejected == {3}
+    assert decision.ratios[3] == approx(FLOOR / 3)
+    assert decision.ratios[1] > decision.ratios[2], "it returned earlier"
+
+
+@settings(max_examples=200, deadline=None)
+@given(HISTORIES, st.integers(1, 4))
+def test_clients_round_trips_decide_nothing(history: list[tuple[list[Counts], bool]], copies: int) -> None:
+    """With a round trip above its timer a client sends each SYN several times, and each copy is answered."""
+    far = [
+        ([c + Counts(syn=copies * c.synack, synack_again=copies * c.synack) for c in interval], hold)
+        for interval, hold in history
+    ]
+    for near, other in zip(decisions(history), decisions(far), strict=True):
+        assert (near.ratios, near.ejected, near.diagnosis) == (other.ratios, other.ejected, other.diagnosis)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.integers(1, 9), answered(), min_size=2, max_size=6), st.integers(0, 12), st.data())
+def test_a_server_of_weak_evidence_hides_none_whose_evidence_is_strong(
+    windows: dict[int, Counts], syn: int, data: st.DataObject
+) -> None:
+    few = Counts(syn, data.draw(st.integers(0, syn)))
+
+    def found(ledger: dict[int, Counts]) -> dict[int, float]:
+        return standing_out(ledger, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
+
+    before, after = found(windows), found({**windows, 99: few})
+    rest = sum((counts for server, counts in windows.items() if server not in before), Counts())
+    strong = {server for server in before if deviation(windows[server], rest) > 6.0 and rest.syn >= 100}
+    assert strong <= after.keys()
+
+
+def test_an_uncertain_small_server_hides_no_certain_one() -> None:
+    windows = {1: Counts(10, 7), 2: Counts(1000, 850), 3: Counts(1000, 1000)}
+    assert 2 in standing_out(windows, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
+
+
+def test_a_few_connections_that_stay_open_hide_no_slow_server() -> None:
+    fast, slow_one = Work(10, 10, 400), Work(400, 400, 400)
+    assert list(slow({1: fast, 2: fast, 3: slow_one}, 2.0, 3.0)) == [3]
+    assert list(slow({1: fast, 2: fast, 3: slow_one, 4: Work(80_000, 0, 20)}, 2.0, 3.0)) == [3]
+
+
+CLIENT = st.lists(st.integers(1, SYNS_A_CONNECTION), max_size=ENOUGH - 1)
+"""SYNs of each of one client's connections."""
+
+
+@given(CLIENT, st.lists(st.integers(0, ENOUGH * SYNS_A_CONNECTION), min_size=1, max_size=6))
+def test_fewer_connections_than_the_threshold_eject_no_server(syns: list[int], cuts: list[int]) -> None:
+    """An idle service, and the retransmissions of a few connections, in whichever intervals they come."""
+    whole, bounds = sum(syns), sorted({0, *(min(cut, sum(syns)) for cut in cuts), sum(syns)})
+    parts = [later - earlier for earlier, later in itertools.pairwise(bounds)]
+    assert sum(parts) == whole
+    for decision in decisions([([Counts(), Counts(), Counts(syn)], False) for syn in parts]):
+        assert decision.ejected == frozenset()
+
+
+@given(st.integers(ENOUGH, 100))
+def test_as_many_connections_as_the_threshold_eject_it_however_they_fail(number: int) -> None:
+    for one in (Counts(syn=number, reset=number), Counts(syn=number * SYNS_A_CONNECTION)):
+        assert decisions([([Counts(), Counts(), one], False)])[-1].ejected == {3}
+
+
+def test_ejections_that_were_found_stay_until_the_servers_answer() -> None:
+    balancer = Balancer([Member(1), Member(2), Member(3)], OPTIONS)
+    balancer.eject([3, 7])
+    balancer.observe(0.0, dict.fromkeys((1, 2, 3), Counts()))
+    assert balancer.ejected == {3}
+    idle = balancer.observe(10.0, dict.fromkeys((1, 2, 3), Counts()))
+    assert idle is not None and idle.ejected == {3} and idle.ratios[3] == approx(FLOOR / 3)
+    answers = balancer.observe(20.0, {1: Counts(), 2: Counts(), 3: Counts(1, 1, 0, 1)})
+    assert answers is not None and answers.ejected == frozenset()
+    assert answers.ratios[3] < 0.1, "it starts slowly"
