@@ -39,6 +39,16 @@ impl Assembler {
         self.base + self.ready as u32
     }
 
+    /// The number behind the last byte that may come.
+    pub fn edge(&self) -> Seq {
+        self.base + self.room.max(self.ready) as u32
+    }
+
+    /// The number behind the last byte that has come, with or without gaps before it.
+    pub fn last(&self) -> Seq {
+        self.base + self.islands.last().map_or(self.ready, |island| island.end) as u32
+    }
+
     fn held(&self) -> &[u8] {
         &self.bytes[self.forgotten..]
     }

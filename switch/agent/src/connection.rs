@@ -1,26 +1,51 @@
 //! A connection from its first bytes of a request until the data plane has it.
 //!
-//! Numbers come in two ways. A client's bytes have the client's own numbers on both sides. What the client hears has the agent's
-//! numbers, which begin with the cookie; a server's numbers and `delta` make them.
+//! Every segment is judged first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable one of the client
+//! changes the client's side, which is the same in every state, and then the state takes it: it owns what it works with, and gives
+//! the next state. What may stand beside each state:
+//!
+//! | state | server | guess | agent's words on their way | next |
+//! |---|---|---|---|---|
+//! | reading | none | none, direct, asked, taken | yes | opening, serving (right guess), refusing, over |
+//! | opening | asked | none, left | yes | serving, repeating, refusing, over |
+//! | repeating | hears a dialogue again | none | yes | serving, refusing, over |
+//! | serving, the agent's turn | has the request | any | yes, or the server owes an acknowledgement | ordered, over |
+//! | serving, ordered | has all that the agent owned | any but asked | no | over |
+//! | serving, each request | has one request | any but direct | yes | between, the agent's turn, over |
+//! | serving, between | has answered it | any but direct | yes | each, the agent's turn, opening, refusing, over |
+//! | refusing | none | none, left | yes | over |
+//! | over | none | | | |
+//!
+//! [`Connection::check`] asserts it; builds with debug assertions (tests, fuzzing) call it after every event.
 
-use std::net::SocketAddrV4;
-use std::sync::Arc;
+mod client;
+mod exchange;
+mod guess;
+mod opening;
+mod reading;
+mod refusing;
+mod repeating;
+mod server;
+mod serving;
 
-use crate::assembler::Assembler;
-use crate::config::Service;
-use crate::cookie::Offer;
+use crate::acceptance::Verdict;
 use crate::decider::Reason;
+use crate::facts::Facts;
 use crate::frames::Frames;
-use crate::guess::Guess;
-use crate::opening::Opening;
+use crate::order::Status;
 use crate::pool::Pools;
-use crate::reading::Reading;
-use crate::repeating::Repeating;
 use crate::seq::Seq;
-use crate::serving::Serving;
 use crate::speech::Speech;
-use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use crate::wire::{Head, Link, Segment, sack_option, window_field};
+use crate::wire::{Link, Segment};
+use client::Client;
+pub use client::Terms;
+pub use guess::Guess;
+use opening::Opening;
+use reading::Reading;
+use refusing::Refusing;
+use repeating::Repeating;
+use server::End;
+use serving::Serving;
 
 /// How long a connection may be silent in the agent's hands.
 const IDLE: u64 = 300_000_000_000;
@@ -53,173 +78,184 @@ pub enum Fate {
     Ends,
 }
 
-use Fate::{Ends, Stays};
-
 /// Where a connection is on its way to a server.
-pub enum Phase {
+enum State {
     /// The request is not complete.
-    Reading,
+    Reading(Reading),
     /// A server is asked.
     Opening(Opening),
+    /// A server hears again what the client has said.
+    Repeating(Box<Repeating>),
     /// A server has answered.
     Serving(Box<Serving>),
-    /// The client hears why not; until this time.
-    Refusing(u64),
+    /// The client hears why not.
+    Refusing(Refusing),
+    /// Nothing is left: the agent forgets the connection.
+    Over,
 }
 
 /// A connection.
 pub struct Connection {
-    /// The client.
-    pub client: SocketAddrV4,
-    /// The agent's address and port, which the client takes for the service's.
-    pub own_address: SocketAddrV4,
-    /// The content service, with the rules of when the connection began.
-    pub service: Arc<Service>,
-    /// Of those rules.
-    pub generation: u8,
-    /// What the client said in its SYN.
-    pub offer: Offer,
-    /// The window scale that it was told.
-    pub told: u8,
-    /// The most that it is told of the agent's window.
-    pub most: u16,
-    /// The client's bytes, from the first that no server has acknowledged.
-    pub request: Assembler,
-    /// The agent has acknowledged what comes before, and owns it until a server has it.
-    pub owned: Seq,
-    /// The number of the client's FIN.
-    pub fin: Option<Seq>,
-    /// The next number that the client is to hear.
-    pub toward_client: Seq,
-    /// What the client has acknowledged.
-    pub client_ack: Seq,
-    /// The client's window field, as it was last.
-    pub window: u16,
-    /// What the agent itself has said.
-    pub speech: Option<Speech>,
-    /// The request that is being read.
-    pub reading: Option<Reading>,
-    /// The dialogue that the server is to hear again.
-    pub repeating: Option<Box<Repeating>>,
-    /// How far the connection is.
-    pub phase: Phase,
-    /// When a segment came last.
-    pub heard: u64,
-    /// What is known of the server that the data plane has guessed.
-    pub guess: Option<Box<Guess>>,
+    client: Client,
+    state: State,
 }
 
 impl Connection {
     /// A connection whose client has answered the cookie `own` with its first byte at `first`.
-    pub fn new(
-        (client, own_address): (SocketAddrV4, SocketAddrV4),
-        service: Arc<Service>,
-        generation: u8,
-        (offer, told, most): (Offer, u8, u16),
-        (first, own): (Seq, Seq),
-        now: u64,
-    ) -> Connection {
-        let reader = service.rules.begin(client, service.address);
-        Connection {
-            client,
-            own_address,
-            generation,
-            offer,
-            told: if offer.scale.is_some() { told } else { 0 },
-            most,
-            request: Assembler::new(first, service.rules.room()),
-            service,
-            owned: first,
-            fin: None,
-            toward_client: own + 1,
-            client_ack: own + 1,
-            window: 0,
-            speech: None,
-            repeating: None,
-            reading: Some(Reading::new(reader, now)),
-            phase: Phase::Reading,
-            heard: now,
-            guess: None,
+    pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Connection {
+        let client = Client::new(terms, (first, own), now);
+        let state = State::Reading(Reading::new(&client, now));
+        Connection { client, state }
+    }
+
+    /// The same, whose client the data plane has connected to a guessed server.
+    pub fn guessed(terms: Terms, (first, own): (Seq, Seq), facts: &Facts, now: u64) -> Connection {
+        let mut connection = Connection::new(terms, (first, own), now);
+        connection.client.guess = Some(Box::new(Guess::new(*facts, own + 1)));
+        connection
+    }
+
+    /// Client and content service.
+    pub fn terms(&self) -> &Terms {
+        &self.client.terms
+    }
+
+    /// Has the state work, which gives the next one.
+    fn step(&mut self, work: impl FnOnce(State, &mut Client) -> State) -> Fate {
+        self.state = work(std::mem::replace(&mut self.state, State::Over), &mut self.client);
+        if matches!(self.state, State::Over) { Fate::Ends } else { Fate::Stays }
+    }
+
+    /// Takes the first segment of a client. An agent that greets does not wait for a request.
+    pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
+        let fate = self.on_client(ctx, segment);
+        let is_silent = self.client.speech.is_none() && self.client.request.ready().is_empty();
+        if fate == Fate::Ends || !is_silent || !self.client.terms.service.rules.greets() {
+            return fate;
         }
+        self.step(|state, client| match state {
+            State::Reading(mut reading) => {
+                let outcome = reading.read(client, ctx);
+                reading.follow(client, ctx, outcome)
+            }
+            state => state,
+        })
     }
 
     /// Takes a segment of the client.
     pub fn on_client(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
-        self.heard = ctx.now;
-        if segment.has(RST) {
-            return self.on_client_reset(ctx, segment);
-        }
-        if self.has_heard_guessed(segment) {
-            return self.give_guess_up(ctx);
-        }
-        // RFC 5961, sections 4 and 5: neither a SYN nor an acknowledgement of what was never sent changes anything.
-        if segment.has(SYN) || !segment.has(ACK) || self.toward_client.is_before(segment.ack()) {
-            self.acknowledge(ctx);
-            return Stays;
-        }
-        self.window = segment.window();
-        self.client_ack = self.client_ack.later(segment.ack());
-        if self.speech.as_ref().is_some_and(|speech| !self.client_ack.is_before(speech.end())) {
-            self.speech = None;
-        }
-        let before = self.request.end();
-        self.request.insert(segment.seq(), segment.payload());
-        if segment.has(FIN) && self.fin.is_none() {
-            self.fin = Some(segment.end() - 1);
-        }
-        let has_come = before.is_before(self.request.end()) || (segment.has(FIN) && self.is_finished());
-        match &mut self.phase {
-            Phase::Reading => self.read_or_acknowledge(ctx, segment, has_come),
-            Phase::Opening(_) => {
-                if segment.seq().is_before(self.owned) && !segment.payload().is_empty() {
-                    self.acknowledge(ctx);
+        match self.client.judge(segment) {
+            Verdict::Drop => return Fate::Stays,
+            Verdict::Challenge => {
+                match &self.state {
+                    State::Serving(serving) => serving.challenge_client(&mut self.client, ctx, segment),
+                    _ => self.client.challenge(ctx, segment),
                 }
-                Stays
+                return Fate::Stays;
             }
-            Phase::Serving(_) => self.serve_client(ctx, segment, has_come),
-            Phase::Refusing(_) => self.say_farewell(ctx, segment),
+            Verdict::Reset => {
+                self.client.terms.service.counters.resets.add(1);
+                let server = self.server();
+                self.client.leave(ctx, server);
+                return self.step(|_, _| State::Over);
+            }
+            Verdict::Accept => {}
         }
+        let news = self.client.take(ctx.now, segment);
+        if news.is_of_left_server {
+            let server = self.server();
+            return self.step(|_, client| guess::give_up(client, ctx, server));
+        }
+        self.step(|state, client| match state {
+            State::Reading(reading) => reading.on_client(client, ctx, segment, &news),
+            State::Opening(opening) => opening.on_client(client, ctx, segment),
+            State::Repeating(repeating) => repeating.on_client(client, ctx, segment, &news),
+            State::Serving(serving) => serving.on_client(client, ctx, segment, &news),
+            State::Refusing(refusing) => refusing.on_client(client, ctx, segment),
+            State::Over => State::Over,
+        })
+    }
+
+    /// Whether the facts are of this connection, and not of a later one of the same client's port.
+    pub fn is_guessed(&self, facts: &Facts) -> bool {
+        self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
+    }
+
+    /// Takes a segment of the client, with what the data plane knows by now.
+    pub fn on_guessed(&mut self, ctx: &mut Context<'_>, facts: &Facts, segment: &Segment<'_>) -> Fate {
+        if let Some(guess) = &mut self.client.guess {
+            guess.update(facts);
+        }
+        self.on_client(ctx, segment)
     }
 
     /// Takes a segment of a server.
     pub fn on_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
-        self.heard = ctx.now;
-        match &mut self.phase {
-            Phase::Opening(_) => self.on_answer(ctx, segment),
-            Phase::Serving(_) => self.serve_server(ctx, segment),
-            Phase::Reading | Phase::Refusing(_) => Stays,
+        let verdict = match &self.state {
+            State::Serving(serving) => serving.server.judge(&self.client, segment),
+            State::Repeating(repeating) => repeating.server().judge(&self.client, segment),
+            // What answers a SYN is judged there.
+            State::Opening(_) => Verdict::Accept,
+            State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
+        };
+        if verdict == Verdict::Drop {
+            return Fate::Stays;
         }
+        self.step(|state, client| match (state, verdict) {
+            (State::Opening(opening), _) => opening.on_server(client, ctx, segment),
+            (State::Serving(mut serving), Verdict::Challenge) => {
+                serving.challenge_server(client, ctx, segment);
+                State::Serving(serving)
+            }
+            (State::Repeating(mut repeating), Verdict::Challenge) => {
+                repeating.challenge_server(client, ctx, segment);
+                State::Repeating(repeating)
+            }
+            (State::Serving(serving), Verdict::Reset) => serving.on_reset(client, ctx, segment),
+            (State::Repeating(repeating), Verdict::Reset) => repeating.on_reset(client, ctx),
+            (State::Serving(serving), _) => {
+                client.last_segment = ctx.now;
+                serving.on_server(client, ctx, segment)
+            }
+            (State::Repeating(repeating), _) => {
+                client.last_segment = ctx.now;
+                repeating.on_server(client, ctx, segment)
+            }
+            (state, _) => state,
+        })
+    }
+
+    /// Takes the data plane's confirmation of a splice order.
+    pub fn on_order(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
+        self.step(|state, client| match state {
+            State::Serving(serving) => serving.on_order(client, ctx, status),
+            state => state,
+        })
+    }
+
+    /// Takes the data plane's confirmation that the agent has a guessed connection.
+    pub fn on_taken(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
+        self.step(|state, client| if client.on_turn(ctx, status) { state } else { State::Over })
     }
 
     /// Does what is due.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) -> Fate {
-        if self.speech.as_mut().is_some_and(|speech| speech.is_due(ctx.now)) {
-            self.speak(ctx);
+        self.client.on_time(ctx);
+        if !self.client.take_turn_again(ctx) {
+            return self.step(|_, _| State::Over);
         }
-        if let Some(reading) = &self.reading {
-            if reading.ends(self.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
-                return self.apologize(ctx, Reason::Timeout);
-            }
-            if reading.acknowledge_at.is_some_and(|due| due <= ctx.now) {
-                self.own(ctx);
-            }
-        }
-        if self.take_again(ctx) == Ends {
-            return Ends;
-        }
-        let fate = match &mut self.phase {
-            Phase::Reading => Stays,
-            Phase::Opening(_) => self.ask_again(ctx),
-            Phase::Serving(_) => self.serve_time(ctx),
-            Phase::Refusing(until) => {
-                if *until <= ctx.now {
-                    Ends
-                } else {
-                    Stays
-                }
-            }
-        };
-        if self.idle_end() <= ctx.now { Ends } else { fate }
+        let fate = self.step(|state, client| match state {
+            State::Reading(mut reading) => match reading.on_time(client, ctx) {
+                Some(refusal) => refusing::refuse(client, ctx, client.guessed_server(), refusal),
+                None => State::Reading(reading),
+            },
+            State::Opening(opening) => opening.on_time(client, ctx),
+            State::Repeating(repeating) => repeating.on_time(client, ctx),
+            State::Serving(serving) => serving.on_time(client, ctx),
+            State::Refusing(refusing) if refusing.until <= ctx.now => State::Over,
+            state => state,
+        });
+        if self.idle_end() <= ctx.now { Fate::Ends } else { fate }
     }
 
     fn idle_end(&self) -> u64 {
@@ -227,183 +263,114 @@ impl Connection {
             // It ends when the client's time is up.
             return u64::MAX;
         }
-        let is_over = self.client_ack == self.toward_client
-            && matches!(&self.phase, Phase::Serving(serving) if serving.is_over(self.fin));
-        self.heard + if is_over { LINGER } else { IDLE }
+        let is_over = self.client.has_all()
+            && matches!(&self.state, State::Serving(serving) if serving.server.is_over(self.client.fin));
+        self.client.last_segment + if is_over { LINGER } else { IDLE }
     }
 
     /// When [`Self::on_time`] has something to do.
     pub fn due(&self) -> u64 {
-        let speech = self.speech.as_ref().and_then(Speech::due);
-        let reading = self.reading.as_ref().and_then(|reading| reading.due(self.service.rules.wait()));
-        let phase = match &self.phase {
-            Phase::Reading => None,
-            Phase::Opening(opening) => Some(opening.due),
-            Phase::Serving(serving) => serving.due(),
-            Phase::Refusing(until) => Some(*until),
+        let speech = self.client.speech.as_ref().and_then(Speech::due);
+        let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
+        let state = match &self.state {
+            State::Reading(reading) => reading.due(&self.client),
+            State::Opening(opening) => Some(opening.due),
+            State::Repeating(repeating) => Some(repeating.due()),
+            State::Serving(serving) => serving.due(&self.client),
+            State::Refusing(refusing) => Some(refusing.until),
+            State::Over => None,
         };
-        let repeating = self.repeating.as_ref().map(|repeating| repeating.until);
-        let guess = self.guess.as_ref().and_then(|guess| guess.due());
-        [speech, reading, phase, repeating, guess].into_iter().flatten().fold(self.idle_end(), u64::min)
+        [speech, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
+    }
+
+    /// The request that is read, if one is.
+    fn reading(&self) -> Option<&Reading> {
+        match &self.state {
+            State::Reading(reading) => Some(reading),
+            State::Serving(serving) => serving.reading(),
+            _ => None,
+        }
     }
 
     /// Since when a request waits for its other bytes, if one does.
     pub fn waits_since(&self) -> Option<u64> {
-        self.reading.as_ref()?.since
+        self.reading()?.since
     }
 
     /// Since when the connection only waits for its client: it may be given up for others.
     pub fn yields_since(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Refusing(_) => Some(self.heard),
-            Phase::Serving(serving) if serving.has_ended() => Some(self.heard),
-            _ => self.reading.as_ref().map(|reading| reading.begun),
+        match &self.state {
+            State::Refusing(_) => Some(self.client.last_segment),
+            State::Serving(serving) if serving.server.fin_seen => Some(self.client.last_segment),
+            _ => self.reading().map(|reading| reading.begun),
+        }
+    }
+
+    /// The server that would have to be left.
+    fn server(&self) -> Option<End> {
+        match &self.state {
+            State::Opening(opening) => Some(opening.end(&self.client)),
+            State::Repeating(repeating) => Some(repeating.server().end()),
+            State::Serving(serving) => Some(serving.server.end()),
+            State::Reading(_) | State::Refusing(_) | State::Over => self.client.guessed_server(),
         }
     }
 
     /// Gives the connection up for others: a request is refused, and one that has not begun finds no connection.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
-        if self.waits_since().is_some() {
-            let _ = self.apologize(ctx, Reason::Crowded);
-        } else if !matches!(self.phase, Phase::Refusing(_)) {
-            self.service.counters.refuse(Reason::Crowded.name());
-            self.reset_both(ctx);
-        }
-        Ends
+        let (waits, server) = (self.waits_since().is_some(), self.server());
+        self.step(|state, client| {
+            if waits {
+                let refusal = refusing::apology(client, Reason::Crowded);
+                let _ = refusing::refuse(client, ctx, server, refusal);
+            } else if !matches!(state, State::Refusing(_)) {
+                client.terms.service.counters.refuse(Reason::Crowded.name());
+                match state {
+                    State::Serving(serving) => serving.server.abort(client, ctx),
+                    _ => {
+                        client.leave(ctx, server);
+                        client.reset(ctx);
+                    }
+                }
+            }
+            State::Over
+        })
+    }
+
+    /// The agent takes no new work: the connection ends if no request is under way.
+    pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
+        self.step(|state, client| match state {
+            State::Serving(serving) => serving.part(client, ctx),
+            state => state,
+        })
     }
 
     /// Memory taken.
     pub fn memory(&self) -> usize {
-        let speech = self.speech.as_ref().map_or(0, Speech::memory);
-        let serving = if let Phase::Serving(serving) = &self.phase { serving.memory() } else { 0 };
-        let repeating = self.repeating.as_ref().map_or(0, |repeating| repeating.memory());
-        let reading = self.reading.as_ref().map_or(0, Reading::memory);
-        let guess = if self.guess.is_some() { size_of::<Guess>() } else { 0 };
-        size_of::<Self>() + self.request.memory() + speech + reading + serving + repeating + guess
+        let state = match &self.state {
+            State::Reading(reading) => reading.memory(),
+            State::Opening(opening) => opening.memory(),
+            State::Repeating(repeating) => repeating.memory(),
+            State::Serving(serving) => serving.memory(),
+            State::Refusing(_) | State::Over => 0,
+        };
+        size_of::<Self>() + self.client.memory() + state
     }
 
-    /// Whether the client's FIN is all that is left of its side.
-    pub fn is_finished(&self) -> bool {
-        self.fin == Some(self.request.end())
-    }
-
-    /// What the client may take for acknowledged.
-    pub fn acknowledged(&self) -> Seq {
-        match &self.phase {
-            Phase::Serving(serving) => self.owned.later(serving.handover.una),
-            _ => self.owned,
-        }
-    }
-
-    /// The head of a segment of the agent's own to the client.
-    pub fn head_to_client(&self, seq: Seq, flags: u8) -> Head {
-        let room = (self.request.end() + self.request.room() as u32).since(self.acknowledged()).min(self.most.into());
-        Head {
-            source: self.own_address,
-            destination: self.client,
-            seq,
-            ack: self.acknowledged(),
-            flags,
-            window: window_field(room, self.told),
-        }
-    }
-
-    /// Tells the client what the agent has, with what lies beyond gaps.
-    pub fn acknowledge(&mut self, ctx: &mut Context<'_>) {
-        let head = self.head_to_client(self.toward_client, ACK);
-        let blocks = self.offer.sack.then(|| self.request.islands()).into_iter().flatten();
-        let (option, length) = sack_option(blocks.take(3));
-        ctx.out.push_with(|frame| head.write(&ctx.link, &option[..length], [b"", b""], frame));
-    }
-
-    /// Takes over what has come, and says so.
-    pub fn own(&mut self, ctx: &mut Context<'_>) {
-        self.take(ctx);
-        self.owned = self.request.end();
-        if let Some(reading) = &mut self.reading {
-            reading.acknowledge_at = None;
-        }
-        self.acknowledge(ctx);
-    }
-
-    /// Says something to the client, until it has it.
-    pub fn say(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
-        self.take(ctx);
-        self.owned = self.request.end() + u32::from(ends && self.is_finished());
-        if let Some(reading) = &mut self.reading {
-            reading.acknowledge_at = None;
-        }
-        match &mut self.speech {
-            Some(speech) => speech.add(&bytes, ends, ctx.now),
-            None => self.speech = Some(Speech::new(self.toward_client, bytes, ends, ctx.now)),
-        }
-        self.speak(ctx);
-    }
-
-    /// Sends what the client has not acknowledged of the agent's own words.
-    fn speak(&mut self, ctx: &mut Context<'_>) {
-        let Some(speech) = &self.speech else { return };
-        let (mut seq, mut rest) = speech.rest(self.client_ack);
-        loop {
-            let (segment, further) = rest.split_at(rest.len().min(usize::from(self.offer.mss)));
-            let is_end = speech.ends() && further.is_empty();
-            let head = self.head_to_client(seq, ACK | PSH | if is_end { FIN } else { 0 });
-            ctx.out.push_with(|frame| head.write(&ctx.link, &[], [segment, b""], frame));
-            (seq, rest) = (seq + segment.len() as u32, further);
-            if rest.is_empty() {
-                break;
+    /// Asserts that state, guess and words go together as the table at the head says.
+    pub fn check(&self) {
+        self.client.check();
+        let is_left = self.client.guess.as_ref().is_none_or(|guess| guess.is_left());
+        match &self.state {
+            State::Reading(reading) => {
+                assert!(!reading.is_idle(), "a connection begins with a request");
+                assert!(self.client.guess.as_ref().is_none_or(|guess| !guess.is_left()), "another server is asked");
             }
+            State::Opening(_) => assert!(is_left, "one server at a time"),
+            State::Repeating(repeating) => repeating.check(&self.client),
+            State::Serving(serving) => serving.check(&self.client),
+            State::Refusing(_) => assert!(is_left, "a client that was refused has no server"),
+            State::Over => {}
         }
-        self.toward_client = self.toward_client.later(speech.end());
-    }
-
-    /// Resets the client's side (RFC 9293, section 3.5.2): at the next number that it expects, which is one of two.
-    pub fn reset_client(&mut self, ctx: &mut Context<'_>) {
-        let mut reset = |seq| {
-            let head = Head { window: 0, ..self.head_to_client(seq, RST | ACK) };
-            ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
-        };
-        reset(self.toward_client);
-        if self.client_ack != self.toward_client {
-            reset(self.client_ack);
-        }
-    }
-
-    /// Resets the server's side, if there is one.
-    pub fn reset_server(&mut self, ctx: &mut Context<'_>) {
-        let (group, seq) = match &self.phase {
-            Phase::Opening(opening) => (opening.group, self.request.base()),
-            Phase::Serving(serving) => (serving.group, serving.handover.next),
-            Phase::Reading | Phase::Refusing(_) => match self.guessed_group() {
-                Some(group) => (group, self.request.base()),
-                None => return,
-            },
-        };
-        self.send_reset(ctx, group, seq);
-        if let Some(guess) = &mut self.guess {
-            guess.leave();
-        }
-    }
-
-    /// Sends a reset towards a group.
-    pub fn send_reset(&self, ctx: &mut Context<'_>, group: usize, seq: Seq) {
-        let destination = self.service.groups[group].address;
-        let head = Head { source: self.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
-        ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
-    }
-
-    /// RFC 5961, section 3: a reset counts at the very number; one nearby is asked about.
-    fn on_client_reset(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
-        let fin = self.fin.map(|fin| fin + 1);
-        let expected = [Some(self.acknowledged()), Some(self.request.end()), fin];
-        if expected.contains(&Some(segment.seq())) {
-            self.service.counters.resets.add(1);
-            self.reset_server(ctx);
-            return Ends;
-        }
-        if segment.seq().since(self.acknowledged()) < 65_536 {
-            self.acknowledge(ctx);
-        }
-        Stays
     }
 }

@@ -75,6 +75,13 @@ pub struct Repetition {
     pub answers: Box<dyn Answers>,
 }
 
+impl Repetition {
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        self.lines.capacity()
+    }
+}
+
 /// Listens to a server that hears a dialogue again.
 pub trait Answers: Send {
     /// What to do, with all bytes of the server so far.

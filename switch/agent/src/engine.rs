@@ -15,7 +15,7 @@ use slab::Slab;
 
 use crate::arp::{self, Operation};
 use crate::config::{Configuration, Service, Settings};
-use crate::connection::{Connection, Context, Fate};
+use crate::connection::{Connection, Context, Fate, Terms};
 use crate::cookie::{Cookies, Handshake, Offer};
 use crate::facts::GUESSED;
 use crate::frames::Frames;
@@ -401,18 +401,29 @@ impl Engine {
 
     /// Begins a connection with the first segment of its request.
     fn begin(&mut self, now: u64, segment: &Segment<'_>, offer: Offer, out: &mut Frames) {
-        let (client, own) = (segment.source(), segment.destination());
-        let Some(entry) = self.services.get(&own.port()) else { return };
-        let known = (offer, SCALE, entry.ability.window);
-        let service = Arc::clone(&entry.service);
-        let numbers = (segment.seq(), segment.ack() - 1);
-        let connection = Connection::new((client, own), service, self.generation, known, numbers, now);
+        let Some(terms) = self.terms(segment, offer, offer.scale.map_or(0, |_| SCALE)) else { return };
+        let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);
         self.keep(now, connection, segment, out);
+    }
+
+    /// The terms of a connection that begins, whose client was told this window scale.
+    fn terms(&self, segment: &Segment<'_>, offer: Offer, told: u8) -> Option<Terms> {
+        let own_address = segment.destination();
+        let entry = self.services.get(&own_address.port())?;
+        Some(Terms {
+            client: segment.source(),
+            own_address,
+            service: Arc::clone(&entry.service),
+            generation: self.generation,
+            offer,
+            told,
+            most: entry.ability.window,
+        })
     }
 
     /// Keeps a new connection, and has it take its first segment.
     fn keep(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
-        let key = (connection.client, connection.service.address);
+        let key = (connection.terms().client, connection.terms().service.address);
         let memory = connection.memory();
         let kept = Kept { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
         self.memory += memory;
@@ -437,6 +448,9 @@ impl Engine {
         let has_learned = ctx.has_learned;
         match fate {
             Fate::Stays => {
+                if cfg!(debug_assertions) {
+                    kept.connection.check();
+                }
                 let memory = kept.connection.memory();
                 self.memory = self.memory - kept.memory + memory;
                 kept.memory = memory;

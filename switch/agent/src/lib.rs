@@ -3,6 +3,7 @@
 //!
 //! [`Engine`] is pure: frames and the time in, frames out. [`runner`] joins it to an interface, [`control`] to the controller.
 
+pub mod acceptance;
 pub mod args;
 pub mod arp;
 pub mod assembler;
@@ -15,21 +16,16 @@ pub mod decider;
 mod engine;
 pub mod facts;
 pub mod frames;
-mod guess;
 mod handover;
 mod handshakes;
 mod mail;
 pub mod metrics;
 pub mod offline;
-mod opening;
 pub mod order;
 pub mod pool;
-mod reading;
-mod repeating;
 pub mod rules;
 pub mod runner;
 pub mod seq;
-mod serving;
 mod speech;
 mod strangers;
 pub mod wire;

@@ -372,9 +372,9 @@ pub fn pad(frame: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// The window field that tells this many bytes, rounded up: a receiver with any room at all must not seem to have none.
+/// The window field that tells this many bytes. A receiver with any room at all does not seem to have none.
 pub fn window_field(bytes: usize, scale: u8) -> u16 {
-    u16::try_from(bytes.div_ceil(1 << scale)).unwrap_or(u16::MAX)
+    u16::try_from((bytes >> scale).max(usize::from(bytes > 0))).unwrap_or(u16::MAX)
 }
 
 /// What to change of a segment that is passed on.

@@ -1,13 +1,10 @@
 //! Takes what comes of guessed connections.
 
-use std::sync::Arc;
-
 use super::Engine;
 use crate::connection::{Connection, Fate};
 use crate::cookie::Offer;
 use crate::facts::Facts;
 use crate::frames::Frames;
-use crate::guess::Guess;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
@@ -31,20 +28,16 @@ impl Engine {
 
     /// Begins a connection whose handshake is the guessed server's.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
-        let (client, own) = (segment.source(), segment.destination());
         let first = facts.isn + 1;
         let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
-        let Some(entry) = self.services.get(&own.port()).filter(|entry| says && !entry.service.rules.greets()) else {
-            return;
-        };
         // Without a scale of both there is none.
         let (scale, told) = facts.client_scale.zip(facts.server_scale).unzip();
         let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
-        let known = (offer, told.unwrap_or(0), entry.ability.window);
-        let service = Arc::clone(&entry.service);
-        let numbers = (first, segment.ack() - 1);
-        let mut connection = Connection::new((client, own), service, self.generation, known, numbers, now);
-        connection.guess = Some(Box::new(Guess::new(*facts, segment.ack())));
+        let Some(terms) = self.terms(segment, offer, told.unwrap_or(0)) else { return };
+        if !says || terms.service.rules.greets() {
+            return;
+        }
+        let connection = Connection::guessed(terms, (first, segment.ack() - 1), facts, now);
         self.keep(now, connection, segment, out);
     }
 }

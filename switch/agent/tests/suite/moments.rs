@@ -1,7 +1,7 @@
 //! Resets and keepalives at every moment of a connection: before its request, within it, while a server is asked, while it answers,
 //! and between two requests.
 
-use sluice_agent::wire::flags::{ACK, PSH, RST};
+use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 use crate::support::exact::{Exact, ISN, RULES, Seen, group};
 use crate::support::guess::{FACTS, guessing};
@@ -37,41 +37,48 @@ fn after(moments: usize) -> Moment {
 }
 
 impl Moment {
-    fn passes(&mut self, number: usize) {
+    fn passes(&mut self, number: usize) -> Vec<Seen> {
         let (first, answer) = (FIRST.len() as u32, ANSWER.len() as u32);
         match number {
             1 => self.says(&FIRST[..HALF]),
             2 => self.says(&FIRST[HALF..]),
             3 => {
-                self.exact.opens(0, Some(7));
                 self.server = Some(0);
+                self.exact.opens(0, Some(7))
             }
             4 => self.answers(first, &ANSWER[..HALF]),
             5 => self.answers(first, &ANSWER[HALF..]),
             6 => {
                 self.heard = answer;
-                self.exact.client(first, answer, ACK, b"");
+                self.exact.client(first, answer, ACK, b"")
             }
             7 => {
-                self.says(SECOND);
                 (self.server, self.told) = (None, 0);
+                self.says(SECOND)
             }
             8 => {
-                self.exact.opens(first, Some(7));
                 self.server = Some(first);
+                self.exact.opens(first, Some(7))
             }
             _ => self.answers(first + SECOND.len() as u32, ANSWER),
         }
     }
 
-    fn says(&mut self, data: &[u8]) {
-        self.exact.client(self.said, self.heard, ACK | PSH, data);
+    fn says(&mut self, data: &[u8]) -> Vec<Seen> {
+        let seen = self.exact.client(self.said, self.heard, ACK | PSH, data);
         self.said += data.len() as u32;
+        seen
     }
 
-    fn answers(&mut self, has: u32, data: &[u8]) {
-        self.exact.server(self.told, has, ACK | PSH, data);
+    fn answers(&mut self, has: u32, data: &[u8]) -> Vec<Seen> {
+        let seen = self.exact.server(self.told, has, ACK | PSH, data);
         self.told += data.len() as u32;
+        seen
+    }
+
+    /// All that comes out from this moment to the last one.
+    fn goes_on(&mut self, at: usize) -> Vec<Seen> {
+        (at + 1..=MOMENTS).flat_map(|number| self.passes(number)).collect()
     }
 
     /// Nothing is left of the connection, and nobody hears of it any more.
@@ -119,6 +126,93 @@ fn a_server_resets_at_every_moment() {
             moment.exact.waits(400_000);
             assert_eq!((moment.exact.engine.connections(), moment.exact.engine.memory()), (0, 0), "moment {at}");
         }
+    }
+}
+
+/// What no host would send now: numbers from where each side is, with what they claim to have received beyond what was sent.
+const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
+    // It acknowledges what was never sent.
+    (0, 100_000, ACK | FIN, b""),
+    (0, 100_000, ACK | PSH, b"GET /admin HTTP/1.1\r\n\r\n"),
+    (0, 100_000, ACK, b""),
+    (0, u32::MAX / 2, ACK | PSH | FIN, b"x"),
+    // Older than any window.
+    (0, u32::MAX - 40_000_000, ACK | PSH, b"x"),
+    // Beyond the window.
+    (200_000_000, 0, ACK | FIN, b""),
+    (200_000_000, 0, ACK | PSH, b"x"),
+    (200_000_000, 0, RST | ACK, b""),
+    // Old.
+    (u32::MAX - 1000, 0, ACK | PSH, b"x"),
+    (u32::MAX - 1000, 0, ACK | FIN, b""),
+    // Without an acknowledgement.
+    (0, 0, PSH | FIN, b"x"),
+    (0, 0, 0, b""),
+    // Near the very number, or a new handshake.
+    (1, 0, RST | ACK, b""),
+    (7, 0, SYN, b""),
+];
+
+/// Whether what comes out says no more than what is expected, to one side.
+fn is_challenge(seen: &[Seen]) -> bool {
+    seen.len() <= 1 && seen.iter().all(|seen| seen.flags() == ACK && seen.data().is_empty())
+}
+
+#[test]
+fn a_clients_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
+    for at in 0..=MOMENTS {
+        let clean = after(at).goes_on(at);
+        for (ahead, claimed, flags, data) in UNACCEPTABLE {
+            let mut moment = after(at);
+            let (seq, heard) = (moment.said.wrapping_add(ahead), moment.heard.wrapping_add(claimed));
+            let seen = moment.exact.client(seq, heard, flags, data);
+            // Before its request a client has no connection: a cookie is all that is asked of it.
+            let is_expected = if at == 0 { moment.exact.engine.connections() == 0 } else { is_challenge(&seen) };
+            assert!(is_expected || flags & SYN != 0 && at == 0, "moment {at}, {ahead} {claimed} {flags:#x}: {seen:?}");
+            assert_eq!(moment.goes_on(at), clean, "moment {at}, {ahead} {claimed} {flags:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_servers_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
+    for at in [3, 4, 5, 6, 8, 9] {
+        let clean = after(at).goes_on(at);
+        for (ahead, claimed, flags, data) in UNACCEPTABLE {
+            let mut moment = after(at);
+            let (seq, has) = (moment.told.wrapping_add(ahead), moment.said.wrapping_add(claimed));
+            let seen = moment.exact.server(seq, has, flags, data);
+            assert!(is_challenge(&seen), "moment {at}, {ahead} {claimed} {flags:#x}: {seen:?}");
+            assert_eq!(moment.goes_on(at), clean, "moment {at}, {ahead} {claimed} {flags:#x}");
+        }
+    }
+}
+
+#[test]
+fn half_a_request_and_an_end_that_acknowledges_what_was_never_sent() {
+    let mut moment = after(1);
+    let seen = moment.exact.client(moment.said, 1, ACK | FIN, b"");
+    let [Seen::Client { seq, ack, flags: ACK, .. }] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!((seq, ack), (moment.exact.cookie + 1, ISN + 1), "nothing is taken, and the client is asked");
+    assert_eq!(moment.exact.refused(), []);
+    let seen = moment.says(&FIRST[HALF..]);
+    assert!(matches!(seen[..], [Seen::Server { flags: SYN, .. }]), "{seen:?}");
+}
+
+/// Two hosts that do not accept each other's acknowledgements would answer each other without end.
+#[test]
+fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
+    for at in [1, 4] {
+        let mut moment = after(at);
+        let mut answers = 0;
+        for _ in 0..100 {
+            answers += moment.exact.client(moment.said, 100_000, ACK, b"").len();
+            if moment.server.is_some() {
+                answers += moment.exact.server(moment.told, 100_000, ACK, b"").len();
+            }
+            moment.exact.now += 10_000_000;
+        }
+        assert_eq!(answers, if at == 1 { 2 } else { 4 }, "moment {at}");
     }
 }
 

@@ -63,7 +63,7 @@ fn a_closed_window_of_a_server_is_not_the_services() {
     assert_eq!(told(&mut exact), (65_535, 1460, true));
     // What a client is told behind its handshake is open as well.
     let seen = exact.client(u32::MAX, 0, ACK, b"");
-    assert!(matches!(seen[..], [Seen::Client { window: 512, .. }]), "{seen:?}");
+    assert!(matches!(seen[..], [Seen::Client { window: 511, .. }]), "{seen:?}");
     assert_eq!(exact.engine.learned(exact.now)[0].learned.window, None);
 }
 

@@ -1,0 +1,193 @@
+//! A request is read, and the rules decide.
+
+use std::time::Duration;
+
+use super::client::{Client, News};
+use super::{Context, State, guess, opening, refusing};
+use crate::decider::{Decision, Reader, Reason, Refusal, Repetition, Route};
+use crate::wire::Segment;
+
+/// Bytes that may wait for their acknowledgement: clients may send at least as much at first (RFC 3390).
+const UNACKNOWLEDGED: usize = 4096;
+/// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
+const PATIENCE: u64 = 10_000_000;
+/// The same of a request that the agent owns a part of: nothing is saved any more, and a client may hold back its last bytes until
+/// all others are acknowledged (Nagle, RFC 896). An agent with nothing else to do waits a whole millisecond.
+const OWNERS_PATIENCE: u64 = 500_000;
+
+/// A request that is being read.
+pub struct Reading {
+    reader: Box<dyn Reader>,
+    /// When its first byte came.
+    pub since: Option<u64>,
+    /// When the first byte came, or, before that, the request before was answered.
+    pub begun: u64,
+    /// When to acknowledge what has come.
+    acknowledge_at: Option<u64>,
+}
+
+/// What the rules say of the bytes so far.
+pub enum Outcome {
+    /// Nothing yet.
+    More,
+    /// The request goes to a group.
+    Route(Route),
+    /// The client is refused.
+    Refuse(Refusal),
+}
+
+impl Reading {
+    /// Begins, at the time of the first byte.
+    pub fn new(client: &Client, now: u64) -> Reading {
+        Reading { since: Some(now), ..Reading::idle(client, now) }
+    }
+
+    /// Begins, with no byte yet.
+    pub fn idle(client: &Client, now: u64) -> Reading {
+        let terms = &client.terms;
+        let reader = terms.service.rules.begin(terms.client, terms.service.address);
+        Reading { reader, since: None, begun: now, acknowledge_at: None }
+    }
+
+    /// When the client's time is up.
+    fn ends(&self, wait: Duration) -> Option<u64> {
+        self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Whether no byte has come.
+    pub fn is_idle(&self) -> bool {
+        self.since.is_none()
+    }
+
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        self.reader.memory()
+    }
+
+    /// When there is something to do.
+    pub fn due(&self, client: &Client) -> Option<u64> {
+        [self.ends(client.terms.service.rules.wait()), self.acknowledge_at].into_iter().flatten().min()
+    }
+
+    /// Does what is due. A refusal when the client's time is up.
+    pub fn on_time(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Option<Refusal> {
+        if self.ends(client.terms.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
+            return Some(refusing::apology(client, Reason::Timeout));
+        }
+        if self.acknowledge_at.is_some_and(|due| due <= ctx.now) {
+            self.own(client, ctx);
+        }
+        None
+    }
+
+    fn own(&mut self, client: &mut Client, ctx: &mut Context<'_>) {
+        client.own(ctx);
+        self.acknowledge_at = None;
+    }
+
+    /// Takes what has come of a request.
+    pub fn read_or_acknowledge(
+        &mut self,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+        news: &News,
+    ) -> Outcome {
+        if news.has_come {
+            return self.read(client, ctx);
+        }
+        // Repeated, or beyond a gap: the client wants to know what has come (RFC 5681, section 4.2).
+        if !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged()) {
+            self.own(client, ctx);
+        }
+        Outcome::More
+    }
+
+    /// Asks the rules about the bytes so far.
+    pub fn read(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Outcome {
+        if self.since.is_none() {
+            (self.since, self.begun) = (Some(ctx.now), ctx.now);
+        }
+        match self.reader.read(client.request.ready()) {
+            Decision::NeedMore { say } if client.is_finished() => closed(client, say, Reason::CutShort),
+            Decision::NeedMore { say } if client.request.room() == 0 => closed(client, say, Reason::TooLarge),
+            Decision::NeedMore { say } => {
+                self.wait(client, ctx, say);
+                Outcome::More
+            }
+            Decision::Route(mut route) => {
+                if let Some(repetition) = &mut route.repetition {
+                    prepare(client, ctx, repetition);
+                }
+                let service = &client.terms.service;
+                match route.rule {
+                    Some(rule) => service.hits[rule as usize].add(1),
+                    None => service.counters.by_default.add(1),
+                }
+                Outcome::Route(route)
+            }
+            Decision::Refuse(refusal) => Outcome::Refuse(refusal),
+        }
+    }
+
+    /// Says what the rules want said, or acknowledges what has to be, and waits for more.
+    fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, say: Vec<u8>) {
+        if !say.is_empty() {
+            if client.terms.service.rules.greets() {
+                // The time for the next command begins.
+                self.since = Some(ctx.now);
+            }
+            client.say(ctx, say, false);
+            self.acknowledge_at = None;
+        } else if client.request.end().since(client.owned) >= UNACKNOWLEDGED
+            || client.request.islands().next().is_some()
+        {
+            self.own(client, ctx);
+        } else if client.request.end() != client.owned {
+            let is_owner = client.request.base().is_before(client.owned);
+            let patience = if is_owner { OWNERS_PATIENCE } else { PATIENCE };
+            self.acknowledge_at.get_or_insert(ctx.now + patience);
+        }
+    }
+
+    /// Takes an acceptable segment of the client, with no server yet.
+    pub fn on_client(
+        mut self,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+        news: &News,
+    ) -> State {
+        let outcome = self.read_or_acknowledge(client, ctx, segment, news);
+        self.follow(client, ctx, outcome)
+    }
+
+    /// Does what the rules say, with no server yet.
+    pub fn follow(self, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> State {
+        match outcome {
+            Outcome::More => State::Reading(self),
+            Outcome::Refuse(refusal) => refusing::refuse(client, ctx, client.guessed_server(), refusal),
+            Outcome::Route(route) if client.guess.is_some() => guess::follow(client, ctx, route),
+            Outcome::Route(route) => opening::begin(client, ctx, route, None),
+        }
+    }
+}
+
+/// A refusal for a reason of the agent's own, after other words.
+fn closed(client: &Client, mut say: Vec<u8>, reason: Reason) -> Outcome {
+    let mut refusal = refusing::apology(client, reason);
+    say.append(&mut refusal.say);
+    Outcome::Refuse(Refusal { say, ..refusal })
+}
+
+/// Puts what the server is to hear in the place of what the client has said.
+fn prepare(client: &mut Client, ctx: &mut Context<'_>, repetition: &mut Repetition) {
+    let answered = client.request.base() + repetition.answered as u32;
+    let say = std::mem::take(&mut repetition.say);
+    if !say.is_empty() {
+        client.say(ctx, say, false);
+    } else if client.owned.is_before(answered) {
+        client.own(ctx);
+    }
+    client.request.replace_before(answered, &repetition.lines);
+}

@@ -1,0 +1,169 @@
+//! A server that is opened behind a greeting of the agent's own hears again what the client has said, line by line.
+//!
+//! The lines take the place of the client's answered bytes, right before those that are not answered. So the server is opened with
+//! a number that lies ahead of the client's first by what the agent kept to itself, and the client's own numbers are right on both
+//! sides. The server's greeting and answers are swallowed: what the agent has said in their place is in the delta.
+
+use super::client::{Client, News};
+use super::server::{Server, is_bare};
+use super::serving::Serving;
+use super::{Context, State, refusing};
+use crate::assembler::Assembler;
+use crate::decider::{Heard, Reason, Refusal, Repetition, Sticky};
+use crate::seq::Seq;
+use crate::wire::Segment;
+use crate::wire::flags::FIN;
+
+/// How long a server may take in all. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
+const PATIENCE: u64 = 60_000_000_000;
+/// Bytes that a server may say meanwhile.
+const ROOM: usize = 64 << 10;
+
+/// A server that hears a dialogue.
+pub struct Repeating {
+    server: Server,
+    sticky: Sticky,
+    repetition: Repetition,
+    /// The lines before this number may be said.
+    limit: Seq,
+    /// What the server has said.
+    said: Assembler,
+    /// The number of its FIN.
+    fin: Option<Seq>,
+    /// When it is given up.
+    until: u64,
+}
+
+impl Repeating {
+    /// Begins with nothing said.
+    pub fn begin(
+        server: Server,
+        sticky: Sticky,
+        repetition: Repetition,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let (limit, said) = (server.handover.una, Assembler::new(server.next, ROOM));
+        server.acknowledge(client, ctx);
+        let until = ctx.now + PATIENCE;
+        State::Repeating(Box::new(Repeating { server, sticky, repetition, limit, said, fin: None, until }))
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.repetition.memory() + self.said.memory()
+    }
+
+    /// When there is something to do.
+    pub fn due(&self) -> u64 {
+        self.server.handover.due().map_or(self.until, |due| due.min(self.until))
+    }
+
+    /// The server has ended its side, or talks without end.
+    fn is_hopeless(&self) -> bool {
+        self.fin == Some(self.said.end()) || self.said.room() == 0
+    }
+
+    /// Takes an acceptable segment of the client: it is for later. A client that repeats itself hears that it has come.
+    pub fn on_client(
+        self: Box<Self>,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+        news: &News,
+    ) -> State {
+        let repeats = !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged());
+        if !news.has_come && repeats {
+            client.own(ctx);
+        }
+        State::Repeating(self)
+    }
+
+    /// Answers a server's segment that is not acceptable.
+    pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
+        self.server.challenge(client, ctx, segment);
+    }
+
+    /// Takes an acceptable segment of the server.
+    pub fn on_server(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+        let limit = self.limit;
+        if !self.server.take_acknowledgement(client, ctx, segment, limit) {
+            self.server.hand_on(client, ctx, limit);
+        }
+        self.said.insert(segment.seq(), segment.payload());
+        if segment.has(FIN) {
+            self.fin = Some(segment.end() - 1);
+        }
+        self.follow(client, ctx, segment)
+    }
+
+    /// Does what the server's answers ask for.
+    fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+        let used = loop {
+            match self.repetition.answers.hear(self.said.ready()) {
+                Heard::GoOn(bytes) => self.limit += bytes as u32,
+                Heard::Nothing if self.is_hopeless() => {
+                    return self.leave(client, ctx, Reason::ServerRefused, Vec::new());
+                }
+                Heard::Nothing => break None,
+                Heard::Ready { used } => break Some(used),
+                Heard::Failed { say } => return self.leave(client, ctx, Reason::ServerRefused, say),
+            }
+        };
+        let next = self.said.end();
+        let is_new = !is_bare(segment) || segment.seq() != next;
+        let Some(used) = used else {
+            self.server.swallow(next, client.next);
+            if !self.server.hand_on(client, ctx, self.limit) && is_new {
+                self.server.acknowledge(client, ctx);
+            }
+            return State::Repeating(self);
+        };
+        let rest = self.said.ready()[used..].to_vec();
+        if !rest.is_empty() {
+            client.say(ctx, rest, false);
+        }
+        self.server.swallow(next, client.next);
+        let (serving, has_sent) = Serving::resume(self.server, self.sticky, client, ctx);
+        if !has_sent && is_new {
+            serving.server.acknowledge(client, ctx);
+        }
+        State::Serving(Box::new(serving))
+    }
+
+    /// Takes a reset of the server.
+    pub fn on_reset(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+        self.leave(client, ctx, Reason::ServerRefused, Vec::new())
+    }
+
+    /// Does what is due.
+    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+        if self.until <= ctx.now || !self.server.on_time(client, ctx, self.limit) {
+            return self.leave(client, ctx, Reason::NoServer, Vec::new());
+        }
+        State::Repeating(self)
+    }
+
+    /// Gives a server up that does not take what the agent has granted: the client hears its words, or why.
+    fn leave(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, reason: Reason, say: Vec<u8>) -> State {
+        client.terms.service.groups[self.server.group].failed.add(1);
+        let refusal = if say.is_empty() {
+            refusing::apology(client, reason)
+        } else {
+            Refusal { why: reason.name(), rule: None, say }
+        };
+        refusing::refuse(client, ctx, Some(self.server.end()), refusal)
+    }
+
+    /// Asserts what holds meanwhile.
+    pub fn check(&self, client: &Client) {
+        self.server.check(client);
+        assert!(client.guess.is_none(), "no connection is guessed where the agent greets");
+        assert!(!self.limit.is_before(self.server.handover.next), "only lines that may be said are said");
+    }
+}
