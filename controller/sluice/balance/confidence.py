@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import groupby
 
 from .counts import Counts, total
 from .metric import smoothed
@@ -12,24 +13,23 @@ from .metric import smoothed
 def standing_out(
     windows: Mapping[int, Counts], *, alpha: float, beta: float, least_z: float, min_syn: int
 ) -> dict[int, float]:
-    """The servers that leave more unanswered than the rest, by how many standard deviations; the worst first.
+    """The servers that leave more unanswered than those that do better, by how many standard deviations; the worst
+    first.
 
-    From the largest smoothed R (the lower id of several equal) on, each with ``min_syn`` SYNs is compared with all that
-    do not stand out, again and again until none does any more. One whose evidence is weak hides no other.
+    Each with ``min_syn`` SYNs is compared with all whose smoothed R is smaller, so that a server hides no other that
+    does as badly or less so, however many or few its SYNs are.
     """
-    order = sorted(windows, key=lambda server: (-smoothed(windows[server], alpha, beta), server))
-    left = [i for i in order if windows[i].syn >= min_syn and windows[i].syn > windows[i].synack]
-    rest = total(list(windows.values()))
+    r = {server: smoothed(counts, alpha, beta) for server, counts in windows.items()}
     found: dict[int, float] = {}
-    searching = True
-    while searching:
-        searching = False
-        for server in left:
-            z = deviation(windows[server], rest - windows[server])
-            if z > least_z:
-                found[server], rest, searching = z, rest - windows[server], True
-        left = [server for server in left if server not in found]
-    return {server: found[server] for server in order if server in found}
+    better = Counts()
+    for _, alike in groupby(sorted(r, key=lambda server: (r[server], -server)), r.__getitem__):
+        servers = list(alike)
+        for server in servers:
+            z = deviation(windows[server], better)
+            if z > least_z and windows[server].syn >= min_syn:
+                found[server] = z
+        better = total([better, *(windows[server] for server in servers)])
+    return dict(reversed(found.items()))
 
 
 def deviation(mine: Counts, rest: Counts) -> float:

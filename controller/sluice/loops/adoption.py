@@ -1,4 +1,4 @@
-"""Takes over what a switch with the program holds already: numbers, ratios, ejections, drains, neighbours, limits."""
+"""Takes over what a switch that runs the program holds: numbers, ratios, ejections, drains, neighbours, limits."""
 
 from __future__ import annotations
 

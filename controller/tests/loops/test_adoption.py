@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from configs import web
 from sluice.balance import Counts
@@ -45,3 +47,16 @@ def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> No
         assert decision is not None
         shares.append(decision.ratios[2])
     assert shares == pytest.approx([min(1.0, turn / 6) / 2 for turn in range(1, 8)])
+
+
+def test_a_server_that_was_ejected_stays_so_until_it_answers() -> None:
+    world = World.of(parse(web(period_s=10, window_s=20).replace("mode: paper", "mode: production")))
+    found = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
+    adopt(world, found, BOOTED_S)
+    assert world.ejected == world.state().ejected == {2}
+    balancer = world.views[1].balancer
+    balancer.observe(BOOTED_S, {1: Counts(), 2: Counts()})
+    idle = balancer.observe(BOOTED_S + 10, {1: Counts(), 2: Counts()})
+    assert idle is not None and idle.ejected == {2}
+    answered = balancer.observe(BOOTED_S + 20, {1: Counts(), 2: Counts(1, 1, 0, 1)})
+    assert answered is not None and answered.ejected == frozenset()

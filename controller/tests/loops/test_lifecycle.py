@@ -322,3 +322,19 @@ async def test_missing_registers_name_the_remedy(tmp_path: Path, pipeline_dir: P
         with pytest.raises(SwitchError, match=r"set switch\.thrift"):
             async with running(config):
                 pass
+
+
+async def test_controller_restart_keeps_what_was_ejected(switch: FakeSwitch, write_config: WriteConfig) -> None:
+    config = write_config(mode="production")
+    async with running(config) as it:
+        feed(switch, 1, syn=100, synack=0)
+        feed(switch, 2, syn=100, synack=100)
+        await until(lambda: 1 in it.controller.world.ejected, "server 1 to be ejected")
+        await until(lambda: switch.weights(1)[1] < 10, "server 1 to be at the probe floor")
+        left = switch.weights(1)
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        await until(lambda: len(again.decisions()) >= 3, "three decisions")
+        assert 1 in again.controller.world.ejected and switch.weights(1) == left
+        feed(switch, 1, syn=10, synack=10)
+        await until(lambda: not again.controller.world.ejected, "server 1 to take connections again")

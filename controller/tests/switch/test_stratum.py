@@ -126,7 +126,15 @@ async def test_what_is_there_is_adopted_without_a_write(switch: StratumSwitch, s
 async def test_a_drained_server_is_known_by_its_absence(switch: StratumSwitch, session: Session) -> None:
     state = replace(initial_state(_config()), weights={1: {2: 256}}, draining=frozenset({1}))
     await reconcile(session, await read_back(session), state)
-    assert (await read_back(session)).draining == {1}
+    found = await read_back(session)
+    assert (found.draining, found.ejected) == ({1}, frozenset())
+
+
+async def test_an_ejected_server_is_known_by_its_probes_share(switch: StratumSwitch, session: Session) -> None:
+    state = replace(initial_state(_config()), weights={1: {1: 6, 2: 250}}, ejected=frozenset({1}))
+    await reconcile(session, await read_back(session), state)
+    found = await read_back(session)
+    assert (found.draining, found.ejected) == (frozenset(), {1})
 
 
 async def test_weights_are_scaled_to_the_selector(switch: StratumSwitch, tmp_path: Path) -> None:
