@@ -278,6 +278,32 @@ fn windows_of_servers_with_other_scales() {
     }
 }
 
+/// The client scales its own, since the agent has told it a scale; a server that does not scale reads it as it stands.
+#[test]
+fn windows_of_clients_toward_servers_that_do_not_scale() {
+    for (client_scale, scale, field, told) in [
+        (Some(9), None, 100, 51_200),
+        (Some(9), None, 200, 65_535),
+        (Some(9), None, 0, 0),
+        (Some(0), None, 100, 100),
+        (None, None, 100, 100),
+        (Some(9), Some(0), 100, 100),
+        (Some(9), Some(7), 100, 100),
+    ] {
+        let mut exact = Exact::new(RULES);
+        exact.offer.scale = client_scale;
+        exact.handshake();
+        exact.data(0, GET);
+        let order = order(&exact.opens(0, scale));
+        let client_shift = if scale.is_none() { client_scale.unwrap_or(0) } else { 0 };
+        assert_eq!(order.client_shift, client_shift, "{client_scale:?} {scale:?}");
+        let (source, destination, seq) = (exact.client, exact.own(), ISN + 1 + GET.len() as u32);
+        let head = Head { source, destination, seq, ack: exact.cookie + 1, flags: ACK, window: field };
+        let seen = exact.sends(head, &[], b"");
+        assert!(matches!(seen[..], [Seen::Server { window, .. }] if window == told), "{client_scale:?}: {seen:?}");
+    }
+}
+
 #[test]
 fn without_a_scale_of_the_client_there_is_none() {
     let mut exact = Exact::new(RULES);
