@@ -337,7 +337,7 @@ fn a_reset_of_the_wrong_server_that_is_lost_is_sent_again() {
 fn the_right_server_refuses() {
     let mut exact = guessing(RULES);
     exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
-    let seen = exact.server(0, 0, RST | ACK, b"");
+    let seen = exact.refuses_all(0);
     let [Seen::Client { seq, data, .. }] = &seen[..] else { panic!("{seen:?}") };
     assert!(data.starts_with(b"HTTP/1.1 503 ") && *seq == SERVER_ISN + 1);
 }
