@@ -13,7 +13,9 @@ pub const REPEAT: u64 = 20_000_000;
 /// How often it is sent in all.
 pub const ORDERS: u32 = 7;
 
-const LENGTH: usize = 22;
+const LENGTH: usize = 23;
+/// The largest window scale (RFC 7323, section 2.3).
+const LARGEST_SCALE: u8 = 14;
 const SPLICE: u8 = 1;
 
 /// What the data plane says of an order.
@@ -68,6 +70,8 @@ pub struct Order {
     pub generation: u8,
     /// Whose turn it is to be.
     pub turn: Turn,
+    /// The client's window, but in a SYN, shifted left by this, is what the server is told.
+    pub client_shift: u8,
 }
 
 impl Order {
@@ -82,6 +86,7 @@ impl Order {
             remember: Remember::Nothing,
             generation: 0,
             turn: Turn::Agent,
+            client_shift: 0,
         }
     }
 
@@ -110,7 +115,7 @@ impl Order {
             1 => Turn::Spliced,
             _ => return None,
         };
-        (order[0] == SPLICE).then(|| Order {
+        (order[0] == SPLICE && order[22] <= LARGEST_SCALE).then(|| Order {
             status,
             client: end(2),
             service: end(8),
@@ -119,6 +124,7 @@ impl Order {
             remember,
             generation: order[20],
             turn,
+            client_shift: order[22],
         })
     }
 
@@ -149,12 +155,12 @@ impl Order {
             Turn::Agent => 0,
             Turn::Spliced => 1,
         };
-        frame.extend_from_slice(&[self.shift as u8, remember, self.generation, turn]);
+        frame.extend_from_slice(&[self.shift as u8, remember, self.generation, turn, self.client_shift]);
         pad(frame, start);
     }
 }
 
-/// What a client is told of a server's window field: shifted, at most 65,535, and no window that is none for one that is.
+/// What one side is told of the other's window field: shifted, at most 65,535, and no window that is none for one that is.
 pub fn shifted(window: u16, shift: i8) -> u16 {
     if shift >= 0 {
         let wide = u32::from(window) << shift.min(16);
@@ -186,6 +192,7 @@ mod tests {
             remember: Remember::Client,
             generation: 7,
             turn: Turn::Spliced,
+            client_shift: 14,
         }
     }
 
@@ -196,9 +203,11 @@ mod tests {
         assert_eq!(frame.len(), 60);
         assert_eq!(frame[12..14], [0x88, 0xb5]);
         let fields =
-            [&[1, 0][..], &[10, 0, 1, 1, 0x12, 0x67], &[10, 0, 0, 100, 0, 80], &[1, 2, 3, 4], &[0xfd, 2, 7, 1]];
-        assert_eq!(frame[14..36], fields.concat());
-        assert_eq!(frame[36..], [0; 24]);
+            [&[1, 0][..], &[10, 0, 1, 1, 0x12, 0x67], &[10, 0, 0, 100, 0, 80], &[1, 2, 3, 4], &[0xfd, 2, 7, 1, 14]];
+        assert_eq!(frame[14..37], fields.concat());
+        assert_eq!(frame[37..], [0; 23]);
+        frame[36] = 15;
+        assert_eq!(Order::read(&frame), None, "no window scale is that large");
     }
 
     #[test]
@@ -210,7 +219,7 @@ mod tests {
                 let mut frame = Vec::new();
                 order.write(&LINK, &mut frame);
                 assert_eq!(Order::read(&frame), Some(order));
-                assert_eq!(Order::read(&frame[..35]), None);
+                assert_eq!(Order::read(&frame[..36]), None);
             }
         }
     }

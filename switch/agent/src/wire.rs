@@ -129,6 +129,11 @@ impl<'f> Segment<'f> {
         Seq(u32::from_be_bytes(std::array::from_fn(|n| self.packet[at + n])))
     }
 
+    /// Its IPv4 identification.
+    pub fn identification(&self) -> u16 {
+        u16::from_be_bytes([self.packet[4], self.packet[5]])
+    }
+
     /// Who sent it.
     pub fn source(&self) -> SocketAddrV4 {
         self.address(12, 0)
@@ -330,6 +335,18 @@ pub struct Head {
 impl Head {
     /// Appends a frame with this head, options (a multiple of four bytes) and data.
     pub fn write(&self, link: &Link, options: &[u8], payload: [&[u8]; 2], frame: &mut Vec<u8>) {
+        self.write_identified(link, 0, options, payload, frame);
+    }
+
+    /// The same with this IPv4 identification.
+    pub fn write_identified(
+        &self,
+        link: &Link,
+        identification: u16,
+        options: &[u8],
+        payload: [&[u8]; 2],
+        frame: &mut Vec<u8>,
+    ) {
         let tcp_header = 20 + options.len();
         let tcp_length = tcp_header + payload[0].len() + payload[1].len();
         let mut head = [0u8; ETHERNET + 40];
@@ -340,6 +357,7 @@ impl Head {
         ip[0] = 0x45;
         ip[2..4].copy_from_slice(&((20 + tcp_length) as u16).to_be_bytes());
         // Do not fragment; the identification may be anything then (RFC 6864, section 4.1).
+        ip[4..6].copy_from_slice(&identification.to_be_bytes());
         ip[6] = 0x40;
         ip[8..10].copy_from_slice(&[TIME_TO_LIVE, TCP]);
         ip[12..16].copy_from_slice(&self.source.ip().octets());

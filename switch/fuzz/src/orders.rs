@@ -12,9 +12,10 @@ pub fn run(data: &[u8]) {
     if let Some(order) = Order::read(&frame(ORDER)) {
         let mut written = Vec::new();
         order.write(&LINK, &mut written);
-        assert_eq!(written[ETHERNET..ETHERNET + 22], data[..22], "{order:?}");
+        assert_eq!(written[ETHERNET..ETHERNET + 23], data[..23], "{order:?}");
         assert_eq!((Order::read(&written), ether_type(&written)), (Some(order), Some(ORDER)));
         windows(data, order.shift);
+        windows(data, order.client_shift as i8);
     }
     let guessed = frame(GUESSED);
     if let Some((facts, packet)) = Facts::read(&guessed) {

@@ -16,6 +16,8 @@ use crate::wire::{Head, RawOffer, Segment, reset};
 const REPEAT: u64 = 250_000_000;
 /// How often it is sent in all, in 3.75 s: a hundredth lost takes one server in 10^8 for silent.
 const SYNS: u32 = 4;
+/// How many servers of the group are asked at most, when they refuse. The same one may be asked twice.
+const ATTEMPTS: u16 = 4;
 
 /// A server that is asked.
 pub struct Opening {
@@ -27,6 +29,8 @@ pub struct Opening {
     framing: Option<Box<dyn Framing>>,
     repetition: Option<Repetition>,
     asked: u32,
+    /// How many servers have refused. The SYN carries it in its IPv4 identification: the data plane draws another server by it.
+    attempt: u16,
     left: Option<Left>,
 }
 
@@ -48,7 +52,7 @@ impl Left {
 /// Asks a group for a server; the one before is left.
 pub fn begin(client: &Client, ctx: &mut Context<'_>, route: Route, left: Option<Left>) -> State {
     let Route { group, sticky, framing, repetition, .. } = route;
-    let opening = Opening { group, due: ctx.now + REPEAT, sticky, framing, repetition, asked: 1, left };
+    let opening = Opening { group, due: ctx.now + REPEAT, sticky, framing, repetition, asked: 1, attempt: 0, left };
     opening.ask(client, ctx);
     State::Opening(opening)
 }
@@ -80,7 +84,8 @@ impl Opening {
             // RFC 7323, section 2.2: a SYN's window is not scaled.
             window: u16::try_from(client.window_bytes()).unwrap_or(u16::MAX),
         };
-        ctx.out.push_with(|frame| head.write(&ctx.link, &options[..length], [b"", b""], frame));
+        let options = &options[..length];
+        ctx.out.push_with(|frame| head.write_identified(&ctx.link, self.attempt, options, [b"", b""], frame));
     }
 
     /// Takes an acceptable segment of the client: it is for later.
@@ -128,9 +133,20 @@ impl Opening {
                 self.ask(client, ctx);
                 State::Opening(self)
             }
-            Reply::Refuses => self.give_up(client, ctx, Reason::ServerRefused),
+            Reply::Refuses if self.attempt + 1 == ATTEMPTS => self.give_up(client, ctx, Reason::ServerRefused),
+            Reply::Refuses => self.ask_another(client, ctx),
             Reply::Opens => self.open(client, ctx, segment),
         }
+    }
+
+    /// A server has refused, and none has seen the request: another one is asked.
+    fn ask_another(mut self, client: &mut Client, ctx: &mut Context<'_>) -> State {
+        client.terms.service.groups[self.group].failed.add(1);
+        client.leave(ctx, Some(self.end(client)));
+        self.attempt += 1;
+        (self.asked, self.due) = (1, ctx.now + REPEAT);
+        self.ask(client, ctx);
+        State::Opening(self)
     }
 
     fn open(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {

@@ -59,14 +59,12 @@ impl Serving {
 
     /// The client's bytes before this number are meant for this server.
     fn limit(&self, client: &Client) -> Seq {
-        match &self.turn {
-            Turn::Each(exchange) | Turn::Between(exchange, _) => exchange.limit,
-            Turn::Agent | Turn::Ordered { .. } => client.request.end(),
-        }
+        self.exchange().map_or(client.request.end(), |exchange| exchange.limit)
     }
 
-    fn exchange(&mut self) -> Option<&mut Exchange> {
-        match &mut self.turn {
+    /// The exchange, where each request is decided anew.
+    fn exchange(&self) -> Option<&Exchange> {
+        match &self.turn {
             Turn::Each(exchange) | Turn::Between(exchange, _) => Some(exchange),
             Turn::Agent | Turn::Ordered { .. } => None,
         }
@@ -196,11 +194,12 @@ impl Serving {
     /// Takes a server's data: what comes of the response, or `None` when it cannot be taken now.
     fn take_data(&mut self, segment: &Segment<'_>) -> Option<Progress> {
         let mut progress = Progress::More;
-        if let Some(exchange) = self.exchange() {
-            progress = exchange.take(segment.seq(), segment.payload())?;
-            self.server.next = exchange.response.end();
-        } else {
-            self.server.take_data(segment);
+        match &mut self.turn {
+            Turn::Each(exchange) | Turn::Between(exchange, _) => {
+                progress = exchange.take(segment.seq(), segment.payload())?;
+                self.server.next = exchange.response.end();
+            }
+            Turn::Agent | Turn::Ordered { .. } => self.server.take_data(segment),
         }
         self.server.fin_seen |= segment.has(FIN);
         Some(progress)
@@ -231,7 +230,7 @@ impl Serving {
     }
 
     /// Whether the client asks for more when it knows that the server has ended the connection.
-    fn asks_too_late(&mut self, client: &Client) -> bool {
+    fn asks_too_late(&self, client: &Client) -> bool {
         let knows = self.server.fin_seen && client.has_all();
         knows && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
@@ -261,7 +260,7 @@ impl Serving {
     /// The order to take the connection over.
     fn order(&self, client: &Client) -> Order {
         let terms = &client.terms;
-        let (delta, shift, _) = self.server.translation();
+        let (delta, shift, client_shift) = self.server.translation();
         Order {
             status: Status::Order,
             client: terms.client,
@@ -275,6 +274,7 @@ impl Serving {
             },
             generation: terms.generation,
             turn: order::Turn::Spliced,
+            client_shift,
         }
     }
 
@@ -335,14 +335,7 @@ impl Serving {
     }
 
     fn part_if_draining(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
-        if ctx.is_draining && self.exchange_ref().is_some() { self.part(client, ctx) } else { State::Serving(self) }
-    }
-
-    fn exchange_ref(&self) -> Option<&Exchange> {
-        match &self.turn {
-            Turn::Each(exchange) | Turn::Between(exchange, _) => Some(exchange),
-            Turn::Agent | Turn::Ordered { .. } => None,
-        }
+        if ctx.is_draining && self.exchange().is_some() { self.part(client, ctx) } else { State::Serving(self) }
     }
 
     /// The agent takes no new work: the connection ends if no request is under way.
@@ -361,7 +354,7 @@ impl Serving {
 
     /// Whether the client has the answer, and the server's end, and has not ended its own side.
     fn is_left(&self, client: &Client) -> bool {
-        let Some(exchange) = self.exchange_ref() else { return false };
+        let Some(exchange) = self.exchange() else { return false };
         let is_answered = exchange.answered.is_some() && exchange.limit == client.request.end();
         self.server.fin_seen && is_answered && client.fin.is_none() && client.has_all()
     }

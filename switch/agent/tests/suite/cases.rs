@@ -1,10 +1,13 @@
 //! Cases that go wrong elsewhere, segment by segment.
 
 use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use sluice_agent::Frames;
 use sluice_agent::order::{Order, Remember, Status};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use sluice_agent::wire::{Head, RawOffer};
+use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+
+use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 
@@ -151,9 +154,10 @@ fn one_byte_in_ten_seconds_is_408_and_others_do_not_wait() {
 fn server_refuses_or_is_silent() {
     let mut exact = connected();
     exact.data(0, GET);
-    let seen = exact.server(0, 0, RST | ACK, b"");
+    let seen = exact.refuses_all(0);
     assert!(is_answer(&seen, "503"), "{seen:?}");
     assert_eq!(exact.refused(), [("server_refused", 1)]);
+    assert_eq!(exact.service.groups[0].failed.get(), 4);
 
     let mut exact = connected();
     exact.data(0, GET);
@@ -164,6 +168,61 @@ fn server_refuses_or_is_silent() {
     assert_eq!((*to, *seq), (group(1), ISN + 1));
     assert!(is_answer(std::slice::from_ref(answer), "503"), "{seen:?}");
     assert_eq!(exact.service.groups[0].failed.get(), 1);
+}
+
+#[test]
+fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
+    let mut exact = connected();
+    exact.data(0, GET);
+    for _ in 0..3 {
+        let seen = exact.server(0, 0, RST | ACK, b"");
+        let [Seen::Server { to, seq, flags: RST, .. }, rest @ ..] = &seen[..] else { panic!("{seen:?}") };
+        assert_eq!((*to, *seq), (group(1), ISN + 1), "the refusing server is left");
+        assert!(asks(rest, 0, 1), "{seen:?}");
+        // One that does not answer is asked as often as the first.
+        assert!(asks(&exact.waits(250), 0, 1));
+    }
+    let seen = exact.opens(0, Some(7));
+    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
+    assert_eq!((exact.refused(), exact.service.groups[0].failed.get()), (vec![], 3));
+}
+
+/// Only the reset that acknowledges the SYN exactly is an answer to it.
+#[test]
+fn a_forged_refusal_is_none() {
+    let mut exact = connected();
+    exact.data(0, GET);
+    for (has, flags) in [(1, RST | ACK), (u32::MAX, RST | ACK), (0, RST)] {
+        assert_eq!(exact.server(0, has, flags, b""), []);
+    }
+    assert!(exact.opens(0, Some(7)).iter().any(|seen| seen.data() == GET));
+}
+
+/// The data plane draws the server by the number of the attempt.
+#[test]
+fn each_attempt_has_its_number() {
+    let mut exact = connected();
+    exact.data(0, GET);
+    let (source, destination) = (exact.service.address, exact.client);
+    let head = Head { source, destination, seq: Seq(0), ack: ISN + 1, flags: RST | ACK, window: 0 };
+    for attempt in 1..4 {
+        let mut frame = Vec::new();
+        let link = Link { own: SWITCH_MAC, router: AGENT_MAC };
+        head.write(&link, &[], [b"", b""], &mut frame);
+        for repeated in [false, true] {
+            let mut out = Frames::default();
+            if repeated {
+                exact.now += 250_000_000;
+                exact.engine.poll(exact.now, &mut out);
+            } else {
+                exact.engine.receive(exact.now, &frame, &mut out);
+            }
+            let segments = out.iter().filter_map(|frame| Segment::read(frame).ok());
+            let numbers: Vec<_> = segments.map(|segment| (segment.has(SYN), segment.identification())).collect();
+            let syn = (true, attempt);
+            assert_eq!(numbers, if repeated { vec![syn] } else { vec![(false, 0), syn] });
+        }
+    }
 }
 
 #[test]
@@ -275,6 +334,32 @@ fn windows_of_servers_with_other_scales() {
         let seen = exact.sends(head, &[], b"");
         let room = 768; // of the agent, shifted as well: no more is told while it has the turn
         assert!(matches!(seen[..], [Seen::Client { window, .. }] if window == told.min(room)), "{scale:?}: {seen:?}");
+    }
+}
+
+/// The client scales its own, since the agent has told it a scale; a server that does not scale reads it as it stands.
+#[test]
+fn windows_of_clients_toward_servers_that_do_not_scale() {
+    for (client_scale, scale, field, told) in [
+        (Some(9), None, 100, 51_200),
+        (Some(9), None, 200, 65_535),
+        (Some(9), None, 0, 0),
+        (Some(0), None, 100, 100),
+        (None, None, 100, 100),
+        (Some(9), Some(0), 100, 100),
+        (Some(9), Some(7), 100, 100),
+    ] {
+        let mut exact = Exact::new(RULES);
+        exact.offer.scale = client_scale;
+        exact.handshake();
+        exact.data(0, GET);
+        let order = order(&exact.opens(0, scale));
+        let client_shift = if scale.is_none() { client_scale.unwrap_or(0) } else { 0 };
+        assert_eq!(order.client_shift, client_shift, "{client_scale:?} {scale:?}");
+        let (source, destination, seq) = (exact.client, exact.own(), ISN + 1 + GET.len() as u32);
+        let head = Head { source, destination, seq, ack: exact.cookie + 1, flags: ACK, window: field };
+        let seen = exact.sends(head, &[], b"");
+        assert!(matches!(seen[..], [Seen::Server { window, .. }] if window == told), "{client_scale:?}: {seen:?}");
     }
 }
 

@@ -335,7 +335,7 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
     let mut talk = addressed();
     let heard = talk.heard.len();
     let base = (talk.base - ISN) as u32;
-    let seen = talk.exact.server(0, base, RST | ACK, b"");
+    let seen = talk.exact.refuses_all(base);
     talk.look(&seen);
     assert!(talk.heard_after(heard).starts_with("421 the server refuses"), "{}", talk.heard_after(heard));
     let mut talk = addressed();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::flags::{ACK, PSH, SYN};
+use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{Head, Link, RawOffer, Segment};
 use sluice_agent::{Configuration, Engine, Frames, Service};
 use sluice_rules::RuleSet;
@@ -185,6 +185,16 @@ impl Exact {
         let head = Head { source, destination, seq: SERVER_ISN, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
         let (options, length) = RawOffer { mss: Some(1460), scale, sack: true }.write();
         self.sends(head, &options[..length], b"")
+    }
+
+    /// All servers that are asked refuse; the last answer's consequence.
+    pub fn refuses_all(&mut self, has: u32) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            assert!(seen.iter().all(|seen| matches!(seen, Seen::Server { .. })), "{seen:?}");
+            seen = self.server(0, has, RST | ACK, b"");
+        }
+        seen
     }
 
     pub fn confirms(&mut self, order: &Order, status: Status) -> Vec<Seen> {

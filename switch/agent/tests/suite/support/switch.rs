@@ -28,11 +28,12 @@ pub struct Slot {
     pub has_ended: bool,
     delta: u32,
     shift: i8,
+    client_shift: u8,
 }
 
 impl Slot {
     fn new(server: SocketAddrV4) -> Slot {
-        Slot { server, is_spliced: false, guess: None, has_ended: false, delta: 0, shift: 0 }
+        Slot { server, is_spliced: false, guess: None, has_ended: false, delta: 0, shift: 0, client_shift: 0 }
     }
 }
 
@@ -200,8 +201,11 @@ impl Switch {
                 Some(slot) if slot.is_spliced && !(slot.has_ended && seen.is_syn) => {
                     slot.has_ended |= seen.is_rst;
                     self.spliced += 1;
-                    let (delta, server) = (slot.delta, slot.server);
+                    let (delta, server, shift) = (slot.delta, slot.server, slot.client_shift);
                     change(&mut packet, client, server, |tcp| {
+                        if !seen.is_syn {
+                            tcp.set_window_len(shifted(tcp.window_len(), shift as i8));
+                        }
                         if seen.has_ack {
                             tcp.set_ack_number(TcpSeqNumber(tcp.ack_number().0.wrapping_sub(delta as i32)));
                         }
@@ -255,6 +259,7 @@ impl Switch {
                 Some(slot) if !slot.has_ended => {
                     self.orders += usize::from(!slot.is_spliced);
                     (slot.is_spliced, slot.delta, slot.shift) = (true, order.delta, order.shift);
+                    slot.client_shift = order.client_shift;
                     slot.guess = None;
                     if order.remember != Remember::Nothing {
                         let memory = (slot.server, order.remember == Remember::Guess);
