@@ -80,7 +80,7 @@ impl Reader for Deciding {
                     _ => None,
                 };
                 let repetition = match route.hand_on {
-                    HandOn::Mail { replay, from, say } => Some(mail::repetition(replay, from, say)),
+                    HandOn::Mail { replay, from, say, .. } => Some(mail::repetition(replay, from, say)),
                     _ => None,
                 };
                 let group = usize::from(route.group.0);
@@ -118,7 +118,7 @@ impl Framing for Exchange {
         match self.response.feed(bytes) {
             Response::More => Progress::More,
             Response::Done { used, persistent } => Progress::Ended { used, goes_on: persistent && self.persists },
-            Response::Opaque => Progress::Opaque,
+            Response::Tunnel | Response::Upgraded | Response::Endless => Progress::Opaque,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::config::{Content, Mapping, Protocol, Refuse, Rule, Sticky};
 use crate::decision::GroupId;
 use crate::field::{Field, FieldId, fields_of};
 use crate::forms;
+use crate::guards;
 use crate::paths::{self, Paths};
 use crate::ruleset::{Action, Alternative, Block, Lookup, RuleSet};
 use crate::test::Cond;
@@ -102,7 +103,11 @@ impl<'c> Compiler<'c> {
             let block: &mut Block = &mut blocks[block_of[rule] as usize];
             block.miss = miss.map(|action| (rule as u32, action)).or(block.miss);
         }
-        Ok(RuleSet {
+        let is_refusal = |action: &Action| matches!(action, Action::Refuse(_));
+        let refuses = |rule: &usize| is_refusal(&actions[*rule]) || misses[*rule].as_ref().is_some_and(is_refusal);
+        let refusing = (0..actions.len()).filter(refuses).map(|rule| rule as u32).collect();
+        let rules = RuleSet {
+            refusing,
             protocol: content.protocol,
             limits: content.limits.clone(),
             offer: content.offer.clone(),
@@ -118,7 +123,9 @@ impl<'c> Compiler<'c> {
             misses,
             block_of,
             default,
-        })
+        };
+        let problems = guards::problems(content, &rules);
+        if problems.is_empty() { Ok(rules) } else { Err(problems) }
     }
 
     /// Notes a problem; of a rule, its number and name go before.
@@ -196,14 +203,6 @@ impl<'c> Compiler<'c> {
     fn sticky(&mut self, place: &str, rule: Option<usize>, sticky: Sticky) {
         if sticky == Sticky::None && self.content.protocol != Protocol::Http {
             let message = format!("a {} connection has one request only", self.content.protocol);
-            self.problem(rule, place, message, "write sticky: connection");
-        }
-        let refuses =
-            |rule: &Rule| rule.refuse.is_some() || rule.otherwise.as_ref().is_some_and(|e| e.refuse.is_some());
-        if sticky == Sticky::Client
-            && let Some(refusing) = self.content.rules.iter().find(|rule| refuses(rule))
-        {
-            let message = format!("a remembered client passes by the rules, and rule '{}' refuses", refusing.name);
             self.problem(rule, place, message, "write sticky: connection");
         }
     }

@@ -84,12 +84,13 @@ pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut
 }
 
 /// The decision that an outcome is.
-pub(crate) fn decision(rules: &RuleSet, outcome: Outcome, hand_on: HandOn) -> Decision {
+pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, hand_on: HandOn) -> Decision {
     match outcome.action {
         Action::Route(group, sticky) => {
             let single = hand_on == HandOn::Opaque && sticky == Sticky::None;
             let sticky = if single { Sticky::Connection } else { sticky };
-            Decision::Route(Route { rule: outcome.rule, group, sticky, hand_on })
+            let guarded = hand_on != HandOn::Opaque && rules.guards_against(facts);
+            Decision::Route(Route { rule: outcome.rule, group, sticky, guarded, hand_on })
         }
         Action::Refuse(status) => Decision::Refuse(rules.refused(outcome.rule, status)),
         Action::Goto(_) => unreachable!("a run follows goto itself"),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::config::Sticky;
 use crate::framing::Request;
-use crate::mail::Replay;
+use crate::mail::{Follower, Replay};
 
 /// What is known of a connection before its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,10 @@ pub struct Route {
     pub rule: Option<u32>,
     /// The group of servers.
     pub group: GroupId,
-    /// How long the decision holds. Never [`Sticky::None`] for a request that makes the connection opaque by itself.
+    /// How long the decision holds. Never [`Sticky::None`] where nothing behind the first bytes is read.
     pub sticky: Sticky,
+    /// What follows on the connection may be refused, so that it must be read as well.
+    pub guarded: bool,
     /// How the bytes are to be handed on.
     pub hand_on: HandOn,
 }
@@ -63,6 +65,8 @@ pub enum HandOn {
         from: usize,
         /// What the client is still to hear from the agent, before the server's first forwarded byte.
         say: Vec<u8>,
+        /// What reads the rest of the dialogue, where [`Route::guarded`].
+        follower: Box<Follower>,
     },
 }
 

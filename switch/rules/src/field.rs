@@ -53,7 +53,7 @@ impl Field {
             Field::Path => Kind::Path,
             Field::Method => Kind::Method,
             Field::Host | Field::Sni => Kind::HostName,
-            Field::MailFrom | Field::RcptTo | Field::Helo => Kind::Caseless,
+            Field::MailFrom | Field::RcptTo | Field::Helo | Field::User => Kind::Caseless,
             Field::Source | Field::Destination => Kind::Address,
             _ => Kind::Text,
         }

@@ -159,7 +159,11 @@ impl<'h> Fields<'h> {
     }
 }
 
+/// RFC 9110, section 8.6, allows leading zeros; some readers take them for octal, so that they have no single meaning.
 fn content_length(value: &[u8]) -> Result<Body, Fault> {
+    if let [b'0', _, ..] = value {
+        return bad("the content length has a leading zero");
+    }
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let length = digits.then(|| std::str::from_utf8(value).ok()?.parse::<u64>().ok()).flatten();
     match length {

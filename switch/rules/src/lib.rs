@@ -35,8 +35,8 @@
 //!    - [`Decision::NeedMore`]: say `say` (often empty), wait.
 //!    - [`Decision::Route`]: open the group, hand on the bytes as [`HandOn`] says. [`Route::sticky`] says for how long.
 //!    - [`Decision::Refuse`]: say [`Refusal::say`], close.
-//! 4. `sticky: none`: [`RequestFramer`] says where the request ends, [`ResponseFramer`] where its response does. Then a new
-//!    [`Decider`] takes the next request. When a response makes the connection opaque, it stays where it is.
+//! 4. `sticky: none`, or [`Route::guarded`]: [`RequestFramer`] says where the request ends, [`ResponseFramer`] where its
+//!    response does. Then a new [`Decider`] takes the next request.
 //! 5. A timeout is the caller's: [`RuleSet::refusal`] with 408 has the words.
 //!
 //! # How rules are asked
@@ -76,6 +76,7 @@ mod expressions;
 mod field;
 mod forms;
 mod framing;
+mod guards;
 mod http;
 mod index;
 mod literals;
@@ -101,7 +102,7 @@ pub use config::{Content, Else, EncodedSlash, Limits, Protocol, Refuse, Rule, Si
 pub use decide::Decider;
 pub use decision::{ConnectionFacts, Decision, GroupId, HandOn, Refusal, Route};
 pub use framing::{Body, Broken, Method, Reach, Request, RequestFramer};
-pub use mail::{Replay, Replayed};
+pub use mail::{Followed, Follower, Replay, Replayed};
 pub use problem::Problem;
 pub use reach::Unreachable;
 pub use response::{Response, ResponseFramer};

@@ -5,8 +5,22 @@ use crate::decision::Refusal;
 use crate::http::Fault;
 use crate::ruleset::RuleSet;
 
+impl Refusal {
+    /// The refusal of this request, as far as it has come: RFC 9110, section 9.3.2, allows no body in answer to a HEAD.
+    #[must_use]
+    pub fn to(mut self, request: &[u8]) -> Refusal {
+        let line = request.strip_prefix(b"\r\n").unwrap_or(request);
+        if line.starts_with(b"HEAD ")
+            && let Some(end) = memchr::memmem::find(&self.say, b"\r\n\r\n")
+        {
+            self.say.truncate(end + 4);
+        }
+        self
+    }
+}
+
 impl RuleSet {
-    /// A refusal for a reason of the caller's, such as 408 for a request that takes too long.
+    /// A refusal for a reason of the caller's, such as 408 for a request that takes too long; see [`Refusal::to`].
     pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
         Refusal { status, why, rule: None, say: say(self.protocol, status, why) }
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::body::{Answer, Asking, Flow, Reader};
 use crate::decide::{decision, enter_facts};
 use crate::decision::{ConnectionFacts, Decision, HandOn};
-use crate::framing::{Body, BodyFramer, Method, Request};
+use crate::framing::{Body, BodyFramer, Request};
 use crate::http::Fault;
 use crate::http::head::{self, Media, Scan, Scanned};
 use crate::ruleset::RuleSet;
@@ -42,8 +42,9 @@ impl HttpRequest {
 
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
         match self.advance(rules, facts, stream) {
+            Ok(Decision::Refuse(refusal)) => Decision::Refuse(refusal.to(stream)),
             Ok(decision) => decision,
-            Err(fault) => Decision::Refuse(rules.fault(fault)),
+            Err(fault) => Decision::Refuse(rules.fault(fault).to(stream)),
         }
     }
 
@@ -59,7 +60,7 @@ impl HttpRequest {
         let Some(body) = &mut self.body else { return Ok(Decision::NeedMore { say }) };
         let say = if body.at < stream.len() { Vec::new() } else { say };
         match body.read(rules, stream) {
-            Some(answer) => Ok(routed(rules, answer?, body.request)),
+            Some(answer) => Ok(routed(rules, facts, answer?, body.request)),
             None => Ok(Decision::NeedMore { say }),
         }
     }
@@ -73,7 +74,7 @@ impl HttpRequest {
     ) -> Result<ControlFlow<Decision, Vec<u8>>, Fault> {
         let (start, end) = match self.scan.scan(stream, rules.limits.head.0)? {
             Scanned::More => return Ok(ControlFlow::Continue(Vec::new())),
-            Scanned::Preface => return preface(rules).map(ControlFlow::Break),
+            Scanned::Preface => return preface(rules, facts).map(ControlFlow::Break),
             Scanned::Head(start, end) => (start, end),
         };
         let mut values = Values::default();
@@ -82,7 +83,7 @@ impl HttpRequest {
         enter_facts(rules, facts, &mut values);
         let mut run = Run::new(rules, values);
         if let Some(outcome) = run.outcome(rules) {
-            return Ok(ControlFlow::Break(routed(rules, outcome, head.request)));
+            return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
         let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run });
         let framer = BodyFramer::new(head.request.body);
@@ -98,16 +99,15 @@ impl HttpRequest {
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// HTTP/2 goes by the default, unless rules refuse: what they look for cannot be seen.
-fn preface(rules: &RuleSet) -> Result<Decision, Fault> {
-    if rules.refuses() {
+fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
+    if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
     }
-    Ok(decision(rules, Outcome { rule: None, action: rules.default }, HandOn::Opaque))
+    Ok(decision(rules, facts, Outcome { rule: None, action: rules.default }, HandOn::Opaque))
 }
 
-fn routed(rules: &RuleSet, outcome: Outcome, request: Request) -> Decision {
-    let opaque = request.method == Method::Connect;
-    decision(rules, outcome, if opaque { HandOn::Opaque } else { HandOn::Http(request) })
+fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: Request) -> Decision {
+    decision(rules, facts, outcome, HandOn::Http(request))
 }
 
 impl Reading {

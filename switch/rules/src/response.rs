@@ -20,9 +20,12 @@ pub enum Response {
         /// Whether the server keeps the connection open.
         persistent: bool,
     },
-    /// It has no end of its own: it lasts until the connection closes, has changed the protocol, or is not understood.
-    /// The connection stays with this server.
-    Opaque,
+    /// The connection is a tunnel from here on: a CONNECT was accepted (2xx), or the protocol is WebSocket now (101).
+    Tunnel,
+    /// The protocol is another one now (101), in which requests would go unread.
+    Upgraded,
+    /// It lasts until the server closes the connection, or its end cannot be found: no request may follow it.
+    Endless,
 }
 
 /// Follows the response to one request, interim responses (100, 103) included.
@@ -37,7 +40,7 @@ enum State {
     /// The head as far as it has come, and how much of it has no end.
     Head(Vec<u8>, usize),
     Body(BodyFramer, bool),
-    Opaque,
+    Over(Response),
 }
 
 impl ResponseFramer {
@@ -51,7 +54,7 @@ impl ResponseFramer {
         let mut at = 0;
         loop {
             match &mut self.state {
-                State::Opaque => return Response::Opaque,
+                State::Over(response) => return *response,
                 State::Body(framer, persistent) => {
                     let reach = framer.feed(&bytes[at..], &mut |_| ControlFlow::<()>::Continue(()));
                     return match reach {
@@ -59,7 +62,7 @@ impl ResponseFramer {
                             Response::Done { used: at + used, persistent: *persistent }
                         }
                         Ok(_) => Response::More,
-                        Err(_) => self.opaque(),
+                        Err(_) => self.endless(),
                     };
                 }
                 State::Head(head, looked_at) => {
@@ -68,25 +71,29 @@ impl ResponseFramer {
                     let from = looked_at.saturating_sub(3);
                     let Some(end) = memchr::memmem::find(&head[from..], b"\r\n\r\n") else {
                         *looked_at = head.len();
-                        return if head.len() > MOST { self.opaque() } else { Response::More };
+                        return if head.len() > MOST { self.endless() } else { Response::More };
                     };
                     let end = from + end + 4;
                     at += end - before;
-                    let state = framing(&head[..end], self.method);
-                    self.state = state.unwrap_or(State::Opaque);
+                    self.state = framing(&head[..end], self.method);
                 }
             }
         }
     }
 
-    fn opaque(&mut self) -> Response {
-        self.state = State::Opaque;
-        Response::Opaque
+    fn endless(&mut self) -> Response {
+        self.state = State::Over(Response::Endless);
+        Response::Endless
     }
 }
 
-/// What follows a head; none when that has no end of its own.
-fn framing(head: &[u8], method: Method) -> Option<State> {
+/// What follows a head.
+fn framing(head: &[u8], method: Method) -> State {
+    read(head, method).unwrap_or(State::Over(Response::Endless))
+}
+
+/// The same; none when the end of what follows is not known.
+fn read(head: &[u8], method: Method) -> Option<State> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
     if parsed.parse(head) != Ok(httparse::Status::Complete(head.len())) {
@@ -105,9 +112,9 @@ fn framing(head: &[u8], method: Method) -> Option<State> {
         }
     }
     match code {
-        101 => None,
+        101 => Some(State::Over(if is_websocket(parsed.headers) { Response::Tunnel } else { Response::Upgraded })),
         100..=199 => Some(State::Head(Vec::new(), 0)),
-        200..=299 if method == Method::Connect => None,
+        200..=299 if method == Method::Connect => Some(State::Over(Response::Tunnel)),
         204 | 304 => Some(State::Body(BodyFramer::new(Body::Empty), persistent)),
         _ if method == Method::Head => Some(State::Body(BodyFramer::new(Body::Empty), persistent)),
         _ => {
@@ -115,4 +122,11 @@ fn framing(head: &[u8], method: Method) -> Option<State> {
             (minor == 1 || body != Body::Chunked).then(|| State::Body(BodyFramer::new(body), persistent))
         }
     }
+}
+
+/// Whether the protocol changes to WebSocket (RFC 6455, section 4.2.2), and to no other.
+fn is_websocket(fields: &[httparse::Header]) -> bool {
+    let mut upgrades = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
+    let first = upgrades.next().is_some_and(|field| field.value.eq_ignore_ascii_case(b"websocket"));
+    first && upgrades.next().is_none()
 }

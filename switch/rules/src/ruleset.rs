@@ -34,6 +34,8 @@ pub struct RuleSet {
     /// The block that each rule is in.
     pub(crate) block_of: Vec<u32>,
     pub(crate) default: Action,
+    /// The rules that refuse, by a match or by its failing.
+    pub(crate) refusing: Vec<u32>,
 }
 
 /// One alternative of a rule: all conditions must hold, those on the head first.
@@ -166,12 +168,6 @@ impl RuleSet {
     /// The rules' names, in list order.
     pub fn rules(&self) -> &[String] {
         &self.names
-    }
-
-    /// Whether a rule refuses: then nothing may pass the rules by unread.
-    pub fn refuses(&self) -> bool {
-        let refuse = |action: &Action| matches!(action, Action::Refuse(_));
-        self.actions.iter().any(refuse) || self.blocks.iter().any(|block| block.miss.is_some_and(|(_, a)| refuse(&a)))
     }
 
     pub(crate) fn alternative(&self, alt: Alt) -> &Alternative {

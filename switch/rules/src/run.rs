@@ -274,7 +274,7 @@ impl Run {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             let unknown =
                 |&alt: &Alt| alt < self.best && self.known.alternative(rules.alternative(alt)) == Truth::Unknown;
-            if rules.refuses() && block.guards.iter().any(unknown) {
+            if !rules.refusing.is_empty() && block.guards.iter().any(unknown) {
                 return None;
             }
             if let Some(outcome) = self.leave(rules, block) {

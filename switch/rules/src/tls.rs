@@ -32,7 +32,7 @@ impl Hello {
         match self.read(rules, facts, stream) {
             Ok(Some(mut run)) => {
                 let outcome = run.outcome(rules).expect("nothing of TLS comes late");
-                decision(rules, outcome, HandOn::Opaque)
+                decision(rules, facts, outcome, HandOn::Opaque)
             }
             Ok(None) => Decision::NeedMore { say: Vec::new() },
             Err(fault) => Decision::Refuse(rules.fault(fault)),

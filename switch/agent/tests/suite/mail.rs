@@ -7,7 +7,7 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "8BITMIME", "STARTTLS"], "rules": [
     {"name": "org", "match": {"rcpt_to": {"suffix": "@b.example"}}, "to": "b"}]}"#;
-const GUARDED: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["STARTTLS", "AUTH PLAIN"], "rules": [
+const GUARDED: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["AUTH PLAIN"], "rules": [
     {"name": "spam", "match": {"rcpt_to": "trap@a.example"}, "refuse": 550}]}"#;
 const IMAP: &str = r#"{"protocol": "imap", "default": {"to": "all"}, "offer": ["AUTH=PLAIN"], "rules": [
     {"name": "tim", "match": {"user": "tim"}, "to": "b"}]}"#;
@@ -510,8 +510,8 @@ fn starttls_is_opaque_if_offered() {
 fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     let mut talk = Talk::new(GUARDED);
     talk.says(EHLO);
-    for command in ["STARTTLS\r\n", "AUTH PLAIN AGEAYg==\r\n"] {
-        assert!(talk.hears(command).starts_with("454 "), "{command}");
+    for (command, answer) in [("STARTTLS\r\n", "502 "), ("AUTH PLAIN AGEAYg==\r\n", "454 ")] {
+        assert!(talk.hears(command).starts_with(answer), "{command}");
     }
     talk.says(MAIL);
     let heard = talk.heard.len();
@@ -519,19 +519,17 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     assert!(talk.heard_after(heard).starts_with("550 ") && talk.is_closed);
     let guard = r#"[{"name": "g", "match": {"user": "root"}, "refuse": true}, {"name": "u", "match": {"user": "a"}, "to": "b"}]"#;
     let mut imap = Talk::new(&format!(
-        r#"{{"protocol": "imap", "default": {{"to": "all"}}, "offer": ["STARTTLS", "AUTH=CRAM-MD5"], "rules": {guard}}}"#
+        r#"{{"protocol": "imap", "default": {{"to": "all"}}, "offer": ["AUTH=PLAIN"], "rules": {guard}}}"#
     ));
     for (command, answer) in
-        [("a STARTTLS\r\n", "a NO "), ("a AUTHENTICATE CRAM-MD5\r\n", "a NO "), ("a AUTHENTICATE PLAIN\r\n", "a NO ")]
+        [("a STARTTLS\r\n", "a BAD "), ("a AUTHENTICATE CRAM-MD5\r\n", "a NO "), ("a SELECT x\r\n", "a BAD ")]
     {
         assert!(imap.hears(command).starts_with(answer), "{command}");
     }
     let heard = imap.heard.len();
     imap.says("a LOGIN root secret\r\n");
     assert!(imap.heard_after(heard).starts_with("* BYE ") && imap.is_closed);
-    let mut pop3 = Talk::new(&format!(
-        r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "offer": ["STLS"], "rules": {guard}}}"#
-    ));
+    let mut pop3 = Talk::new(&format!(r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "rules": {guard}}}"#));
     for command in ["STLS\r\n", "AUTH PLAIN\r\n", "APOP a 123\r\n"] {
         assert!(pop3.hears(command).starts_with("-ERR "), "{command}");
     }

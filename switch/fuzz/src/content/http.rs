@@ -58,7 +58,7 @@ fn response(method: Method, stream: &[u8], step: usize) -> Response {
         match framer.feed(piece) {
             Response::More => before += piece.len(),
             Response::Done { used, persistent } => return Response::Done { used: before + used, persistent },
-            Response::Opaque => return Response::Opaque,
+            over => return over,
         }
     }
     Response::More

@@ -33,9 +33,11 @@ fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, Replayed)
 /// Without what is said when: that depends on the pieces.
 fn silent(decision: Option<Decision>) -> Option<Decision> {
     match decision {
-        Some(Decision::Route(Route { rule, group, sticky, hand_on: HandOn::Mail { replay, from, .. } })) => {
-            let hand_on = HandOn::Mail { replay, from, say: Vec::new() };
-            Some(Decision::Route(Route { rule, group, sticky, hand_on }))
+        Some(Decision::Route(mut route)) => {
+            if let HandOn::Mail { say, .. } = &mut route.hand_on {
+                say.clear();
+            }
+            Some(Decision::Route(route))
         }
         Some(Decision::Refuse(mut refusal)) => {
             refusal.say.clear();

@@ -115,6 +115,10 @@ pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<
         "CONNECT" => Method::Connect,
         _ => Method::Other,
     };
+    if method == Method::Connect && body != Body::Empty {
+        // RFC 9110, section 9.3.6: it has no content. What follows may be the tunnel's first bytes, or a body.
+        return bad("CONNECT has a body");
+    }
     let media = if coded { Media::Encoded } else { noted.media };
     let persistent = if line.minor == 0 { noted.keep_alive && !noted.close } else { !noted.close };
     let expects_continue = noted.expects && line.minor == 1 && body != Body::Empty;

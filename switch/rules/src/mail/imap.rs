@@ -4,42 +4,93 @@ use super::replay::{Answer, Step};
 use super::{Act, Asker, Line, Told, sasl, word};
 use crate::ruleset::RuleSet;
 
-/// A command that the agent has asked the client to go on with.
+/// A command of which more is to come.
 #[derive(Debug, Default)]
 pub(super) struct Imap {
+    /// The line of an AUTHENTICATE whose response is awaited.
     authenticate: Option<Vec<u8>>,
-    /// The line of a LOGIN whose user is a literal of so many bytes, and where that begins.
-    literal: Option<(Vec<u8>, usize, usize)>,
+    command: Option<Command>,
+}
+
+/// A command with literals.
+#[derive(Debug)]
+struct Command {
+    /// Where it begins.
+    start: usize,
+    /// Its parts that end where the client waits to be asked for a literal.
+    steps: Vec<Step>,
+    /// Where the part behind them begins.
+    from: usize,
+    /// A literal came unasked, which was not offered.
+    is_refused: bool,
 }
 
 pub(super) fn capabilities(rules: &RuleSet) -> String {
     std::iter::once("IMAP4rev1").chain(rules.offer.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// How a user's name is written.
-enum User {
-    Known(Vec<u8>),
-    /// A literal of so many bytes follows; the flag: the client waits to be asked for it.
-    Literal(usize, bool),
-    Malformed,
+/// A literal that a line announces (RFC 9051, section 4.3): its bytes, and whether the client waits to be asked for them.
+pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
+    let size = &line.strip_suffix(b"}")?[memchr::memrchr(b'{', line)? + 1..];
+    let (size, waits) = size.strip_suffix(b"+").map_or((size, true), |size| (size, false));
+    let is_number = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
+    is_number.then(|| (std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()).unwrap_or(usize::MAX), waits))
+}
+
+/// Whether servers take a literal unasked (RFC 7888).
+pub(super) fn takes_unasked(asker: &Asker, bytes: usize) -> bool {
+    asker.offers("LITERAL+") || bytes <= 4096 && (asker.offers("LITERAL-") || asker.offers("IMAP4rev2"))
+}
+
+/// Tag, command and arguments; none when the tag is none.
+pub(super) fn parts(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
+    let (tag, rest) = word(text);
+    let (command, arguments) = word(rest);
+    let is_tag = !tag.is_empty() && tag.iter().all(|&b| b.is_ascii_graphic() && !b"(){%*\"\\+".contains(&b));
+    is_tag.then(|| (tag, command.to_ascii_uppercase(), arguments))
 }
 
 impl Imap {
     pub(super) fn take(&mut self, asker: &Asker, line: Line) -> Act {
         if let Some(command) = self.authenticate.take() {
-            let steps = vec![Step { say: command, answer: Answer::Continue }];
-            return hand_on(asker, sasl::user(line.text).as_deref(), steps, line.start);
+            return respond(asker, line, command);
         }
-        if let Some((command, start, size)) = self.literal.take() {
-            return self.literal(asker, command, start, size, line);
+        let command = self.command.take();
+        let mut command = command.unwrap_or_else(|| Command {
+            start: line.start,
+            steps: Vec::new(),
+            from: line.start,
+            is_refused: false,
+        });
+        let text = &line.stream[command.start..line.end - 2];
+        let Some((bytes, waits)) = literal(line.text) else { return self.complete(asker, line, text, command) };
+        command.is_refused |= !waits && !takes_unasked(asker, bytes);
+        if let Some((_, name, arguments)) = parts(text)
+            && name == b"LOGIN"
+            && !command.is_refused
+            && let User::Known(user) = user(arguments)
+        {
+            return hand_on(asker, &[user], command.steps, command.from);
         }
-        let (tag, rest) = line.word();
-        let (command, arguments) = word(rest);
-        let say = |text: &str| Act::Answer([tag, text.as_bytes(), b"\r\n"].concat());
-        if tag.is_empty() || !tag.iter().all(|&b| b.is_ascii_graphic() && !b"(){%*\"\\+".contains(&b)) {
+        let say: &[u8] = if waits { b"+ go on\r\n" } else { b"" };
+        if waits {
+            command.steps.push(Step { say: line.stream[command.from..line.end].to_vec(), answer: Answer::Continue });
+            command.from = line.end;
+        }
+        self.command = Some(command);
+        Act::Counted { say: say.to_vec(), bytes, then: Vec::new() }
+    }
+
+    /// Takes a command whose last line has come.
+    fn complete(&mut self, asker: &Asker, line: Line, text: &[u8], command: Command) -> Act {
+        let Some((tag, name, arguments)) = parts(text) else {
             return Act::Answer(b"* BAD A tag is missing\r\n".to_vec());
+        };
+        let say = |text: &str| Act::Answer([tag, text.as_bytes(), b"\r\n"].concat());
+        if command.is_refused {
+            return say(" BAD LITERAL+ is not offered");
         }
-        match &command.to_ascii_uppercase()[..] {
+        match &name[..] {
             b"CAPABILITY" => {
                 let list = format!("* CAPABILITY {}\r\n", capabilities(asker.rules));
                 Act::Answer([list.as_bytes(), tag, b" OK done\r\n"].concat())
@@ -47,8 +98,10 @@ impl Imap {
             b"NOOP" => say(" OK done"),
             b"ID" => Act::Answer([b"* ID NIL\r\n", tag, b" OK done\r\n"].concat()),
             b"LOGOUT" => Act::Quit("* BYE see you\r\n"),
-            b"STARTTLS" if !asker.offers("STARTTLS") => say(" BAD STARTTLS is not offered"),
-            b"STARTTLS" => opaque(asker, line).unwrap_or_else(|| say(" NO rules ask about what TLS hides")),
+            b"STARTTLS" if asker.offers("STARTTLS") => {
+                opaque(asker, line).unwrap_or_else(|| say(" NO TLS is not available"))
+            }
+            b"STARTTLS" => say(" BAD STARTTLS is not offered"),
             b"AUTHENTICATE" => {
                 let (mechanism, response) = word(arguments);
                 let offered = |offer: &String| offer.as_bytes().eq_ignore_ascii_case(&[b"AUTH=", mechanism].concat());
@@ -58,9 +111,10 @@ impl Imap {
                 self.authenticate(asker, line, mechanism, response)
                     .unwrap_or_else(|| say(" NO rules ask about the user, whom this mechanism hides"))
             }
-            b"LOGIN" => {
-                self.login(asker, line, arguments).unwrap_or_else(|| say(" BAD LOGIN user password is expected"))
-            }
+            b"LOGIN" => match user(arguments) {
+                User::Known(user) => hand_on(asker, &[user], command.steps, command.from),
+                _ => say(" BAD LOGIN user password is expected"),
+            },
             _ => say(" BAD log in first"),
         }
     }
@@ -70,41 +124,26 @@ impl Imap {
         if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
             return opaque(asker, line);
         }
+        let command = line.stream[line.start..line.end].to_vec();
         if response.is_empty() {
-            self.authenticate = Some(line.stream[line.start..line.end].to_vec());
+            self.authenticate = Some(command);
             return Some(Act::Answer(b"+ \r\n".to_vec()));
         }
-        Some(hand_on(asker, sasl::user(response).as_deref(), Vec::new(), line.start))
+        Some(match sasl::users(response) {
+            Some(users) => hand_on(asker, &users, Vec::new(), line.start),
+            None => malformed(&command),
+        })
     }
+}
 
-    fn login(&mut self, asker: &Asker, line: Line, arguments: &[u8]) -> Option<Act> {
-        match user(arguments) {
-            User::Malformed => None,
-            User::Known(user) => Some(hand_on(asker, Some(&user), Vec::new(), line.start)),
-            User::Literal(size, true) => {
-                self.literal = Some((line.stream[line.start..line.end].to_vec(), line.end, size));
-                Some(Act::Answer(b"+ go on\r\n".to_vec()))
-            }
-            User::Literal(size, false) => {
-                let user = line.stream.get(line.end..line.end.checked_add(size)?);
-                Some(user.map_or(Act::Wait, |user| hand_on(asker, Some(user), Vec::new(), line.start)))
-            }
-        }
-    }
+/// Takes the response to an AUTHENTICATE; `*` takes the command back (RFC 9051, section 6.2.2).
+fn respond(asker: &Asker, line: Line, command: Vec<u8>) -> Act {
+    let Some(users) = sasl::users(line.text) else { return malformed(&command) };
+    hand_on(asker, &users, vec![Step { say: command, answer: Answer::Continue }], line.start)
+}
 
-    /// A line behind a LOGIN whose user is a literal: the literal is in the lines from `start` on.
-    fn literal(&mut self, asker: &Asker, command: Vec<u8>, start: usize, size: usize, line: Line) -> Act {
-        match start.checked_add(size).and_then(|end| line.stream.get(start..end)) {
-            Some(user) if start + size <= line.end => {
-                let steps = vec![Step { say: command, answer: Answer::Continue }];
-                hand_on(asker, Some(user), steps, start)
-            }
-            _ => {
-                self.literal = Some((command, start, size));
-                Act::Answer(Vec::new())
-            }
-        }
-    }
+fn malformed(command: &[u8]) -> Act {
+    Act::Answer([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
 }
 
 /// A command that hides the user.
@@ -112,13 +151,20 @@ fn opaque(asker: &Asker, line: Line) -> Option<Act> {
     Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
 }
 
-fn hand_on(asker: &Asker, user: Option<&[u8]>, steps: Vec<Step>, from: usize) -> Act {
-    let values = user.map(|user| (asker.rules.lookup.user, user)).into_iter().collect();
-    Act::HandOn(asker.conclude(Told { values, all: false }), steps, from)
+fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> Act {
+    Act::HandOn(asker.conclude_users(users), steps, from)
+}
+
+/// How a user's name is written.
+pub(super) enum User {
+    Known(Vec<u8>),
+    /// It is a literal that is yet to come.
+    Open,
+    Malformed,
 }
 
 /// The first argument of LOGIN: an atom, a quoted string or a literal.
-fn user(arguments: &[u8]) -> User {
+pub(super) fn user(arguments: &[u8]) -> User {
     match arguments {
         [b'"', rest @ ..] => {
             let (mut user, mut bytes) = (Vec::new(), rest.iter());
@@ -126,21 +172,25 @@ fn user(arguments: &[u8]) -> User {
                 match byte {
                     b'"' => return User::Known(user),
                     b'\\' => user.extend(bytes.next()),
+                    b'\n' => break,
                     _ => user.push(byte),
                 }
             }
             User::Malformed
         }
-        [b'{', size @ .., b'}'] => {
-            let (size, waits) = size.strip_suffix(b"+").map_or((size, true), |size| (size, false));
-            let digits = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
-            match digits.then(|| std::str::from_utf8(size).ok()?.parse().ok()).flatten() {
-                Some(size) => User::Literal(size, waits),
-                None => User::Malformed,
+        [b'{', ..] => {
+            let line = crate::http::head::split(arguments, b'\n').0;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some((bytes, _)) = literal(line) else { return User::Malformed };
+            let start = line.len() + 2;
+            match start.checked_add(bytes).and_then(|end| arguments.get(start..end)) {
+                Some(user) => User::Known(user.to_vec()),
+                None => User::Open,
             }
         }
         _ => match word(arguments) {
             ([], _) | (_, []) => User::Malformed,
+            (user, _) if user.iter().any(|&b| b.is_ascii_control() || b"(){\"\\".contains(&b)) => User::Malformed,
             (user, _) => User::Known(user.to_vec()),
         },
     }

@@ -1,11 +1,13 @@
 //! Dialogues of mail protocols: the agent greets and answers until rules can decide, and says it again to the server.
 
+mod follow;
 mod imap;
 mod pop3;
 mod replay;
-mod sasl;
+pub(crate) mod sasl;
 mod smtp;
 
+pub use follow::{Followed, Follower};
 pub use replay::{Replay, Replayed};
 
 use crate::config::Protocol;
@@ -13,7 +15,7 @@ use crate::decide::{decision, enter_facts};
 use crate::decision::{ConnectionFacts, Decision, HandOn, Refusal};
 use crate::field::{FieldId, Kind};
 use crate::http::Fault;
-use crate::ruleset::RuleSet;
+use crate::ruleset::{Action, RuleSet};
 use crate::run::{Outcome, Run};
 use crate::values::Values;
 use replay::Step;
@@ -23,9 +25,11 @@ use replay::Step;
 pub(crate) struct Dialogue {
     facts: ConnectionFacts,
     started: bool,
-    /// Where the next line begins, and how far it was looked for.
+    /// Where the next line begins, behind bytes that the command before it has counted; and how far its end was looked for.
     at: usize,
     looked_at: usize,
+    /// What is said when all counted bytes have come.
+    then: Vec<u8>,
     speaker: Speaker,
 }
 
@@ -49,12 +53,18 @@ struct Told<'t> {
 enum Act {
     /// It is answered, and the next line is read.
     Answer(Vec<u8>),
+    /// So many bytes behind it belong to its command: they are taken with it, whatever becomes of it.
+    Counted {
+        /// What is said at once.
+        say: Vec<u8>,
+        bytes: usize,
+        /// What is said when they have come.
+        then: Vec<u8>,
+    },
     /// The server takes over: these steps are said to it again, and it hears the stream from that offset on.
     HandOn(Outcome, Vec<Step>, usize),
     /// The client leaves.
     Quit(&'static str),
-    /// More bytes than the line are needed, so many.
-    Wait,
 }
 
 impl Dialogue {
@@ -64,7 +74,7 @@ impl Dialogue {
             Protocol::Pop3 => Speaker::Pop3(pop3::Pop3::default()),
             _ => Speaker::Smtp(smtp::Smtp::default()),
         };
-        Dialogue { facts, started: false, at: 0, looked_at: 0, speaker }
+        Dialogue { facts, started: false, at: 0, looked_at: 0, then: Vec::new(), speaker }
     }
 
     /// Memory taken: lines are kept to be said again, at most all that were read.
@@ -79,7 +89,7 @@ impl Dialogue {
         if !self.started {
             self.started = true;
             if let Some(outcome) = asker.ask(&Told::default()) {
-                return decision(rules, outcome, HandOn::Opaque);
+                return decision(rules, &facts, outcome, HandOn::Opaque);
             }
             say = self.speaker.greeting(rules, &facts);
         }
@@ -104,7 +114,15 @@ impl Dialogue {
 
     fn read(&mut self, asker: &Asker, stream: &[u8], say: &mut Vec<u8>) -> Result<Option<Decision>, Fault> {
         let rules = asker.rules;
-        while let Some(end) = self.line_end(stream) {
+        loop {
+            if self.at > rules.limits.head.0 {
+                return Err(Fault { status: 552, why: "a command has more bytes than the dialogue's limit" });
+            }
+            if self.at > stream.len() {
+                break;
+            }
+            say.append(&mut self.then);
+            let Some(end) = self.line_end(stream) else { break };
             if end > rules.limits.head.0 {
                 break;
             }
@@ -120,7 +138,16 @@ impl Dialogue {
                     say.extend_from_slice(&answer);
                     self.at = end;
                 }
-                Act::HandOn(outcome, steps, from) => return Ok(Some(hand_on(rules, outcome, steps, from, say))),
+                Act::Counted { say: now, bytes, then } => {
+                    say.extend_from_slice(&now);
+                    self.at = end.saturating_add(bytes);
+                    self.looked_at = self.at;
+                    self.then = then;
+                }
+                Act::HandOn(outcome, steps, from) => {
+                    let follower = Follower::new(&self.speaker, self.facts, &steps);
+                    return Ok(Some(hand_on(asker, outcome, (steps, from), follower, say)));
+                }
                 Act::Quit(goodbye) => {
                     let say = [&std::mem::take(say)[..], goodbye.as_bytes()].concat();
                     return Ok(Some(Decision::Refuse(Refusal {
@@ -130,7 +157,6 @@ impl Dialogue {
                         say,
                     })));
                 }
-                Act::Wait => break,
             }
         }
         if stream.len() > rules.limits.head.0 {
@@ -140,10 +166,17 @@ impl Dialogue {
     }
 }
 
-fn hand_on(rules: &RuleSet, outcome: Outcome, steps: Vec<Step>, from: usize, say: &mut Vec<u8>) -> Decision {
+fn hand_on(
+    asker: &Asker,
+    outcome: Outcome,
+    (steps, from): (Vec<Step>, usize),
+    follower: Follower,
+    say: &mut Vec<u8>,
+) -> Decision {
     let said = std::mem::take(say);
-    let replay = Replay::new(rules.protocol, steps);
-    match decision(rules, outcome, HandOn::Mail { replay, from, say: said.clone() }) {
+    let replay = Replay::new(asker.rules.protocol, steps);
+    let hand_on = HandOn::Mail { replay, from, say: said.clone(), follower: Box::new(follower) };
+    match decision(asker.rules, asker.facts, outcome, hand_on) {
         Decision::Refuse(refusal) => Decision::Refuse(Refusal { say: [said, refusal.say].concat(), ..refusal }),
         decision => decision,
     }
@@ -206,6 +239,16 @@ impl Asker<'_> {
     /// What the rules say when the rest is hidden from them: it does not hold. None when a rule on it may refuse.
     fn give_up(&self, told: &Told) -> Option<Outcome> {
         self.run(told).give_up(self.rules)
+    }
+
+    /// What the rules say of a user who has logged in by these names, the first of which is the mailbox's: each is asked about,
+    /// and a refusal of one counts.
+    fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
+        let field = self.rules.lookup.user;
+        let outcome = |user| self.conclude(Told { values: vec![(field, user)], all: false });
+        let mut outcomes: Vec<Outcome> = users.iter().map(|user| outcome(user.as_ref())).collect();
+        let refusal = outcomes.iter().position(|outcome| matches!(outcome.action, Action::Refuse(_)));
+        outcomes.swap_remove(refusal.unwrap_or(0))
     }
 
     /// Whether the operator offers an extension; of several words the first counts.

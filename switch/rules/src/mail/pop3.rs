@@ -16,18 +16,20 @@ fn answer(text: &str) -> Act {
 impl Pop3 {
     pub(super) fn take(&mut self, asker: &Asker, line: Line) -> Act {
         if let Some(command) = self.auth.take() {
-            let steps = vec![Step { say: command, answer: Answer::Continue }];
-            return hand_on(asker, sasl::user(line.text).as_deref(), steps, line.start);
+            let Some(users) = sasl::users(line.text) else { return malformed() };
+            return hand_on(asker, &users, vec![Step { say: command, answer: Answer::Continue }], line.start);
         }
         let (command, rest) = line.word();
         match &command.to_ascii_uppercase()[..] {
             b"USER" if rest.is_empty() => answer("-ERR a name is missing"),
-            b"USER" => hand_on(asker, Some(rest), Vec::new(), line.start),
+            b"USER" => hand_on(asker, &[rest.to_vec()], Vec::new(), line.start),
             b"AUTH" => self.auth(asker, line, rest),
             // Its digest is made with the server's greeting, which the client has not seen (RFC 1939, section 7).
             b"APOP" => answer("-ERR APOP is not offered"),
-            b"STLS" if !asker.offers("STLS") => answer("-ERR STLS is not offered"),
-            b"STLS" => opaque(asker, line).unwrap_or_else(|| answer("-ERR rules ask about what TLS hides")),
+            b"STLS" if asker.offers("STLS") => {
+                opaque(asker, line).unwrap_or_else(|| answer("-ERR TLS is not available"))
+            }
+            b"STLS" => answer("-ERR STLS is not offered"),
             b"CAPA" => {
                 let offers: String = asker.rules.offer.iter().map(|offer| format!("{offer}\r\n")).collect();
                 answer(&format!("+OK\r\nUSER\r\n{offers}."))
@@ -50,8 +52,13 @@ impl Pop3 {
             self.auth = Some(line.stream[line.start..line.end].to_vec());
             return Act::Answer(b"+ \r\n".to_vec());
         }
-        hand_on(asker, sasl::user(response).as_deref(), Vec::new(), line.start)
+        sasl::users(response).map_or_else(malformed, |users| hand_on(asker, &users, Vec::new(), line.start))
     }
+}
+
+/// A response of `*` takes the command back (RFC 5034, section 4).
+fn malformed() -> Act {
+    answer("-ERR the command is cancelled, or its response malformed")
 }
 
 /// Whether a mechanism is one of those behind `SASL` (RFC 5034, section 3).
@@ -66,7 +73,6 @@ fn opaque(asker: &Asker, line: Line) -> Option<Act> {
     Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
 }
 
-fn hand_on(asker: &Asker, user: Option<&[u8]>, steps: Vec<Step>, from: usize) -> Act {
-    let values = user.map(|user| (asker.rules.lookup.user, user)).into_iter().collect();
-    Act::HandOn(asker.conclude(Told { values, all: false }), steps, from)
+fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> Act {
+    Act::HandOn(asker.conclude_users(users), steps, from)
 }

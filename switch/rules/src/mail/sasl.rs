@@ -1,11 +1,19 @@
-//! The user in a response of SASL's PLAIN mechanism (RFC 4616).
+//! SASL's mechanisms: the user in a response of PLAIN (RFC 4616).
 
-/// The authentication identity: the second of three parts.
-pub(crate) fn user(response: &[u8]) -> Option<Vec<u8>> {
+/// The names in a response: the identity to act as, if it is given, and the one that the password is of.
+pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
     let text = base64(response)?;
-    let mut parts = text.split(|&b| b == 0);
-    let user = parts.nth(1)?.to_vec();
-    (parts.next().is_some() && parts.next().is_none()).then_some(user)
+    let parts: Vec<&[u8]> = text.split(|&b| b == 0).collect();
+    let [acts_as, user, _] = parts[..] else { return None };
+    Some([acts_as, user].into_iter().filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+        .filter(|users: &Vec<_>| !users.is_empty())
+}
+
+/// Whether what follows a mechanism's success stays readable: others may agree on a security layer (RFC 4422, section 3.7).
+pub(crate) fn is_readable(mechanism: &[u8]) -> bool {
+    let name = mechanism.to_ascii_uppercase();
+    let known: [&[u8]; 7] = [b"PLAIN", b"LOGIN", b"CRAM-MD5", b"XOAUTH2", b"OAUTHBEARER", b"EXTERNAL", b"ANONYMOUS"];
+    known.contains(&&name[..]) || name.starts_with(b"SCRAM-")
 }
 
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
@@ -36,14 +44,14 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::user;
+    use super::users;
 
     #[test]
-    fn users() {
-        assert_eq!(user(b"AHRpbQB0YW5zdGFhZnRhbnN0YWFm").as_deref(), Some(&b"tim"[..]));
-        assert_eq!(user(b"YQBiAGM=").as_deref(), Some(&b"b"[..]));
-        for text in [&b"YQBi"[..], b"YQBiAGMAZA==", b"AHR", b"====", b"a=aa", b""] {
-            assert_eq!(user(text), None);
+    fn names_of_a_response() {
+        assert_eq!(users(b"AHRpbQB0YW5zdGFhZnRhbnN0YWFm"), Some(vec![b"tim".to_vec()]));
+        assert_eq!(users(b"YQBiAGM="), Some(vec![b"a".to_vec(), b"b".to_vec()]));
+        for text in [&b"YQBi"[..], b"YQBiAGMAZA==", b"AHR", b"====", b"a=aa", b"", b"AAA="] {
+            assert_eq!(users(text), None);
         }
     }
 }

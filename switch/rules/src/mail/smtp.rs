@@ -1,17 +1,22 @@
 //! SMTP (RFC 5321) up to the first recipient.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::replay::{Answer, Step};
-use super::{Act, Asker, Line, Told};
+use super::{Act, Asker, Line, word};
 use crate::config::Protocol;
 
 /// What the client has said, its lines as they were.
 #[derive(Debug, Default)]
 pub(super) struct Smtp {
+    /// A line, and the name or address in it.
     helo: Option<(Vec<u8>, Vec<u8>)>,
     mail: Option<(Vec<u8>, Vec<u8>)>,
 }
+
+/// A name and an address of an envelope.
+pub(super) type Envelope = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// The agent's name: an address literal.
 pub(super) fn literal(address: IpAddr) -> String {
@@ -33,8 +38,8 @@ impl Smtp {
             command @ (b"EHLO" | b"HELO") => self.helo(asker, line, rest, command == b"EHLO"),
             b"MAIL" => self.mail(asker, line, rest),
             b"RCPT" => self.rcpt(asker, line, rest),
-            b"STARTTLS" if !asker.offers("STARTTLS") => answer("502 5.5.1 STARTTLS is not offered"),
-            b"STARTTLS" => self.opaque(asker, line, "454 4.7.0 TLS is not available: rules ask about what it hides"),
+            b"STARTTLS" if asker.offers("STARTTLS") => self.opaque(asker, line, "454 4.7.0 TLS is not available"),
+            b"STARTTLS" => answer("502 5.5.1 STARTTLS is not offered"),
             b"AUTH" if !asker.offers("AUTH") => answer("502 5.5.1 AUTH is not offered"),
             b"AUTH" => self.opaque(asker, line, "454 4.7.0 AUTH is not available: rules ask about what follows it"),
             b"RSET" => {
@@ -44,19 +49,27 @@ impl Smtp {
             b"NOOP" => answer("250 2.0.0 OK"),
             b"VRFY" => answer("252 2.0.0 Send a message to find out"),
             b"HELP" | b"EXPN" => answer("502 5.5.1 Not implemented"),
-            b"DATA" | b"BDAT" => answer("503 5.5.1 RCPT first"),
+            b"DATA" => answer("503 5.5.1 RCPT first"),
+            b"BDAT" => bdat(rest).map_or(Act::Quit("501 5.5.4 A size is expected\r\n"), |bytes| Act::Counted {
+                say: Vec::new(),
+                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+                then: b"503 5.5.1 RCPT first\r\n".to_vec(),
+            }),
             b"QUIT" => Act::Quit("221 2.0.0 Bye\r\n"),
             _ => answer("500 5.5.1 Unknown command"),
         }
     }
 
     /// What the client has told: by the lines before, and by this one.
-    fn told<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> Told<'t> {
-        let lookup = &asker.rules.lookup;
+    fn told<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> super::Told<'t> {
         let mail_from = mail_from.or(self.mail.as_ref().map(|(_, from)| &from[..]));
-        let helo = self.helo.as_ref().map(|(_, name)| &name[..]);
-        let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
-        Told { values: all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(), all: false }
+        told(asker, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
+    }
+
+    /// The name and the sender that a server is told when it hears the dialogue again.
+    pub(super) fn envelope(&self) -> Envelope {
+        let value = |said: &Option<(Vec<u8>, Vec<u8>)>| said.as_ref().map(|(_, value)| value.clone());
+        (value(&self.helo), value(&self.mail))
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -72,12 +85,9 @@ impl Smtp {
         }
     }
 
-    fn helo(&mut self, asker: &Asker, line: Line, name: &[u8], extended: bool) -> Act {
-        if name.is_empty() {
-            return answer("501 5.5.4 A name is missing");
-        }
-        let told = Told { values: vec![(asker.rules.lookup.helo, name)], all: false };
-        if let Some(outcome) = asker.ask(&told) {
+    fn helo(&mut self, asker: &Asker, line: Line, rest: &[u8], extended: bool) -> Act {
+        let Some(name) = name(rest) else { return answer("501 5.5.4 One name is expected") };
+        if let Some(outcome) = asker.ask(&told(asker, Some(name), None, None)) {
             return Act::HandOn(outcome, Vec::new(), line.start);
         }
         self.helo = Some((line.stream[line.start..line.end].to_vec(), name.to_vec()));
@@ -94,10 +104,10 @@ impl Smtp {
             return answer("503 5.5.1 There is a sender already");
         }
         let Some(from) = path(rest, b"FROM:") else { return answer("501 5.5.4 MAIL FROM:<address> is expected") };
-        if let Some(outcome) = asker.ask(&self.told(asker, Some(from), None)) {
+        if let Some(outcome) = asker.ask(&self.told(asker, Some(&from), None)) {
             return Act::HandOn(outcome, self.steps(), line.start);
         }
-        self.mail = Some((line.stream[line.start..line.end].to_vec(), from.to_vec()));
+        self.mail = Some((line.stream[line.start..line.end].to_vec(), from.into_owned()));
         answer("250 2.1.0 OK")
     }
 
@@ -106,13 +116,39 @@ impl Smtp {
             return answer("503 5.5.1 MAIL first");
         }
         let Some(to) = path(rest, b"TO:") else { return answer("501 5.5.4 RCPT TO:<address> is expected") };
-        let outcome = asker.conclude(self.told(asker, None, Some(to)));
+        let outcome = asker.conclude(self.told(asker, None, Some(&to)));
         Act::HandOn(outcome, self.steps(), line.start)
     }
 }
 
-/// The address in `FROM:<@route:local@domain> PARAMETERS`, without brackets and route.
-fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<&'l [u8]> {
+/// What is told by these values, as far as they are known.
+pub(super) fn told<'t>(
+    asker: &Asker,
+    helo: Option<&'t [u8]>,
+    mail_from: Option<&'t [u8]>,
+    rcpt_to: Option<&'t [u8]>,
+) -> super::Told<'t> {
+    let lookup = &asker.rules.lookup;
+    let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
+    super::Told { values: all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(), all: false }
+}
+
+/// The name behind EHLO or HELO: servers read more than one differently.
+pub(super) fn name(rest: &[u8]) -> Option<&[u8]> {
+    let (name, more) = word(rest);
+    (!name.is_empty() && more.is_empty()).then_some(name)
+}
+
+/// The size of a chunk: `BDAT 86 LAST` (RFC 3030, section 2).
+pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
+    let (size, last) = word(rest);
+    let is_digits = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
+    let is_known = last.is_empty() || last.eq_ignore_ascii_case(b"LAST");
+    (is_digits && is_known).then(|| std::str::from_utf8(size).ok()?.parse().ok()).flatten()
+}
+
+/// The address in `FROM:<@route:local@domain> PARAMETERS`, without brackets and route, as servers compare it.
+pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> {
     let (word, rest) = text.split_at_checked(keyword.len())?;
     if !word.eq_ignore_ascii_case(keyword) {
         return None;
@@ -125,11 +161,35 @@ fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<&'l [u8]> {
         escaped = b == b'\\' && quoted && !escaped;
         closes
     })?;
+    if !matches!(inner.get(end + 1), None | Some(b' ')) {
+        return None;
+    }
     let address = &inner[..end];
     match address {
-        [b'@', ..] => memchr::memchr(b':', address).map(|colon| &address[colon + 1..]),
-        _ => Some(address),
+        [b'@', ..] => memchr::memchr(b':', address).map(|colon| plain(&address[colon + 1..])),
+        _ => Some(plain(address)),
     }
+}
+
+/// An address without what it may be written with or without (RFC 5321, section 4.1.2): quotes, and the domain's last dot.
+fn plain(address: &[u8]) -> Cow<'_, [u8]> {
+    let address = address.strip_suffix(b".").unwrap_or(address);
+    if !address.starts_with(b"\"") {
+        return Cow::Borrowed(address);
+    }
+    let (mut text, mut escaped, mut quoted) = (Vec::with_capacity(address.len()), false, false);
+    for &byte in address {
+        match byte {
+            b'"' if !escaped => quoted = !quoted,
+            b'\\' if quoted && !escaped => {
+                escaped = true;
+                continue;
+            }
+            _ => text.push(byte),
+        }
+        escaped = false;
+    }
+    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -139,12 +199,13 @@ mod tests {
     #[test]
     fn addresses() {
         let of =
-            |text: &str| path(text.as_bytes(), b"FROM:").map(|address| String::from_utf8_lossy(address).into_owned());
+            |text: &str| path(text.as_bytes(), b"FROM:").map(|address| String::from_utf8_lossy(&address).into_owned());
         assert_eq!(of("FROM:<a@b.example> SIZE=5").as_deref(), Some("a@b.example"));
         assert_eq!(of("from: <>").as_deref(), Some(""));
         assert_eq!(of("FROM:<@x,@y:a@b>").as_deref(), Some("a@b"));
-        assert_eq!(of("FROM:<\"a>\\\"b\"@c>").as_deref(), Some("\"a>\\\"b\"@c"));
-        for text in ["FROM:a@b", "FROM:<a@b", "TO:<a@b>", "FR", "FROM:<@x>"] {
+        assert_eq!(of("FROM:<\"a>\\\"b\"@c>").as_deref(), Some("a>\"b@c"));
+        assert_eq!(of("FROM:<\"sp\\am\"@b.example.>").as_deref(), Some("spam@b.example"));
+        for text in ["FROM:a@b", "FROM:<a@b><c@d>", "FROM:<a@b>x", "FROM:<a@b", "TO:<a@b>", "FR", "FROM:<@x>"] {
             assert_eq!(of(text), None, "{text}");
         }
     }

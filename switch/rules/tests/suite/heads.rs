@@ -1,9 +1,9 @@
 //! Heads of requests: what is matched, and what is refused.
 
 use serde_json::{Value, json};
-use sluice_rules::{Body, Decision, HandOn, Sticky};
+use sluice_rules::{Body, ConnectionFacts, Decider, Decision, HandOn, Method, Sticky};
 
-use crate::common::{decide, get, http, whole};
+use crate::common::{decide, facts, get, http, whole};
 
 fn matches(condition: &Value, request: &str) -> bool {
     let rules = http(json!([{"name": "r", "match": condition, "to": "yes"}]));
@@ -69,6 +69,9 @@ fn ambiguous_heads_are_refused() {
         head("Content-Length: 5, 5\r\n"),
         head("Content-Length : 1\r\n"),
         head("Content-Length: +5\r\n"),
+        head("Content-Length: 010\r\n"),
+        head("Content-Length: 00\r\n"),
+        head("Content-Length: 5 5\r\n"),
         head("Content-Length: 0x10\r\n"),
         head("Content-Length: -1\r\n"),
         head("Content-Length: 5 \x0b\r\n"),
@@ -110,6 +113,8 @@ fn ambiguous_heads_are_refused() {
         "GET * HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
         "GET shop HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
         "CONNECT / HTTP/1.1\r\nHost: shop\r\n\r\n".into(),
+        "CONNECT shop:80 HTTP/1.1\r\nHost: shop:80\r\nContent-Length: 5\r\n\r\n".into(),
+        "CONNECT shop:80 HTTP/1.1\r\nHost: shop:80\r\nTransfer-Encoding: chunked\r\n\r\n".into(),
         get("/a%2fb"),
         get("/a%00"),
         get("/%zz"),
@@ -181,7 +186,7 @@ fn framing_of_requests() {
     for (fields, body, persistent, expects) in [
         ("", Body::Empty, true, false),
         ("Content-Length: 0\r\n", Body::Empty, true, false),
-        ("Content-Length: 0015\r\nConnection: close\r\n", Body::Length(15), false, false),
+        ("Content-Length: 15\r\nConnection: close\r\n", Body::Length(15), false, false),
         ("Transfer-Encoding: gzip, Chunked\r\nExpect: 100-Continue\r\n", Body::Chunked, true, true),
     ] {
         let Decision::Route(route) = whole(&rules, head(fields).as_bytes()) else { panic!("no route") };
@@ -196,13 +201,47 @@ fn framing_of_requests() {
     }
 }
 
+/// Its response says whether the connection is a tunnel.
 #[test]
-fn connect_is_opaque() {
+fn connect_is_a_request() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));
-    let Decision::Route(route) = whole(&rules, b"CONNECT shop:443 HTTP/1.1\r\nHost: shop:443\r\n\r\n") else {
-        panic!("no route")
-    };
-    assert_eq!((route.rule, route.sticky, route.hand_on), (Some(0), Sticky::Connection, HandOn::Opaque));
+    let head = b"CONNECT shop:443 HTTP/1.1\r\nHost: shop:443\r\n\r\n";
+    let Decision::Route(route) = whole(&rules, head) else { panic!("no route") };
+    let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+    assert_eq!((route.rule, route.sticky), (Some(0), Sticky::None));
+    assert_eq!((request.head, request.body, request.method), (head.len(), Body::Empty, Method::Connect));
+}
+
+#[test]
+fn a_refused_head_has_no_body() {
+    let rules = http(json!([{"name": "r", "match": {"path": "/admin"}, "refuse": 403}]));
+    let long = format!("HEAD / HTTP/1.1\r\nHost: shop\r\nA: {}\r\n\r\n", "x".repeat(20 << 10));
+    for (request, status) in [
+        ("HEAD /admin HTTP/1.1\r\nHost: shop\r\n\r\n", 403),
+        ("\r\nHEAD /admin HTTP/1.1\r\nHost: shop\r\n\r\n", 403),
+        ("HEAD / HTTP/1.1\r\n\r\n", 400),
+        ("HEAD / HTTP/1.1\r\nHost: shop\r\nContent-Length: 010\r\n\r\n", 400),
+        (&*long, 431),
+    ] {
+        let Decision::Refuse(refusal) = whole(&rules, request.as_bytes()) else { panic!("not refused") };
+        assert_eq!(refusal.status, status);
+        assert!(refusal.say.ends_with(b"\r\nConnection: close\r\n\r\n"), "{:?}", String::from_utf8(refusal.say));
+    }
+    let timeout = rules.refusal(408, "timeout");
+    assert!(timeout.clone().to(b"HEAD / HT").say.ends_with(b"close\r\n\r\n"));
+    assert!(timeout.to(b"GET / HT").say.ends_with(b"Request Timeout\n"));
+}
+
+/// Only what follows such a request on its connection must be read as well.
+#[test]
+fn routes_are_guarded_where_a_later_request_may_be_refused() {
+    let admin = json!({"name": "r", "match": {"path": "/admin", "source": "!10.0.1.0/24"}, "refuse": 403});
+    for (source, guarded) in [("10.0.1.7", false), ("10.0.2.7", true)] {
+        let facts = ConnectionFacts { source: source.parse().expect("an address"), ..facts() };
+        let rules = http(json!([admin]));
+        let Decision::Route(route) = Decider::new(&rules, facts).feed(get("/").as_bytes()) else { panic!("no route") };
+        assert_eq!(route.guarded, guarded, "{source}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
 /// The same is decided whole and byte by byte, but for when the answers are said.
 fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
     let silent = |decision: Decision| match decision {
-        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, rule, group, sticky }) => {
+        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, rule, group, sticky, .. }) => {
             (Some((rule, group, sticky, Some((replay, from)))), 0)
         }
         Decision::Route(Route { rule, group, sticky, .. }) => (Some((rule, group, sticky, None)), 0),
@@ -155,19 +155,155 @@ fn server_that_refuses_what_was_granted() {
     assert_eq!(replay.feed(server), Replayed::Failed { say: b"554-go\r\n554 away\r\n".to_vec() });
 }
 
+/// What a command counts belongs to it, whatever becomes of it: nothing inside is a command.
+#[test]
+fn counted_bytes_of_refused_commands_are_no_commands() {
+    let to = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &["CHUNKING"]);
+    let inner = "MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\n";
+    for last in ["", " LAST", " last"] {
+        let stream = format!("EHLO a\r\nBDAT {}{last}\r\n{inner}NOOP\r\nMAIL FROM:<x@y>\r\nQUIT\r\n", inner.len());
+        let Decision::Refuse(refusal) = whole_of(&to, &stream) else { panic!("the inner mail was taken") };
+        assert_eq!(refusal.why, "the client leaves");
+        let said = String::from_utf8(refusal.say).expect("text");
+        let codes: Vec<&str> = said.lines().map(|line| &line[..3]).collect();
+        assert_eq!(codes, ["220", "250", "250", "503", "250", "250", "221"]);
+    }
+    for size in ["", "x", "-1", "+5", "5 5", "99999999999999999999", "5 LAST x"] {
+        let stream = format!("EHLO a\r\nBDAT {size}\r\n{inner}");
+        assert!(matches!(whole_of(&to, &stream), Decision::Refuse(_)), "BDAT {size}");
+    }
+    assert_eq!(short(&to, &whole_of(&to, "EHLO a\r\nBDAT 20000 LAST\r\n")), "552");
+
+    let inner = "b LOGIN mallory pw\r\n";
+    let (size, mallory) = (inner.len(), json!([{"name": "r", "match": {"user": "mallory"}, "to": "m"}]));
+    for offer in [&["LITERAL+"][..], &["LITERAL-"], &[]] {
+        let rules = rules("imap", &mallory, offer);
+        for command in [
+            format!("a ID (\"name\" {{{size}+}}\r\n{inner})\r\n"),
+            format!("a ID (\"name\" {{{size}}}\r\n{inner})\r\n"),
+            format!("a SELECT {{{size}+}}\r\n{inner}\r\n"),
+            format!("a SELECT {{{size}}}\r\n{inner}\r\n"),
+            format!("a APPEND INBOX {{{size}+}}\r\n{inner}\r\n"),
+            format!("a APPEND INBOX (\\Seen) ~{{{size}+}}\r\n{inner}\r\n"),
+            format!("a AUTHENTICATE X {{{size}+}}\r\n{inner}\r\n"),
+            format!("a X {{1+}}\r\nx {{{size}+}}\r\n{inner} {{2}}\r\n\r\n\r\n"),
+            format!("{{{size}+}}\r\n{inner}\r\n"),
+            format!("a NOOP {{{size}+}}\r\n{inner}\r\n"),
+            format!("a LOGIN ({{{size}+}}\r\n{inner}\r\n"),
+        ] {
+            let stream = format!("{command}z CAPABILITY\r\n");
+            for end in 0..=stream.len() {
+                let decision = pieces(&rules, stream.as_bytes(), [end].into_iter());
+                assert!(
+                    matches!(decision, Decision::NeedMore { .. }),
+                    "{offer:?} {stream:?} cut at {end}: {decision:?}"
+                );
+            }
+            let mut decider = Decider::new(&rules, facts());
+            let Decision::NeedMore { say } = decider.feed(stream.as_bytes()) else { panic!("decided") };
+            let said = String::from_utf8(say).expect("text");
+            assert!(said.ends_with("z OK done\r\n"), "{said}");
+            assert_eq!(
+                said.matches(" OK done").count() + said.matches(" BAD ").count() + said.matches(" NO ").count(),
+                2
+            );
+        }
+        assert!(matches!(whole_of(&rules, "a ID {99999999999999999999}\r\n"), Decision::Refuse(_)));
+        assert!(matches!(whole_of(&rules, "a ID {20000+}\r\n"), Decision::Refuse(_)));
+    }
+}
+
+#[test]
+fn commands_with_several_literals() {
+    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["LITERAL+"]);
+    let lines = ["a ID (\"name\" {4}\r\n", "x\r\ny \"v\" {1+}\r\n", "1)\r\n", "b LOGIN {5+}\r\n", "Tim B {4}\r\n"];
+    let (said, decision) = dialogue(&rules, &lines);
+    assert_eq!(said[1..], ["+ go on\r\n", "", "* ID NIL\r\na OK done\r\n", ""]);
+    assert_eq!(short(&rules, &decision), "tim");
+    // The server asks for the password itself.
+    let (mut replay, from) = mail(decision);
+    assert_eq!((replay.feed(b"* OK hi\r\n"), from), (Replayed::Ready { used: 9 }, lines[..3].concat().len()));
+}
+
+#[test]
+fn literals_that_were_not_offered() {
+    let rules = rules("imap", &json!([{"name": "r", "match": {"user": "tim"}, "to": "tim"}]), &["LITERAL-"]);
+    let long = "x".repeat(4097);
+    let (said, _) = dialogue(&rules, &[&*format!("a LOGIN {{4097+}}\r\n{long} x\r\n")]);
+    assert_eq!(said[1], "a BAD LITERAL+ is not offered\r\n");
+    assert_eq!(short(&rules, &whole(&rules, &["a LOGIN {3+}\r\n", "tim x\r\n"])), "tim");
+    let without = self::rules("imap", &json!([{"name": "r", "match": {"user": "tim"}, "to": "tim"}]), &[]);
+    let (said, decision) = dialogue(&without, &["a LOGIN {3+}\r\ntim x\r\n", "b LOGIN tim x\r\n"]);
+    assert_eq!(said[1], "a BAD LITERAL+ is not offered\r\n");
+    assert_eq!(short(&without, &decision), "tim");
+}
+
+#[test]
+fn logins_that_the_client_takes_back() {
+    let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
+    let imap = rules("imap", &refused, &["AUTH=PLAIN"]);
+    for response in ["*\r\n", "AHRpb\r\n", "\r\n", "AAA=\r\n"] {
+        let (said, decision) = dialogue(&imap, &["a AUTHENTICATE PLAIN\r\n", response, "b LOGIN mallory pw\r\n"]);
+        assert!(said[2].starts_with("a BAD "), "{said:?}");
+        assert!(matches!(decision, Decision::Refuse(_)), "{response:?}: {decision:?}");
+    }
+    let pop3 = rules("pop3", &refused, &["SASL PLAIN"]);
+    let (said, decision) = dialogue(&pop3, &["AUTH PLAIN\r\n", "*\r\n", "USER mallory\r\n"]);
+    assert!(said[2].starts_with("-ERR "), "{said:?}");
+    assert!(matches!(decision, Decision::Refuse(_)));
+}
+
+/// As most servers compare them, and by both names of a login in another's name.
+#[test]
+fn users_have_no_case() {
+    let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
+    let imap = rules("imap", &refused, &["AUTH=PLAIN"]);
+    // mallory in alice's name, alice in mallory's name.
+    for line in [
+        "a LOGIN MALLORY pw\r\n",
+        "a LOGIN \"Mal\\lory\" pw\r\n",
+        "a AUTHENTICATE PLAIN AE1hTGxPclkAcHc=\r\n",
+        "a AUTHENTICATE PLAIN YWxpY2UAbWFsbG9yeQBwdw==\r\n",
+        "a AUTHENTICATE PLAIN bWFsbG9yeQBhbGljZQBwdw==\r\n",
+    ] {
+        assert!(matches!(dialogue(&imap, &[line]).1, Decision::Refuse(_)), "{line}");
+    }
+    assert!(matches!(dialogue(&rules("pop3", &refused, &[]), &["USER MALLORY\r\n"]).1, Decision::Refuse(_)));
+}
+
+/// A recipient may be written in several ways.
+#[test]
+fn smtp_addresses_are_compared_as_servers_do() {
+    let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "trap@b.example"}, "refuse": 550}]), &[]);
+    for to in [
+        "<trap@b.example>",
+        "<TRAP@B.example.>",
+        "<\"trap\"@b.example>",
+        "<\"tr\\ap\"@b.example>",
+        "<@x:trap@b.example>",
+    ] {
+        let (_, decision) = dialogue(&rules, &["HELO a\r\n", "MAIL FROM:<>\r\n", &*format!("RCPT TO:{to}\r\n")]);
+        assert_eq!(short(&rules, &decision), "550", "{to}");
+    }
+}
+
+fn whole_of(rules: &Arc<RuleSet>, stream: &str) -> Decision {
+    Decider::new(rules, facts()).feed(stream.as_bytes())
+}
+
 #[test]
 fn imap_logins() {
     let rules = rules(
         "imap",
         &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]),
-        &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS"],
+        &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS", "LITERAL+"],
     );
     let (said, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
     assert_eq!(
         said,
         [
-            "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS] ready\r\n",
-            "* CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS\r\na1 OK done\r\n"
+            "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS LITERAL+] ready\r\n",
+            "* CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS LITERAL+\r\na1 OK done\r\n"
         ]
     );
     assert_eq!(short(&rules, &decision), "tim");

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod common;
+mod follow;
 mod fuzz;
 mod heads;
 mod lcs;

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use sluice_rules::RuleSet;
+
 use crate::common::try_rules;
 
 fn problem(protocol: &str, rules: Value) -> String {
@@ -83,8 +85,13 @@ fn actions() {
         let text = problem("http", json!([rule]));
         assert!(text.starts_with(expected), "{text}\n{expected}");
     }
-    let rules = json!([{"name": "a", "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
-    assert!(problem("http", rules).starts_with("rules[0].sticky: rule 0 (a): a remembered client passes by the rules"));
+    let named =
+        json!([{"name": "a", "match": {"path": "/a"}, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
+    assert!(problem("http", named).starts_with("rules[0].sticky: rule 0 (a): a remembered client passes by the rules"));
+    // Addresses alone: no later connection of a client is refused when its first was not.
+    let source = json!({"source": "10.0.0.0/8"});
+    let named = json!([{"name": "a", "match": source, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
+    assert!(try_rules("http", named).is_ok());
     let rules = json!([{"name": "a", "to": "x", "sticky": "none"}]);
     assert!(problem("tls", rules).starts_with("rules[0].sticky: rule 0 (a): a tls connection has one request only"));
 }
@@ -117,4 +124,32 @@ fn limits() {
         };
         assert!(text.starts_with(expected), "{text}\n{expected}");
     }
+}
+
+/// What hides the rest of a dialogue cannot be offered where a rule may refuse something there.
+#[test]
+fn offers_that_hide_what_a_rule_refuses() {
+    let by_content = |field: &str| json!([{"name": "r", "match": {field: "x"}, "refuse": true}]);
+    for (protocol, field, offer, hiding) in [
+        ("smtp", "rcpt_to", "STARTTLS", "STARTTLS"),
+        ("smtp", "rcpt_to", "AUTH PLAIN GSSAPI", "GSSAPI"),
+        ("imap", "user", "starttls", "starttls"),
+        ("imap", "user", "COMPRESS=DEFLATE", "COMPRESS"),
+        ("imap", "user", "AUTH=CRAM-MD5", "CRAM-MD5"),
+        ("imap", "user", "UNAUTHENTICATE", "UNAUTHENTICATE"),
+        ("pop3", "user", "STLS", "STLS"),
+        ("pop3", "user", "SASL PLAIN LOGIN", "LOGIN"),
+    ] {
+        let refused = |rules: Value| {
+            let content =
+                json!({"protocol": protocol, "default": {"to": "all"}, "offer": ["X", offer], "rules": rules});
+            let problems = RuleSet::from_json(content.to_string().as_bytes()).err()?;
+            Some(problems.iter().map(ToString::to_string).collect::<String>())
+        };
+        let expected = format!("offer[1]: behind {hiding} nothing can be read, and rule 'r' refuses; ");
+        assert!(refused(by_content(field)).is_some_and(|problem| problem.starts_with(&expected)), "{protocol} {offer}");
+        assert_eq!(refused(json!([{"name": "r", "match": {"source": "10.0.0.0/8"}, "refuse": true}])), None);
+    }
+    let content = json!({"protocol": "smtp", "default": {"to": "all"}, "offer": ["AUTH PLAIN LOGIN", "SIZE 5"], "rules": by_content("helo")});
+    assert!(RuleSet::from_json(content.to_string().as_bytes()).is_ok());
 }

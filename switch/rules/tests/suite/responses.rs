@@ -14,7 +14,7 @@ fn framed(method: Method, bytes: &[u8]) -> Response {
             match framer.feed(piece) {
                 Response::More => before += piece.len(),
                 Response::Done { used, persistent } => return Response::Done { used: before + used, persistent },
-                Response::Opaque => return Response::Opaque,
+                over => return over,
             }
         }
         Response::More
@@ -53,20 +53,39 @@ fn responses_with_an_end() {
 }
 
 #[test]
-fn responses_that_last() {
+fn responses_that_change_the_protocol() {
+    for (method, response, expected) in [
+        (Method::Other, "101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", Response::Tunnel),
+        (Method::Other, "101 Switching Protocols\r\nUPGRADE: WebSocket\r\n", Response::Tunnel),
+        (Method::Other, "101 Switching Protocols\r\nUpgrade: h2c\r\n", Response::Upgraded),
+        (Method::Other, "101 Switching Protocols\r\nUpgrade: h2c, websocket\r\n", Response::Upgraded),
+        (Method::Other, "101 Switching Protocols\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n", Response::Upgraded),
+        (Method::Other, "101 Switching Protocols\r\n", Response::Upgraded),
+        (Method::Connect, "200 OK\r\nContent-Length: 5\r\n", Response::Tunnel),
+        (Method::Connect, "204 No Content\r\n", Response::Tunnel),
+    ] {
+        let response = format!("HTTP/1.1 {response}\r\n");
+        assert_eq!(framed(method, response.as_bytes()), expected, "{response}");
+    }
+}
+
+#[test]
+fn responses_without_an_end_that_can_be_found() {
+    let many = (0..129).fold("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned(), |head, _| head + "a: b\r\n");
     for (method, response) in [
-        (Method::Other, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
-        (Method::Connect, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        (Method::Other, &*format!("{many}\r\nab")),
         (Method::Other, "HTTP/1.1 200 OK\r\n\r\nuntil the end"),
         (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
+        (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 05\r\n\r\nhello"),
+        (Method::Connect, "HTTP/1.1 405 Method Not Allowed\r\n\r\n"),
         (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
         (Method::Other, "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"),
         (Method::Other, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
         (Method::Other, "220 mail.example\r\n\r\n"),
     ] {
-        assert_eq!(framed(method, response.as_bytes()), Response::Opaque, "{response}");
+        assert_eq!(framed(method, response.as_bytes()), Response::Endless, "{response}");
     }
-    assert_eq!(ResponseFramer::new(Method::Other).feed(&vec![b'x'; 70_000]), Response::Opaque);
+    assert_eq!(ResponseFramer::new(Method::Other).feed(&vec![b'x'; 70_000]), Response::Endless);
 }
 
 #[test]

@@ -1,0 +1,157 @@
+//! Whether rules guard servers: then no request may reach a server before the rules have read it.
+
+use crate::Problem;
+use crate::config::{Content, Protocol, Sticky};
+use crate::decide::enter_facts;
+use crate::decision::ConnectionFacts;
+use crate::field::{Field, FieldId};
+use crate::mail::sasl;
+use crate::ruleset::{Action, Alternative, RuleSet};
+use crate::values::Values;
+
+/// Refusing rules that are looked at for each client; of more it is assumed that one may take its requests.
+const MOST: usize = 64;
+
+impl RuleSet {
+    /// Whether what a request says may lead to its refusal. Rules before all others that ask about addresses alone decide about a
+    /// whole connection, before its first request.
+    pub fn guards(&self) -> bool {
+        let asks = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
+        let first = self.alternatives.iter().find(|alt| asks(alt)).map(|alt| alt.rule);
+        self.refusing.last().zip(first).is_some_and(|(&refusing, first)| refusing >= first)
+    }
+
+    /// The same for the requests of one connection, whose addresses are known.
+    pub(crate) fn guards_against(&self, facts: &ConnectionFacts) -> bool {
+        if !self.guards() {
+            return false;
+        }
+        let mut values = Values::default();
+        enter_facts(self, facts, &mut values);
+        self.refusing.len() > MOST || self.refusing.iter().any(|&rule| self.may_refuse(rule, &values))
+    }
+
+    fn is_fact(&self, field: FieldId) -> bool {
+        matches!(self.fields[field.0 as usize], Field::Source | Field::Destination | Field::Port)
+    }
+
+    /// Whether a refusing rule can refuse, with these addresses.
+    fn may_refuse(&self, rule: u32, values: &Values) -> bool {
+        let first = self.alternatives.partition_point(|alt| alt.rule < rule);
+        let alternatives = || self.alternatives[first..].iter().take_while(|alt| alt.rule == rule);
+        let facts_hold = |alt: &Alternative| {
+            let mut facts = alt.conds.iter().filter(|cond| self.is_fact(cond.field));
+            facts.all(|cond| cond.holds(values.of(cond.field, values.len())))
+        };
+        let must_match = |alt: &Alternative| facts_hold(alt) && alt.conds.iter().all(|cond| self.is_fact(cond.field));
+        let (action, miss) = (self.actions[rule as usize], self.misses[rule as usize]);
+        matches!(action, Action::Refuse(_)) && alternatives().any(facts_hold)
+            || matches!(miss, Some(Action::Refuse(_))) && !alternatives().any(must_match)
+    }
+}
+
+/// What a configuration asks for that would pass by rules that guard.
+pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
+    if !rules.guards() {
+        return Vec::new();
+    }
+    let refusing = rules.refusing.first().map_or("", |&rule| &rules.names[rule as usize]);
+    let mut problems = Vec::new();
+    for (path, rule) in remembering(content) {
+        let message = format!("{rule}a remembered client passes by the rules, and rule '{refusing}' refuses");
+        problems.push(Problem { path, message, remedy: "write sticky: connection".to_owned() });
+    }
+    for (index, offer) in content.offer.iter().enumerate() {
+        if let Some((hiding, remedy)) = hides(content.protocol, offer) {
+            let message = format!("behind {hiding} nothing can be read, and rule '{refusing}' refuses");
+            problems.push(Problem { path: format!("offer[{index}]"), message, remedy: remedy.to_owned() });
+        }
+    }
+    problems
+}
+
+/// The places of decisions that hold for a client's later connections, and how a message names their rules.
+fn remembering(content: &Content) -> Vec<(String, String)> {
+    let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
+    let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {
+        let otherwise = rule.otherwise.as_ref().and_then(|otherwise| otherwise.sticky);
+        [("sticky", rule.sticky), ("else.sticky", otherwise)]
+            .into_iter()
+            .filter(|(_, sticky)| *sticky == Some(Sticky::Client))
+            .map(move |(key, _)| (format!("rules[{index}].{key}"), format!("rule {index} ({}): ", rule.name)))
+    });
+    default.into_iter().chain(rules).collect()
+}
+
+/// What of an extension hides all that follows, and what to write.
+fn hides(protocol: Protocol, offer: &str) -> Option<(&str, &'static str)> {
+    let mut words = offer.split([' ', '=']);
+    let extension = words.next().unwrap_or_default();
+    let is = |name: &str| extension.eq_ignore_ascii_case(name);
+    let mut hidden = |readable: fn(&str) -> bool| words.find(|mechanism| !readable(mechanism));
+    let is_plain = |mechanism: &str| mechanism.eq_ignore_ascii_case("PLAIN");
+    match protocol {
+        _ if ["STARTTLS", "STLS", "COMPRESS", "UNAUTHENTICATE"].into_iter().any(is) => {
+            Some((extension, "leave it out, or leave the refusing rules to a service of their own"))
+        }
+        Protocol::Smtp if is("AUTH") => hidden(|mechanism| sasl::is_readable(mechanism.as_bytes()))
+            .map(|mechanism| (mechanism, "offer mechanisms without a security layer, such as AUTH PLAIN LOGIN")),
+        Protocol::Imap if is("AUTH") => hidden(is_plain).map(|mechanism| (mechanism, "offer AUTH=PLAIN alone")),
+        Protocol::Pop3 if is("SASL") => hidden(is_plain).map(|mechanism| (mechanism, "offer SASL PLAIN alone")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::decision::ConnectionFacts;
+    use crate::ruleset::RuleSet;
+
+    /// Whether rules guard, and whether they do so against a client at 10.0.1.7.
+    fn guards(rules: &Value) -> (bool, bool) {
+        let content = json!({"protocol": "http", "default": {"to": "d"}, "rules": rules}).to_string();
+        let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));
+        let [source, destination] = ["10.0.1.7", "10.0.0.100"].map(|text| text.parse().expect("an address"));
+        (rules.guards(), rules.guards_against(&ConnectionFacts { source, destination, port: 80 }))
+    }
+
+    #[test]
+    fn rules_that_refuse_what_a_request_says() {
+        let (path, net) = (json!({"path": "/a"}), json!({"source": "10.0.0.0/8"}));
+        let others = json!({"source": "!10.0.0.0/8"});
+        let inside = json!({"path": "/a", "source": "10.0.0.0/8"});
+        let outside = json!({"path": "/a", "source": "!10.0.0.0/8"});
+        for (rules, expected) in [
+            (json!([]), (false, false)),
+            (json!([{"name": "a", "match": path, "to": "x"}]), (false, false)),
+            (json!([{"name": "a", "match": path, "refuse": 403}]), (true, true)),
+            (json!([{"name": "a", "match": path, "to": "x", "else": {"refuse": 403}}]), (true, true)),
+            (json!([{"name": "a", "match": path, "to": "x"}, {"name": "b", "refuse": 403}]), (true, true)),
+            (json!([{"name": "a", "match": inside, "refuse": 403}]), (true, true)),
+            (json!([{"name": "a", "match": outside, "refuse": 403}]), (true, false)),
+            // The addresses decide about the whole connection.
+            (
+                json!([{"name": "a", "match": others, "refuse": 403}, {"name": "b", "match": path, "to": "x"}]),
+                (false, false),
+            ),
+            (json!([{"name": "a", "match": net, "to": "x", "else": {"refuse": 403}}]), (false, false)),
+            // They do so for some requests only.
+            (
+                json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": others, "refuse": 403}]),
+                (true, false),
+            ),
+            (
+                json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": net, "refuse": 403}]),
+                (true, true),
+            ),
+            (
+                json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": net, "to": "x", "else": {"refuse": 403}}]),
+                (true, false),
+            ),
+        ] {
+            assert_eq!(guards(&rules), expected, "{rules}");
+        }
+    }
+}

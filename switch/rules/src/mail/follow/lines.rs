@@ -1,0 +1,50 @@
+//! A server's lines.
+
+use crate::mail::imap::literal;
+
+/// Bytes that a line may have. What is read of servers is shorter.
+const LONGEST: usize = 16 << 10;
+
+/// Cuts what a server says into lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    line: Vec<u8>,
+    /// Bytes of a literal that are yet to come.
+    literal: usize,
+    /// Where lines may announce literals.
+    has_literals: bool,
+}
+
+impl Lines {
+    pub(super) fn new(has_literals: bool) -> Lines {
+        Lines { has_literals, ..Lines::default() }
+    }
+
+    /// Takes bytes, and hands out each line that ends in them, without its end. A line's literals are left out.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut impl FnMut(&[u8])) {
+        while !bytes.is_empty() {
+            let skipped = self.literal.min(bytes.len());
+            (self.literal, bytes) = (self.literal - skipped, &bytes[skipped..]);
+            let end = memchr::memchr(b'\n', bytes);
+            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            let kept = part.len().min(LONGEST.saturating_sub(self.line.len()));
+            self.line.extend_from_slice(&part[..kept]);
+            bytes = rest;
+            if end.is_none() {
+                return;
+            }
+            let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            match literal(line).filter(|_| self.has_literals) {
+                Some((bytes, _)) => {
+                    self.literal = bytes;
+                    self.line.truncate(LONGEST / 2);
+                }
+                None => {
+                    each(line);
+                    self.line.clear();
+                }
+            }
+        }
+    }
+}

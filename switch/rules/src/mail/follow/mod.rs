@@ -1,0 +1,124 @@
+//! Follows a dialogue whose server is open, where rules may refuse: every login and every envelope is asked about.
+//!
+//! One command is handed on at a time: the next one waits until the server has answered. So it is always known what the client's
+//! bytes are to the server: a command, counted bytes, the text of a mail, or a response to a challenge.
+
+mod imap;
+mod lines;
+mod pop3;
+mod smtp;
+
+use super::replay::Step;
+use super::{Asker, Speaker, sasl};
+use crate::decision::{ConnectionFacts, Refusal};
+use crate::ruleset::{Action, RuleSet};
+use crate::run::Outcome;
+use lines::Lines;
+
+/// What becomes of a client's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// So many of them may be handed on. The others wait for more, of the client or of the server.
+    Pass(usize),
+    /// All that follows may be handed on: nothing more can be refused.
+    Open,
+    /// Say [`Refusal::say`] and close.
+    Refuse(Refusal),
+}
+
+/// Reads a dialogue on, from where a server has taken it over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Follower {
+    facts: ConnectionFacts,
+    server: Lines,
+    side: Side,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Side {
+    Smtp(smtp::Smtp),
+    Imap(imap::Imap),
+    Pop3(pop3::Pop3),
+}
+
+impl Follower {
+    /// Begins where a server has heard these steps, and hears next what comes behind them.
+    pub(super) fn new(speaker: &Speaker, facts: ConnectionFacts, steps: &[Step]) -> Follower {
+        let (side, has_literals) = match speaker {
+            Speaker::Smtp(smtp) => (Side::Smtp(smtp::Smtp::new(smtp.envelope())), false),
+            Speaker::Imap(_) => (Side::Imap(imap::Imap::new(steps)), true),
+            Speaker::Pop3(_) => (Side::Pop3(pop3::Pop3::new(steps)), false),
+        };
+        Follower { facts, server: Lines::new(has_literals), side }
+    }
+
+    /// Looks at all bytes of the client that were not handed on.
+    pub fn client(&mut self, rules: &RuleSet, bytes: &[u8]) -> Followed {
+        let asker = Asker { rules, facts: &self.facts };
+        if self.is_open() {
+            return Followed::Open;
+        }
+        let passed = match &mut self.side {
+            Side::Smtp(smtp) => smtp.client(&asker, bytes),
+            Side::Imap(imap) => imap.client(&asker, bytes),
+            Side::Pop3(pop3) => pop3.client(&asker, bytes),
+        };
+        passed.map_or_else(Followed::Refuse, Followed::Pass)
+    }
+
+    /// Takes further bytes of the server.
+    pub fn server(&mut self, bytes: &[u8]) {
+        let side = &mut self.side;
+        self.server.feed(bytes, &mut |line| match side {
+            Side::Smtp(smtp) => smtp.server(line),
+            Side::Imap(imap) => imap.server(line),
+            Side::Pop3(pop3) => pop3.server(line),
+        });
+    }
+
+    /// Whether nothing more can be refused: the client has logged in.
+    pub fn is_open(&self) -> bool {
+        match &self.side {
+            Side::Smtp(_) => false,
+            Side::Imap(imap) => imap.is_open(),
+            Side::Pop3(pop3) => pop3.is_open(),
+        }
+    }
+}
+
+/// So many bytes may be handed on, or a refusal.
+type Passed = Result<usize, Refusal>;
+
+/// The first line, without its end, and its bytes; none while it is incomplete. What servers end lines by differs.
+fn line<'b>(asker: &Asker, bytes: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, Refusal> {
+    let fault = |why| Err(asker.rules.refusal(500, why));
+    let Some(end) = memchr::memchr(b'\n', bytes) else {
+        return if bytes.len() > asker.rules.limits.head.0 { fault("a line is above its limit") } else { Ok(None) };
+    };
+    match bytes[..end].strip_suffix(b"\r") {
+        None => fault("a line ends without CR"),
+        Some(line) if line.iter().any(|&b| b == 0 || b == b'\r') => fault("a line has control characters"),
+        Some(line) => Ok(Some((line, end + 1))),
+    }
+}
+
+/// A command that is not handed on: what follows it could not be read.
+fn not_offered<T>(asker: &Asker, status: u16, why: &'static str) -> Result<T, Refusal> {
+    Err(asker.rules.refusal(status, why))
+}
+
+/// Whether the rules let something pass.
+fn pass(asker: &Asker, outcome: Option<Outcome>) -> Result<(), Refusal> {
+    match outcome {
+        Some(Outcome { rule, action: Action::Refuse(status) }) => Err(asker.rules.refused(rule, status)),
+        _ => Ok(()),
+    }
+}
+
+/// Asks about the names in a response of SASL's PLAIN mechanism.
+fn authenticates(asker: &Asker, response: &[u8]) -> Result<(), Refusal> {
+    match sasl::users(response) {
+        Some(users) => pass(asker, Some(asker.conclude_users(&users))),
+        None => not_offered(asker, 500, "the response is malformed"),
+    }
+}

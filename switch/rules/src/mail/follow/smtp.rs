@@ -1,0 +1,201 @@
+//! SMTP with an open server: each name, sender and recipient is asked about.
+
+use super::{Passed, line, not_offered, pass};
+use crate::decision::Refusal;
+use crate::mail::smtp::{Envelope, bdat, name, path, told};
+use crate::mail::{Asker, sasl, word};
+
+/// What the client's next bytes are, and what the server has taken of the dialogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Smtp {
+    helo: Option<Vec<u8>>,
+    mail: Option<Vec<u8>>,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Command,
+    /// A command that the server has not answered.
+    Asked(Asked),
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// The text of a mail (RFC 5321, section 4.1.1.4): how many bytes of its end have come.
+    Text(usize),
+    /// A response to a challenge of AUTH.
+    Response,
+    /// Nothing: the client leaves, or the server said what is not understood.
+    Over,
+}
+
+/// What a server's yes means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    Helo(Vec<u8>),
+    Mail(Vec<u8>),
+    Text,
+    Auth,
+}
+
+const END: &[u8] = b"\r\n.\r\n";
+
+impl Smtp {
+    pub(super) fn new((helo, mail): Envelope) -> Smtp {
+        Smtp { helo, mail, state: State::Command }
+    }
+
+    pub(super) fn client(&mut self, asker: &Asker, bytes: &[u8]) -> Passed {
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            match &mut self.state {
+                State::Asked(_) | State::Over => return Ok(at),
+                State::Chunk(left) => {
+                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
+                    (*left, at) = (*left - taken as u64, at + taken);
+                    if *left > 0 {
+                        return Ok(at);
+                    }
+                    self.state = State::Asked(Asked::Nothing);
+                }
+                State::Text(matched) => match text(matched, rest) {
+                    Some(taken) => {
+                        at += taken;
+                        if *matched < END.len() {
+                            return Ok(at);
+                        }
+                        self.state = State::Asked(Asked::Nothing);
+                    }
+                    None => return not_offered(asker, 550, "the mail has a line that ends without CR LF"),
+                },
+                State::Response => {
+                    let Some((_, length)) = line(asker, rest)? else { return Ok(at) };
+                    at += length;
+                    self.state = State::Asked(Asked::Auth);
+                }
+                State::Command => {
+                    let Some((command, length)) = line(asker, rest)? else { return Ok(at) };
+                    self.state = self.command(asker, command)?;
+                    at += length;
+                }
+            }
+        }
+    }
+
+    /// What follows a command that may be handed on.
+    fn command(&self, asker: &Asker, line: &[u8]) -> Result<State, Refusal> {
+        let (command, rest) = word(line);
+        let syntax = |why| asker.rules.refusal(501, why);
+        let asked = match &command.to_ascii_uppercase()[..] {
+            b"EHLO" | b"HELO" => {
+                let name = name(rest).ok_or_else(|| syntax("one name is expected"))?;
+                pass(asker, asker.ask(&told(asker, Some(name), None, None)))?;
+                Asked::Helo(name.to_vec())
+            }
+            b"MAIL" => {
+                let from = path(rest, b"FROM:").ok_or_else(|| syntax("MAIL FROM:<address> is expected"))?;
+                pass(asker, asker.ask(&told(asker, self.helo.as_deref(), Some(&from), None)))?;
+                Asked::Mail(from.into_owned())
+            }
+            b"RCPT" => {
+                let to = path(rest, b"TO:").ok_or_else(|| syntax("RCPT TO:<address> is expected"))?;
+                let told = told(asker, self.helo.as_deref(), self.mail.as_deref(), Some(&to));
+                pass(asker, Some(asker.conclude(told)))?;
+                Asked::Nothing
+            }
+            b"DATA" => Asked::Text,
+            b"BDAT" => return bdat(rest).map(State::Chunk).ok_or_else(|| syntax("BDAT size is expected")),
+            b"AUTH" if !sasl::is_readable(word(rest).0) => {
+                return not_offered(asker, 504, "what follows this mechanism cannot be read");
+            }
+            b"AUTH" => Asked::Auth,
+            b"STARTTLS" => return not_offered(asker, 502, "STARTTLS is not offered: rules refuse"),
+            b"RSET" | b"NOOP" | b"VRFY" | b"EXPN" | b"HELP" | b"ETRN" => Asked::Nothing,
+            b"QUIT" => return Ok(State::Over),
+            _ => return not_offered(asker, 500, "the command is not known"),
+        };
+        Ok(State::Asked(asked))
+    }
+
+    /// Takes a line of the server.
+    pub(super) fn server(&mut self, line: &[u8]) {
+        let State::Asked(asked) = &mut self.state else { return };
+        let says_yes = match line {
+            [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9', b'-', ..] => return,
+            [b'2', ..] => Some(true),
+            [b'3', ..] => None,
+            _ => Some(false),
+        };
+        self.state = match (says_yes, std::mem::replace(asked, Asked::Nothing)) {
+            (None, Asked::Text) => State::Text(2),
+            (None, Asked::Auth) => State::Response,
+            // It waits for something that no command asks for.
+            (None, _) => State::Over,
+            (Some(true), Asked::Helo(name)) => {
+                (self.helo, self.mail) = (Some(name), None);
+                State::Command
+            }
+            (Some(true), Asked::Mail(from)) => {
+                self.mail = Some(from);
+                State::Command
+            }
+            (Some(_), _) => State::Command,
+        };
+    }
+}
+
+/// Takes the text of a mail up to its end. None when a line ends by CR or LF alone: servers differ in whether it is a line's end, and
+/// so in where the text ends.
+fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
+    for (at, &byte) in bytes.iter().enumerate() {
+        let has_cr = matches!(*matched, 1 | 4);
+        if has_cr != (byte == b'\n') {
+            return None;
+        }
+        *matched = match (*matched, byte) {
+            (matched, byte) if byte == END[matched] => matched + 1,
+            (_, b'\r') => 1,
+            _ => 0,
+        };
+        if *matched == END.len() {
+            return Some(at + 1);
+        }
+    }
+    Some(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{END, text};
+
+    /// What is left behind the text, however it is cut; none where it is refused.
+    fn rest(mail: &str) -> Option<&str> {
+        let mut found = Vec::new();
+        for size in 1..=mail.len() {
+            let (mut matched, mut at) = (2, 0);
+            let mut taken = Some(0);
+            for piece in mail.as_bytes().chunks(size) {
+                taken = text(&mut matched, piece);
+                at += taken.unwrap_or(0);
+                if taken.is_none() || matched == END.len() {
+                    break;
+                }
+            }
+            found.push(taken.filter(|_| matched == END.len()).map(|_| &mail[at..]));
+        }
+        assert!(found.iter().all(|rest| *rest == found[0]), "{found:?}");
+        found[0]
+    }
+
+    #[test]
+    fn a_mail_ends_where_every_server_ends_it() {
+        assert_eq!(rest("a\r\n..\r\nb.\r\n.\r\nQUIT\r\n"), Some("QUIT\r\n"));
+        assert_eq!(rest(".\r\nQUIT\r\n"), Some("QUIT\r\n"));
+        assert_eq!(rest("\r\n.\r\n"), Some(""));
+        assert_eq!(rest("a\r\n.b\r\n.\r\n"), Some(""));
+        for mail in ["a\n.\n", "a\r\n.\nx", "a\n.\r\nx", "a\r.\rx", "a\r\n.\rx", "a\r\r\n.\r\n", "a\r\n"] {
+            assert_eq!(rest(mail), None, "{mail:?}");
+        }
+    }
+}
