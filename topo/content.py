@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
@@ -16,7 +17,7 @@ from topo.errors import LabError
 from topo.load import answering, asking
 from topo.network import Lab
 from topo.switches import REPOSITORY
-from workload.content import AGENTS, POOL, SHOP_ADDRESS, ContentPool, content_config
+from workload.content import AGENTS, POOL, SHOP, SHOP_ADDRESS, ContentPool, content_config
 from workload.plan import LOAD_CLIENT, Balance, HostPlan
 
 AGENT = REPOSITORY / "switch/target/release/sluice-agent"
@@ -107,7 +108,6 @@ def server_of(headers: str) -> str:
 
 
 ANSWERING_RULES: Sequence[Mapping[str, object]] = (
-    {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
     {"name": "images", "match": {"path": {"prefix": "/images"}}, "to": "images", "sticky": "none"},
     {"name": "fast", "match": {"path": {"prefix": "/fast"}}, "to": "fast", "sticky": "none"},
     {"name": "stay", "match": {"path": {"prefix": "/stay/images"}}, "to": "images"},
@@ -140,6 +140,14 @@ class AnsweringLab(ContentLab):
 
     def _start_servers(self) -> None:
         self.servers = {server.name: self.start_server(server) for server in self.pool.servers}
+
+    def with_rule(self, first: Mapping[str, object]) -> Mapping[str, Any]:
+        """Its configuration with a rule before the others."""
+        configuration = self.controller.configuration
+        for service in configuration["services"]:
+            if service["name"] == SHOP:
+                service["content"]["rules"] = [first, *ANSWERING_RULES]
+        return configuration
 
     def start_asking(self, *options: str, host: HostPlan = LOAD_CLIENT) -> Process:
         """Start a client (`topo.load.asking`); its output is what `asked` reads."""

@@ -94,9 +94,9 @@ class ContentConfig(Section):
     """Where a request goes that no rule decides."""
     rules: tuple[RuleConfig, ...] = ()
     """In the order in which they are asked."""
-    guess: bool = True
+    guess: bool | None = None
     """A client's next connection goes straight to its last server, and is moved when its request is another group's.
-    HTTP and TLS only; connections with ``sticky: none`` are not remembered."""
+    Left out: yes, unless a rule refuses. HTTP and TLS only; connections with ``sticky: none`` are not remembered."""
     remember_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0
     """How long a client's last server is remembered, for ``guess`` and ``sticky: client``."""
     offer: tuple[Extension, ...] = ()
@@ -109,9 +109,14 @@ class ContentConfig(Section):
         return tuple(dict.fromkeys((self.default.to, *(one.to for one in outcomes if one.to is not None))))
 
     @property
+    def refuses(self) -> bool:
+        """Whether a rule refuses: then no request may reach a server before the rules have read it."""
+        return any(one.refuse is not None for rule in self.rules for _, one in rule.outcomes)
+
+    @property
     def guesses(self) -> bool:
-        """Whether agents have clients remembered for guesses: where the client speaks first."""
-        return self.guess and self.remember_s > 0 and self.protocol in ("http", "tls")
+        """Whether agents have clients remembered for guesses: where the client speaks first, and no rule refuses."""
+        return self.guess is not False and not self.refuses and self.remember_s > 0 and self.protocol in ("http", "tls")
 
     def rule_set_json(self) -> str:
         """What the rule engine reads."""

@@ -99,7 +99,13 @@ def _agents(config: Config, service: ServiceConfig, content: ContentConfig, path
 
 def _rules(content: ContentConfig, path: Path) -> Iterator[Finding]:
     names = {rule.name: number for number, rule in reversed(list(enumerate(content.rules)))}
-    refusing = any(one.refuse is not None for rule in content.rules for _, one in rule.outcomes)
+    refusing = content.refuses
+    if content.guess and refusing:
+        yield Finding(
+            (*path, "guess"),
+            "a guessed connection reaches its server before the rules have read a request, and there are rules that refuse",
+            "leave it out, or leave the refusing rules to a service of their own",
+        )
     if content.default.sticky == "client" and refusing:
         yield _passes((*path, "default", "sticky"))
     for number, rule in enumerate(content.rules):

@@ -32,6 +32,20 @@ def test_rules_reach_the_engine_as_they_are_written() -> None:
     }
 
 
+def test_no_connection_is_guessed_where_a_rule_refuses() -> None:
+    def guesses(text: str) -> bool:
+        shop = parse(text).services[0]
+        assert shop.content is not None
+        return shop.content.guesses
+
+    assert not guesses(content())
+    assert not guesses(content().replace("limits: {head", "guess: false\n    limits: {head"))
+    routing = content().replace("refuse: 403", "to: all")
+    assert guesses(routing)
+    assert guesses(routing.replace("limits: {head", "guess: true\n    limits: {head"))
+    assert not guesses(routing.replace("limits: {head", "guess: false\n    limits: {head"))
+
+
 X2 = "  - {name: x2, address: 10.0.2.12, port: 8000}\n  - {name: x3"
 AGENT_2 = '- {name: a2, address: 10.0.4.32, control: "127.0.0.1:9471", capacity: 3}'
 SECOND = """\
@@ -66,6 +80,11 @@ control: "/run/sluice.sock"
         ("name: admin", "name: big", r"rules\[2\]\.name: 'big' is already rules\[0\]; rename one"),
         ("sticky: none", "sticky: client", r"rules\[0\]\.sticky: later connections of such a client pass the rules by"),
         ("{to: all}\n", "{to: all, sticky: client}\n", r"default\.sticky: later connections of such a client"),
+        (
+            "limits: {head",
+            "guess: true\n    limits: {head",
+            r"content\.guess: a guessed connection reaches its server before the rules .*; leave it out, or leave the ref",
+        ),
         ("sticky: none", "sticky: never", r"sticky: must be 'connection', 'client' or 'none' \(got 'never'\)$"),
         ("protocol: http", "protocol: ftp", r"protocol: must be 'http', 'tls', 'smtp', 'imap' or 'pop3' \(got 'ftp'\)"),
         ("head: 16KiB", "head: 16K", r"head: not a size \(got '16K'\); write digits .* or a size such as 16KiB"),

@@ -182,10 +182,35 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
         assert client.hear(b"end.") == UPLOAD[:200_000]
 
 
-def test_http_2_is_refused_where_rules_refuse(lab: AnsweringLab) -> None:
-    with connected(lab) as client:
+@pytest.fixture
+def guarding(lab: AnsweringLab) -> Iterator[AnsweringLab]:
+    """The lab with a rule that refuses."""
+    configuration = lab.controller.configuration
+    lab.controller.reload(
+        lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403})
+    )
+    yield lab
+    lab.controller.reload(configuration)
+
+
+def test_nothing_passes_unread_where_a_rule_refuses(guarding: AnsweringLab) -> None:
+    with connected(guarding) as client:
         client.say(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         assert client.answer()[0] == 505
+    with connected(guarding) as client:
+        # The decision holds for the connection; each request is read.
+        for path in ("/stay/images", "/stay/fast", "/images"):
+            client.say(get(path))
+            status, fields, _ = client.answer()
+            assert (status, fields["X-Server"]) == (200, S3.name)
+        client.say(get("/stay/admin"))
+        assert client.answer()[0] == 403
+    with connected(guarding) as client:
+        client.say(get("/stay/images"), get("/stay/admin"))
+        assert [client.answer()[0] for _ in range(2)] == [200, 403]
+    with connected(guarding) as client:
+        client.say(b"GET /fast HTTP/1.1\r\nHost: shop\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+        assert client.answer()[0] == 502
 
 
 def test_one_byte_is_408_and_others_do_not_wait(lab: AnsweringLab) -> None:

@@ -18,7 +18,7 @@ import pytest
 from testbed.errors import SetupError
 from testbed.namespaces import socket_in
 from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, ANSWERING_RULES, AnsweringLab, asked
+from topo.content import AGENT, AnsweringLab, asked
 from topo.load.answering import PORT
 from topo.switches import switch_kind
 from topo.tests.flooding import flood
@@ -71,15 +71,6 @@ def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
     await_true(f"agents answer: {answering}", told, RECOVERED_S)
 
 
-def with_rules(lab: AnsweringLab, first: Mapping[str, object]) -> Mapping[str, Any]:
-    """The lab's configuration with a rule before the others."""
-    configuration = lab.controller.configuration
-    for service in configuration["services"]:
-        if service["name"] == SHOP:
-            service["content"]["rules"] = [first, *ANSWERING_RULES]
-    return configuration
-
-
 @contextmanager
 def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
     """Hosts lose some of the segments that come to them."""
@@ -122,7 +113,7 @@ def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
     targets = 0
     while client.exit_code() is None:
         to = "fast" if targets % 2 else "images"
-        lab.controller.reload(with_rules(lab, {"name": "swap", "match": {"path": "/swap"}, "to": to, "sticky": "none"}))
+        lab.controller.reload(lab.with_rule({"name": "swap", "match": {"path": "/swap"}, "to": to, "sticky": "none"}))
         targets += 1
         time.sleep(0.3)
     told = asked(client)
@@ -183,7 +174,7 @@ def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> N
         while spliced.exit_code() is None or each.exit_code() is None:
             to = "fast" if times % 2 else "images"
             rule = {"name": "other", "match": {"path": "/other"}, "to": to}
-            lab.controller.reload(with_rules(lab, rule))
+            lab.controller.reload(lab.with_rule(rule))
             lab.controller.drain("s1", drain=times % 2 == 0)
             times += 1
             time.sleep(0.3)

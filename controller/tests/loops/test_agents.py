@@ -52,7 +52,7 @@ async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent,
         await until(lambda: agents[0].has and agents[1].has, "both to be configured")
     first, second = agents[0].has, agents[1].has
     (shop,) = first.services
-    assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, True)
+    assert (shop.name, shop.address, shop.port, shop.agent_port, shop.guess) == ("shop", "10.0.0.100", 80, 80, False)
     assert dict(shop.groups) == {"all": "10.9.0.1:80", "fast": "10.9.0.2:8080"}
     assert {name: list(one.ids) for name, one in shop.servers.items()} == {"all": [X1, X2], "fast": [X2, X3]}
     rules = json.loads(shop.content)

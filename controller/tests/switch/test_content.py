@@ -172,10 +172,13 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
     for old, new in (
         ("5000", "6000"),
         ("address: 10.0.2.11, port: 8000", "address: 10.0.2.11, port: 8001"),
-        ("protocol: http", "protocol: http\n    guess: false"),
     ):
         assert old in content()
         assert rules.then(parse(content().replace(old, new))).generation == 2
+    guessing = content().replace("refuse: 403", "to: all")
+    rules_that_guess = rules.then(parse(guessing))
+    without = guessing.replace("protocol: http", "protocol: http\n    guess: false")
+    assert rules_that_guess.then(parse(without)).generation == rules_that_guess.generation + 1
     assert replace(rules, generation=255).then(parse(content().replace("5000", "6000"))).generation == 1
     await reconcile(session, await read_back(session), replace(_state(), rules=replace(rules, generation=7)))
     found = await read_back(session)

@@ -159,7 +159,8 @@ fn compiled(
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
     let address = SocketAddrV4::new(address, port);
     let mut service = Service::new(name.clone(), address, agent_port, groups, deciding);
-    service.guess = wanted.guess;
+    // A guessed connection reaches its server before its request is read.
+    service.guess = wanted.guess && !rules.guards();
     for (group, servers) in service.groups.iter_mut().zip(servers) {
         group.servers = servers;
     }

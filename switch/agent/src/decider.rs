@@ -21,8 +21,9 @@ pub trait Decider: Send + Sync + fmt::Debug {
     /// How many rules there are.
     fn rules(&self) -> usize;
 
-    /// What to say to a client for a reason of the agent's own. Nothing to say: the connection is reset.
-    fn apology(&self, reason: Reason) -> Vec<u8>;
+    /// What to say to a client for a reason of the agent's own, in answer to a request as far as it has come. Nothing to say: the
+    /// connection is reset.
+    fn apology(&self, reason: Reason, request: &[u8]) -> Vec<u8>;
 }
 
 /// Reads one request.
@@ -57,7 +58,8 @@ pub struct Route {
     pub group: usize,
     /// How long the decision holds.
     pub sticky: Sticky,
-    /// Where request and response end, for a decision that holds for one request.
+    /// Where request and response end, if the agent is to read what follows: a decision that holds for one request, or rules that
+    /// may refuse it.
     pub framing: Option<Box<dyn Framing>>,
     /// What the server is to hear of a dialogue that the agent had in its place.
     pub repetition: Option<Repetition>,
@@ -118,7 +120,8 @@ pub enum Sticky {
     None,
 }
 
-/// Why and how a connection ends without a server.
+/// Why and how a connection ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// One of few texts, for counters.
     pub why: &'static str,
@@ -130,18 +133,25 @@ pub struct Refusal {
 
 /// Finds where a request ends, and its response.
 pub trait Framing: Send {
-    /// Looks at further bytes of the request, from its first on.
+    /// Looks at the bytes of the request that were not handed on, from its first on.
     fn request(&mut self, bytes: &[u8]) -> Progress;
 
     /// Looks at further bytes of the response.
     fn response(&mut self, bytes: &[u8]) -> Progress;
+
+    /// Memory taken.
+    fn memory(&self) -> usize {
+        size_of_val(self)
+    }
 }
 
 /// How far a message has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// All bytes belong to it, and it goes on.
     More,
+    /// So many of the bytes belong to it. What the others are depends on what else comes, of client or server.
+    Part(usize),
     /// So many of the bytes belong to it, and it is complete; another one may follow it, or none.
     Ended {
         /// Bytes of the message.
@@ -149,10 +159,12 @@ pub enum Progress {
         /// Whether the connection goes on behind it.
         goes_on: bool,
     },
-    /// The connection carries something else from here on, or the message ends with it.
+    /// The connection carries something else from here on, which is not read.
     Opaque,
-    /// It cannot be understood: the connection is to be closed.
-    Broken,
+    /// The response ends with the connection, or where it ends is not known: no request may follow it.
+    Last,
+    /// It is not handed on: say this and close.
+    Refused(Refusal),
 }
 
 /// The agent's own reasons to refuse.

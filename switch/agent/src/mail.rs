@@ -1,8 +1,11 @@
 //! Mail protocols, where the server speaks first: what the agent says for reasons of its own, and how a server hears a dialogue again.
 
-use sluice_rules::{Replay, Replayed, RuleSet};
+use std::sync::Arc;
 
-use crate::decider::{Answers, Heard, Reason, Repetition};
+use sluice_rules::{Followed, Follower, Replay, Replayed, RuleSet};
+
+use crate::decider::{Answers, Framing, Heard, Progress, Reason, Repetition};
+use crate::rules::refused;
 
 /// What a client hears for a reason of the agent's own. SMTP: 421, after which clients come again (RFC 5321, section 3.8).
 pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
@@ -33,6 +36,38 @@ impl Answers for Replay {
             Replayed::Ready { used } => Heard::Ready { used },
             Replayed::Failed { say } => Heard::Failed { say },
         }
+    }
+}
+
+/// A dialogue that is read to its end, or until nothing more can be refused.
+pub struct Dialogue {
+    rules: Arc<RuleSet>,
+    follower: Follower,
+}
+
+impl Dialogue {
+    /// Begins where the server has heard the dialogue again.
+    pub fn new(rules: &Arc<RuleSet>, follower: Follower) -> Dialogue {
+        Dialogue { rules: Arc::clone(rules), follower }
+    }
+}
+
+impl Framing for Dialogue {
+    fn request(&mut self, bytes: &[u8]) -> Progress {
+        match self.follower.client(&self.rules, bytes) {
+            Followed::Pass(used) => Progress::Part(used),
+            Followed::Open => Progress::Opaque,
+            Followed::Refuse(refusal) => Progress::Refused(refused(refusal)),
+        }
+    }
+
+    fn response(&mut self, bytes: &[u8]) -> Progress {
+        self.follower.server(bytes);
+        if self.follower.is_open() { Progress::Opaque } else { Progress::More }
+    }
+
+    fn memory(&self) -> usize {
+        self.follower.memory()
     }
 }
 

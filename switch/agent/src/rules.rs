@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_rules::{
     ConnectionFacts, Decider as Deciding, Decision as Decided, HandOn, Protocol, Request, RequestFramer, Response,
-    ResponseFramer, RuleSet, Sticky as Stays,
+    ResponseFramer, Route as Routed, RuleSet, Sticky as Stays,
 };
 
 use crate::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
@@ -23,7 +23,7 @@ impl Decider for Rules {
     fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn Reader> {
         let (source, destination) = ((*client.ip()).into(), (*service.ip()).into());
         let facts = ConnectionFacts { source, destination, port: service.port() };
-        Box::new(Deciding::new(&self.0, facts))
+        Box::new(Reading { rules: Arc::clone(&self.0), decider: Deciding::new(&self.0, facts) })
     }
 
     fn greets(&self) -> bool {
@@ -43,7 +43,7 @@ impl Decider for Rules {
         self.0.rules().len()
     }
 
-    fn apology(&self, reason: Reason) -> Vec<u8> {
+    fn apology(&self, reason: Reason, request: &[u8]) -> Vec<u8> {
         let status = match reason {
             Reason::Timeout | Reason::Crowded => 408,
             Reason::CutShort => 400,
@@ -51,74 +51,135 @@ impl Decider for Rules {
             Reason::NoServer | Reason::ServerRefused => 503,
         };
         match self.0.protocol() {
-            Protocol::Http => self.0.refusal(status, reason.name()).say,
+            Protocol::Http => self.0.refusal(status, reason.name()).to(request).say,
             Protocol::Tls => Vec::new(),
             Protocol::Smtp | Protocol::Imap | Protocol::Pop3 => mail::apology(&self.0, reason),
         }
     }
 }
 
-impl Reader for Deciding {
+/// Reads a request.
+struct Reading {
+    rules: Arc<RuleSet>,
+    decider: Deciding,
+}
+
+impl Reader for Reading {
     fn memory(&self) -> usize {
-        Deciding::memory(self)
+        self.decider.memory()
     }
 
     fn read(&mut self, bytes: &[u8]) -> Decision {
-        match self.feed(bytes) {
+        match self.decider.feed(bytes) {
             Decided::NeedMore { say } => Decision::NeedMore { say },
-            Decided::Refuse(refusal) => {
-                Decision::Refuse(Refusal { why: refusal.why, rule: refusal.rule, say: refusal.say })
-            }
-            Decided::Route(route) => {
-                let sticky = match route.sticky {
-                    Stays::Connection => Sticky::Connection,
-                    Stays::Client => Sticky::Client,
-                    Stays::None => Sticky::None,
-                };
-                let framing: Option<Box<dyn Framing>> = match &route.hand_on {
-                    HandOn::Http(request) if sticky == Sticky::None => Some(Box::new(Exchange::new(request))),
-                    _ => None,
-                };
-                let repetition = match route.hand_on {
-                    HandOn::Mail { replay, from, say, .. } => Some(mail::repetition(replay, from, say)),
-                    _ => None,
-                };
-                let group = usize::from(route.group.0);
-                Decision::Route(Route { rule: route.rule, group, sticky, framing, repetition })
-            }
+            Decided::Refuse(refusal) => Decision::Refuse(refused(refusal)),
+            Decided::Route(route) => self.routed(route),
         }
     }
 }
 
+impl Reading {
+    fn routed(&self, route: Routed) -> Decision {
+        let sticky = match route.sticky {
+            Stays::Connection => Sticky::Connection,
+            Stays::Client => Sticky::Client,
+            Stays::None => Sticky::None,
+        };
+        let (mut framing, mut repetition): (Option<Box<dyn Framing>>, _) = (None, None);
+        match route.hand_on {
+            HandOn::Opaque => {}
+            HandOn::Http(request) if sticky == Sticky::None || route.guarded => {
+                framing = Some(Box::new(Exchange::new(&self.rules, &request, route.guarded)));
+            }
+            HandOn::Http(_) => {}
+            HandOn::Mail { replay, from, say, follower } => {
+                if route.guarded {
+                    framing = Some(Box::new(mail::Dialogue::new(&self.rules, *follower)));
+                }
+                repetition = Some(mail::repetition(replay, from, say));
+            }
+        }
+        Decision::Route(Route { rule: route.rule, group: usize::from(route.group.0), sticky, framing, repetition })
+    }
+}
+
+/// A refusal in the engine's words.
+pub(crate) fn refused(refusal: sluice_rules::Refusal) -> Refusal {
+    Refusal { why: refusal.why, rule: refusal.rule, say: refusal.say }
+}
+
 /// A request and its response.
 struct Exchange {
+    rules: Arc<RuleSet>,
     request: RequestFramer,
     response: ResponseFramer,
     /// The client sends another request on this connection.
     persists: bool,
+    /// Rules may refuse what follows.
+    guarded: bool,
+    /// The client may leave out the body, if the server answers before it asks for it (RFC 9110, section 10.1.1).
+    expects_continue: bool,
+    is_asked: bool,
+    /// The server has said something.
+    is_answering: bool,
+    /// The response is complete, and whether the client sends the body is not known.
+    is_void: bool,
 }
 
 impl Exchange {
-    fn new(request: &Request) -> Exchange {
-        let response = ResponseFramer::new(request.method);
-        Exchange { request: RequestFramer::new(request), response, persists: request.persistent }
+    fn new(rules: &Arc<RuleSet>, request: &Request, guarded: bool) -> Exchange {
+        Exchange {
+            rules: Arc::clone(rules),
+            request: RequestFramer::new(request),
+            response: ResponseFramer::new(request.method),
+            persists: request.persistent,
+            guarded,
+            expects_continue: request.expects_continue,
+            is_asked: false,
+            is_answering: false,
+            is_void: false,
+        }
+    }
+
+    /// Closes the connection: with these words, unless the client has heard a part of the response.
+    fn close(&self, status: u16, why: &'static str) -> Progress {
+        let mut refusal = refused(self.rules.refusal(status, why));
+        if self.is_answering {
+            refusal.say.clear();
+        }
+        Progress::Refused(refusal)
     }
 }
 
 impl Framing for Exchange {
     fn request(&mut self, bytes: &[u8]) -> Progress {
+        if self.is_void {
+            return Progress::Part(0);
+        }
         match self.request.feed(bytes) {
-            Ok(reach) if reach.done => Progress::Ended { used: reach.used, goes_on: self.persists },
+            Ok(reach) if reach.done => {
+                self.is_asked = true;
+                Progress::Ended { used: reach.used, goes_on: self.persists }
+            }
             Ok(_) => Progress::More,
-            Err(_) => Progress::Broken,
+            Err(broken) => self.close(400, broken.0),
         }
     }
 
     fn response(&mut self, bytes: &[u8]) -> Progress {
-        match self.response.feed(bytes) {
+        let progress = match self.response.feed(bytes) {
             Response::More => Progress::More,
-            Response::Done { used, persistent } => Progress::Ended { used, goes_on: persistent && self.persists },
-            Response::Tunnel | Response::Upgraded | Response::Endless => Progress::Opaque,
-        }
+            Response::Done { used, persistent } => {
+                self.is_void = self.expects_continue && !self.is_asked && !self.response.has_continued();
+                Progress::Ended { used, goes_on: persistent && self.persists && !self.is_void }
+            }
+            Response::Upgraded if self.guarded => {
+                self.close(502, "the server changes to a protocol that rules cannot read")
+            }
+            Response::Tunnel | Response::Upgraded => Progress::Opaque,
+            Response::Endless => Progress::Last,
+        };
+        self.is_answering = true;
+        progress
     }
 }

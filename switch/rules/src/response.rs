@@ -33,6 +33,7 @@ pub enum Response {
 pub struct ResponseFramer {
     method: Method,
     state: State,
+    has_continued: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +47,12 @@ enum State {
 impl ResponseFramer {
     /// Begins with the response to a request of this method.
     pub fn new(method: Method) -> ResponseFramer {
-        ResponseFramer { method, state: State::Head(Vec::new(), 0) }
+        ResponseFramer { method, state: State::Head(Vec::new(), 0), has_continued: false }
+    }
+
+    /// Whether the server has asked for the request's body (100).
+    pub fn has_continued(&self) -> bool {
+        self.has_continued
     }
 
     /// Takes the next bytes from the server. Not to be called again behind the end.
@@ -75,6 +81,7 @@ impl ResponseFramer {
                     };
                     let end = from + end + 4;
                     at += end - before;
+                    self.has_continued |= matches!(head.get(9..12), Some(b"100"));
                     self.state = framing(&head[..end], self.method);
                 }
             }

@@ -16,6 +16,8 @@ pub struct Exchange {
     pub is_asked: bool,
     /// The response is complete, and whether the connection goes on behind it.
     pub answered: Option<bool>,
+    /// Where the response ends is not known; no request may follow it.
+    is_last: bool,
     /// What came of the response beyond gaps.
     pub response: Assembler,
 }
@@ -24,7 +26,12 @@ impl Exchange {
     /// Begins with a request at this number of the client's, and its response at this one of the server's.
     pub fn new(framing: Box<dyn Framing>, request: Seq, response: Seq) -> Exchange {
         let response = Assembler::new(response, RESPONSE_ROOM);
-        Exchange { framing, limit: request, is_asked: false, answered: None, response }
+        Exchange { framing, limit: request, is_asked: false, answered: None, is_last: false, response }
+    }
+
+    /// Memory taken beside the structure itself.
+    pub fn memory(&self) -> usize {
+        self.response.memory() + self.framing.memory()
     }
 
     /// Looks at what has come of the request behind the limit.
@@ -34,15 +41,14 @@ impl Exchange {
             return Progress::More;
         }
         let progress = self.framing.request(new);
-        match progress {
+        match &progress {
             Progress::More => self.limit += new.len() as u32,
+            Progress::Part(used) => self.limit += *used as u32,
             Progress::Ended { used, .. } => {
-                self.limit += used as u32;
+                self.limit += *used as u32;
                 self.is_asked = true;
             }
-            // Nothing more of it is handed on; the server waits, and gives up.
-            Progress::Broken => self.is_asked = true,
-            Progress::Opaque => {}
+            Progress::Opaque | Progress::Last | Progress::Refused(_) => {}
         }
         progress
     }
@@ -55,13 +61,22 @@ impl Exchange {
         self.response.insert(seq, bytes);
         let new = self.response.ready();
         let mut progress = Progress::More;
-        if self.answered.is_none() && !new.is_empty() {
+        if self.answered.is_none() && !self.is_last && !new.is_empty() {
             progress = self.framing.response(new);
-            if let Progress::Ended { goes_on, .. } = progress {
-                self.answered = Some(goes_on);
+            match progress {
+                Progress::Ended { goes_on, .. } => self.answered = Some(goes_on),
+                Progress::Last => self.is_last = true,
+                _ => {}
             }
         }
         self.response.forget_before(self.response.end());
         Some(progress)
+    }
+
+    /// Whether the client, which has all that the server has said, asks for more although nothing more may follow. Of a response
+    /// without an end only a request that comes now shows that the client takes it for complete.
+    pub fn asks_too_much(&self, request: &Assembler, has_come: bool) -> bool {
+        let is_over = self.answered == Some(false) || self.is_last && self.is_asked && has_come;
+        is_over && self.limit.is_before(request.end())
     }
 }

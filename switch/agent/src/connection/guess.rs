@@ -15,7 +15,7 @@ use super::client::Client;
 use super::server::{Answer, End, Server};
 use super::serving::Serving;
 use super::{Context, State, opening};
-use crate::decider::{Route, Sticky};
+use crate::decider::Route;
 use crate::facts::{Facts, SMALLEST};
 use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
@@ -199,7 +199,7 @@ pub fn follow(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> State
         return opening::begin(client, ctx, route, left);
     }
     counters.guesses_right.add(1);
-    if route.sticky == Sticky::None && route.framing.is_some() {
+    if route.framing.is_some() {
         if facts.has_spoken {
             // Where its response ends, and the next request is for the rules, nobody can say.
             return give_up(client, ctx, server);

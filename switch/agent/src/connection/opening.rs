@@ -70,7 +70,8 @@ impl Opening {
 
     /// Memory taken beside the structure itself.
     pub fn memory(&self) -> usize {
-        self.repetition.as_ref().map_or(0, Repetition::memory)
+        let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
+        framing + self.repetition.as_ref().map_or(0, Repetition::memory)
     }
 
     fn ask(&self, client: &Client, ctx: &mut Context<'_>) {
@@ -159,7 +160,7 @@ impl Opening {
         let answer = Answer { first: segment.seq() + 1, scale: said.scale, mss: said.mss, window };
         let server = Server::new(client, self.group, &answer);
         match self.repetition {
-            Some(repetition) => Repeating::begin(server, self.sticky, repetition, client, ctx),
+            Some(repetition) => Repeating::begin(server, (self.sticky, self.framing), repetition, client, ctx),
             None => Serving::begin(server, self.sticky, self.framing, client, ctx),
         }
     }

@@ -17,7 +17,7 @@ pub struct Refusing {
 
 /// A refusal for a reason of the agent's own.
 pub fn apology(client: &Client, reason: Reason) -> Refusal {
-    Refusal { why: reason.name(), rule: None, say: client.terms.service.rules.apology(reason) }
+    Refusal { why: reason.name(), rule: None, say: client.terms.service.rules.apology(reason, client.request.ready()) }
 }
 
 /// Says why not, and ends the connection; its server, if it has one, is left.

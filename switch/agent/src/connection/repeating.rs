@@ -5,11 +5,12 @@
 //! sides. The server's greeting and answers are swallowed: what the agent has said in their place is in the delta.
 
 use super::client::{Client, News};
+use super::exchange::Exchange;
 use super::server::{Server, is_bare};
 use super::serving::Serving;
 use super::{Context, State, refusing};
 use crate::assembler::Assembler;
-use crate::decider::{Heard, Reason, Refusal, Repetition, Sticky};
+use crate::decider::{Framing, Heard, Reason, Refusal, Repetition, Sticky};
 use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
@@ -23,6 +24,7 @@ const ROOM: usize = 64 << 10;
 pub struct Repeating {
     server: Server,
     sticky: Sticky,
+    framing: Option<Box<dyn Framing>>,
     repetition: Repetition,
     /// The lines before this number may be said.
     limit: Seq,
@@ -38,7 +40,7 @@ impl Repeating {
     /// Begins with nothing said.
     pub fn begin(
         server: Server,
-        sticky: Sticky,
+        (sticky, framing): (Sticky, Option<Box<dyn Framing>>),
         repetition: Repetition,
         client: &mut Client,
         ctx: &mut Context<'_>,
@@ -46,7 +48,7 @@ impl Repeating {
         let (limit, said) = (server.handover.una, Assembler::new(server.next, ROOM));
         server.acknowledge(client, ctx);
         let until = ctx.now + PATIENCE;
-        State::Repeating(Box::new(Repeating { server, sticky, repetition, limit, said, fin: None, until }))
+        State::Repeating(Box::new(Repeating { server, sticky, framing, repetition, limit, said, fin: None, until }))
     }
 
     /// The server.
@@ -56,7 +58,8 @@ impl Repeating {
 
     /// Memory taken.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.repetition.memory() + self.said.memory()
+        let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
+        size_of::<Self>() + self.repetition.memory() + self.said.memory() + framing
     }
 
     /// When there is something to do.
@@ -124,16 +127,17 @@ impl Repeating {
             }
             return State::Repeating(self);
         };
-        let rest = self.said.ready()[used..].to_vec();
+        let rest = &self.said.ready()[used..];
         if !rest.is_empty() {
-            client.say(ctx, rest, false);
+            client.say(ctx, rest.to_vec(), false);
         }
         self.server.swallow(next, client.next);
-        let (serving, has_sent) = Serving::resume(self.server, self.sticky, client, ctx);
-        if !has_sent && is_new {
-            serving.server.acknowledge(client, ctx);
-        }
-        State::Serving(Box::new(serving))
+        let exchange = self.framing.map(|mut framing| {
+            // What the server says unasked answers nothing.
+            let _ = framing.response(rest);
+            Exchange::new(framing, self.limit, self.server.next)
+        });
+        Serving::resume(self.server, self.sticky, exchange, is_new, client, ctx)
     }
 
     /// Takes a reset of the server.

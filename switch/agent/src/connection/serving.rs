@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 use super::reading::{Outcome, Reading};
 use super::server::{Server, is_bare};
 use super::{Context, State, opening, refusing};
-use crate::decider::{Framing, Progress, Route, Sticky};
+use crate::decider::{Framing, Progress, Refusal, Route, Sticky};
 use crate::order::{self, ORDERS, Order, REPEAT, Remember, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
@@ -40,21 +40,35 @@ impl Serving {
         client: &mut Client,
         ctx: &mut Context<'_>,
     ) -> State {
-        let turn = Turn::new(sticky, framing, client, &server);
+        let turn = Turn::new(framing, client, &server);
         let mut serving = Serving { server, sticky, turn };
-        serving.follow_request(client);
+        if let Some(refusal) = serving.follow_request(client) {
+            return refusing::refuse(client, ctx, Some(serving.server.end()), refusal);
+        }
         if !serving.advance(client, ctx) {
             serving.server.acknowledge(client, ctx);
         }
         State::Serving(Box::new(serving))
     }
 
-    /// Goes on with a server that has heard a dialogue again: all else that comes is the client's. The second value is whether
-    /// the server was sent something.
-    pub fn resume(server: Server, sticky: Sticky, client: &mut Client, ctx: &mut Context<'_>) -> (Serving, bool) {
-        let mut serving = Serving { server, sticky, turn: Turn::Agent };
-        let has_sent = serving.advance(client, ctx);
-        (serving, has_sent)
+    /// Goes on with a server that has heard a dialogue again: all else that comes is the client's. Where the agent reads on, by
+    /// this exchange. The server is acknowledged if it is to be, and is sent nothing.
+    pub fn resume(
+        server: Server,
+        sticky: Sticky,
+        exchange: Option<Exchange>,
+        acknowledges: bool,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+    ) -> State {
+        let mut serving = Serving { server, sticky, turn: exchange.map_or(Turn::Agent, Turn::Each) };
+        if let Some(refusal) = serving.follow_request(client) {
+            return refusing::refuse(client, ctx, Some(serving.server.end()), refusal);
+        }
+        if !serving.advance(client, ctx) && acknowledges {
+            serving.server.acknowledge(client, ctx);
+        }
+        State::Serving(Box::new(serving))
     }
 
     /// The client's bytes before this number are meant for this server.
@@ -88,8 +102,8 @@ impl Serving {
     /// Memory taken.
     pub fn memory(&self) -> usize {
         let turn = match &self.turn {
-            Turn::Each(exchange) => exchange.response.memory(),
-            Turn::Between(exchange, reading) => exchange.response.memory() + reading.memory(),
+            Turn::Each(exchange) => exchange.memory(),
+            Turn::Between(exchange, reading) => exchange.memory() + reading.memory(),
             Turn::Agent | Turn::Ordered { .. } => 0,
         };
         size_of::<Self>() + turn
@@ -103,6 +117,10 @@ impl Serving {
         segment: &Segment<'_>,
         news: &News,
     ) -> State {
+        if self.asks_too_much(client, news.has_come) {
+            // The server would not answer it, or the rules could not read it.
+            return refusing::end(client, ctx, Some(self.server.end()));
+        }
         if self.asks_too_late(client) {
             // As the server would: no other may answer behind its end.
             client.terms.service.counters.resets.add(1);
@@ -116,7 +134,9 @@ impl Serving {
             let outcome = reading.read_or_acknowledge(client, ctx, segment, news);
             return self.follow(client, ctx, outcome);
         }
-        self.follow_request(client);
+        if let Some(refusal) = self.follow_request(client) {
+            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+        }
         if !self.advance(client, ctx) {
             self.hand_on_again(client, ctx, segment);
         }
@@ -165,9 +185,16 @@ impl Serving {
             // There is no room for it; it comes again.
             return State::Serving(self);
         };
+        if let Progress::Refused(refusal) = progress {
+            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+        }
         self.server.pass_to_client(client, ctx, segment);
         if progress == Progress::Opaque {
-            self.turn_opaque(client);
+            self.turn = Turn::Agent;
+        }
+        // What the client's next bytes are may depend on what the server has said.
+        if let Some(refusal) = self.follow_request(client) {
+            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
         }
         self.advance(client, ctx);
         self.go_on(client, ctx)
@@ -205,20 +232,15 @@ impl Serving {
         Some(progress)
     }
 
-    /// The connection stays with this server. What the client had sent already for the next request is not for it, and keeps the
-    /// turn with the agent.
-    fn turn_opaque(&mut self, client: &Client) {
-        if self.exchange().is_some() && self.limit(client) == client.request.end() {
-            self.turn = Turn::Agent;
+    /// Looks at what may be handed on of the request; a refusal if it is not to go on.
+    fn follow_request(&mut self, client: &Client) -> Option<Refusal> {
+        let Turn::Each(exchange) = &mut self.turn else { return None };
+        match exchange.follow_request(&client.request) {
+            Progress::Refused(refusal) => return Some(refusal),
+            Progress::Opaque => self.turn = Turn::Agent,
+            Progress::More | Progress::Part(_) | Progress::Ended { .. } | Progress::Last => {}
         }
-    }
-
-    fn follow_request(&mut self, client: &Client) {
-        if let Turn::Each(exchange) = &mut self.turn
-            && exchange.follow_request(&client.request) == Progress::Opaque
-        {
-            self.turn = Turn::Agent;
-        }
+        None
     }
 
     /// No further request can come, and all of this one is the server's: it is the last that the connection meets.
@@ -233,6 +255,14 @@ impl Serving {
     fn asks_too_late(&self, client: &Client) -> bool {
         let knows = self.server.fin_seen && client.has_all();
         knows && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
+    }
+
+    /// Whether the client asks for more where nothing more may follow, although the server has not ended the connection.
+    fn asks_too_much(&self, client: &Client, has_come: bool) -> bool {
+        let exchange = self.exchange();
+        !self.server.fin_seen
+            && client.has_all()
+            && exchange.is_some_and(|exchange| exchange.asks_too_much(&client.request, has_come))
     }
 
     /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
@@ -318,11 +348,16 @@ impl Serving {
         match outcome {
             Outcome::More => State::Serving(self),
             Outcome::Refuse(refusal) => refusing::refuse(client, ctx, Some(self.server.end()), refusal),
-            Outcome::Route(route) if route.group == self.server.group => {
+            // A decision that holds for the connection stays: later requests are only asked about.
+            Outcome::Route(route) if route.group == self.server.group || self.sticky != Sticky::None => {
                 let Route { sticky, framing, .. } = route;
-                self.turn = Turn::new(sticky, framing, client, &self.server);
-                self.sticky = sticky;
-                self.follow_request(client);
+                self.turn = Turn::new(framing, client, &self.server);
+                if self.sticky == Sticky::None {
+                    self.sticky = sticky;
+                }
+                if let Some(refusal) = self.follow_request(client) {
+                    return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+                }
                 self.advance(client, ctx);
                 State::Serving(self)
             }
@@ -404,12 +439,7 @@ impl Serving {
 }
 
 impl Turn {
-    fn new(sticky: Sticky, framing: Option<Box<dyn Framing>>, client: &Client, server: &Server) -> Turn {
-        match framing {
-            Some(framing) if sticky == Sticky::None => {
-                Turn::Each(Exchange::new(framing, client.request.base(), server.next))
-            }
-            _ => Turn::Agent,
-        }
+    fn new(framing: Option<Box<dyn Framing>>, client: &Client, server: &Server) -> Turn {
+        framing.map_or(Turn::Agent, |framing| Turn::Each(Exchange::new(framing, client.request.base(), server.next)))
     }
 }

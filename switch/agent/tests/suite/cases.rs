@@ -1,6 +1,6 @@
 //! Cases that go wrong elsewhere, segment by segment.
 
-use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::exact::{Exact, GUARDING, ISN, RULES, SERVER_ISN, Seen, group};
 use sluice_agent::Frames;
 use sluice_agent::order::{Order, Remember, Status};
 use sluice_agent::seq::Seq;
@@ -300,7 +300,8 @@ fn ambiguous_requests_are_400_and_close() {
 
 #[test]
 fn a_refused_client_hears_why_until_it_has_it() {
-    let mut exact = connected();
+    let mut exact = Exact::new(GUARDING);
+    exact.handshake();
     let get = b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
     let seen = exact.data(0, get);
     assert!(is_answer(&seen, "403"), "{seen:?}");
@@ -721,7 +722,7 @@ fn connections_between_two_requests_share_the_budget() {
 
 #[test]
 fn refused_clients_that_stay_share_the_budget() {
-    let mut exact = Exact::new(RULES);
+    let mut exact = Exact::new(GUARDING);
     let budget = crate::support::world::settings().budget;
     for n in 0..60_000u32 {
         exact.now += 10_000;

@@ -1,6 +1,6 @@
 //! Connections that the data plane has opened to a guessed server, segment by segment.
 
-use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::exact::{Exact, GUARDING, ISN, RULES, SERVER_ISN, Seen, group};
 use crate::support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Remember, Status, Turn};
@@ -142,7 +142,7 @@ fn a_request_split_at_every_byte_is_not_acknowledged() {
 #[test]
 fn what_is_not_the_beginning_decides_nothing() {
     // The second part alone is a request to which the rules say something else than to both.
-    let mut exact = guessing(RULES);
+    let mut exact = guessing(GUARDING);
     let head = b"POST /admin HTTP/1.1\r\nHost: a\r\nContent-Length: 39\r\n\r\n";
     let seen = exact.guessed(head.len() as u32, GET);
     assert!(!seen.iter().any(|seen| matches!(seen, Seen::Server { .. })), "{seen:?}");
@@ -245,7 +245,7 @@ fn a_client_that_has_heard_the_wrong_server_meanwhile_is_reset() {
 
 #[test]
 fn a_refusal_takes_the_connection_and_leaves_the_server() {
-    let mut exact = guessing(RULES);
+    let mut exact = guessing(GUARDING);
     let get = b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
     let seen = exact.guessed(0, get);
     let [Seen::Order(taken), Seen::Server { flags: RST, seq, .. }, Seen::Client { seq: said, data, flags, .. }] =
@@ -263,7 +263,7 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     assert!(matches!(last[..], [Seen::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
     assert_eq!((exact.engine.connections(), exact.guesses()), (0, [0, 0, 0]));
     // One whose server has spoken cannot hear why.
-    let mut exact = guessing(RULES);
+    let mut exact = guessing(GUARDING);
     let seen = exact.guessed_with(Facts { has_spoken: true, ..FACTS }, 0, 9, ACK | PSH, get);
     assert!(seen.iter().all(|seen| seen.flags() & RST != 0), "{seen:?}");
     assert_eq!((exact.refused(), exact.guesses()), (vec![("a rule refuses", 1)], [0, 0, 1]));
@@ -419,7 +419,7 @@ fn a_port_that_is_used_again_begins_anew() {
 
 #[test]
 fn a_malformed_header_is_ignored() {
-    let mut exact = guessing(RULES);
+    let mut exact = guessing(GUARDING);
     let whole = exact.guessed_frame(FACTS, 0, 0, ACK | PSH, GET);
     for length in 0..whole.len() {
         assert_eq!(exact.take(&whole[..length]), [], "{length} bytes");

@@ -22,22 +22,22 @@ const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 const MAIL_OK: &str = "250 2.1.0 OK\r\n";
 
 /// A client and a server, and how far each has come.
-struct Talk {
-    exact: Exact,
+pub struct Talk {
+    pub exact: Exact,
     /// What the client has said and heard.
     said: u32,
-    heard: Vec<u8>,
+    pub heard: Vec<u8>,
     /// What the server has said and been told, from its first number on.
     answered: u32,
     told: Vec<u8>,
     base: Seq,
-    order: Option<Order>,
-    is_closed: bool,
+    pub order: Option<Order>,
+    pub is_closed: bool,
 }
 
 impl Talk {
     /// A client that has shaken hands.
-    fn new(content: &str) -> Talk {
+    pub fn new(content: &str) -> Talk {
         let mut exact = Exact::new(content);
         let (options, length) = exact.offer.write();
         let seen = exact.syn(&options[..length], b"");
@@ -80,7 +80,7 @@ impl Talk {
     }
 
     /// The client says something, and acknowledges what it hears.
-    fn says(&mut self, text: &str) -> Vec<Seen> {
+    pub fn says(&mut self, text: &str) -> Vec<Seen> {
         let mut seen = self.exact.client(self.said, self.heard.len() as u32, ACK | PSH, text.as_bytes());
         self.look(&seen);
         self.said += text.len() as u32;
@@ -89,20 +89,20 @@ impl Talk {
     }
 
     /// What the client hears of this.
-    fn hears(&mut self, text: &str) -> String {
+    pub fn hears(&mut self, text: &str) -> String {
         let before = self.heard.len();
         self.says(text);
         String::from_utf8(self.heard[before..].to_vec()).unwrap()
     }
 
     /// The server opens.
-    fn opens(&mut self) {
+    pub fn opens(&mut self) {
         let seen = self.exact.opens((self.base - ISN) as u32, Some(7));
         self.look(&seen);
     }
 
     /// The server says something, and acknowledges all that it was told.
-    fn server(&mut self, flags: u8, text: &str) -> Vec<Seen> {
+    pub fn server(&mut self, flags: u8, text: &str) -> Vec<Seen> {
         let has = (self.base - ISN) as u32 + self.told.len() as u32;
         let seen = self.exact.server(self.answered, has, flags, text.as_bytes());
         self.answered += text.len() as u32;
@@ -110,16 +110,16 @@ impl Talk {
         seen
     }
 
-    fn answers(&mut self, text: &str) -> Vec<Seen> {
+    pub fn answers(&mut self, text: &str) -> Vec<Seen> {
         self.server(ACK | PSH, text)
     }
 
-    fn told(&self) -> &str {
+    pub fn told(&self) -> &str {
         std::str::from_utf8(&self.told).unwrap()
     }
 
     /// The last that the client was told.
-    fn heard_after(&self, at: usize) -> &str {
+    pub fn heard_after(&self, at: usize) -> &str {
         std::str::from_utf8(&self.heard[at..]).unwrap()
     }
 }

@@ -19,7 +19,12 @@ pub const SERVER_ISN: Seq = Seq(0x8000_0000);
 
 pub const RULES: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
+    {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
+
+/// The same, with a rule that refuses.
+pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
+    {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
 
 /// What came out.

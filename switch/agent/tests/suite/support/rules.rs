@@ -33,7 +33,7 @@ impl Decider for Letters {
         4
     }
 
-    fn apology(&self, reason: Reason) -> Vec<u8> {
+    fn apology(&self, reason: Reason, _: &[u8]) -> Vec<u8> {
         let status = match reason {
             Reason::Timeout | Reason::Crowded => 408,
             Reason::CutShort => 400,
@@ -72,7 +72,8 @@ impl Reader for Letters {
             b'c' => Sticky::Client,
             _ => Sticky::Connection,
         };
-        let framing: Option<Box<dyn Framing>> = Some(Box::new(Lengths::default()));
+        let is_single = sticky == Sticky::None;
+        let framing = is_single.then(|| Box::new(Lengths::default()) as Box<dyn Framing>);
         Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing, repetition: None })
     }
 }

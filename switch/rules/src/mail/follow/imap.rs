@@ -5,6 +5,7 @@ use crate::decision::Refusal;
 use crate::mail::imap::{User, literal, parts, takes_unasked, user};
 use crate::mail::replay::Step;
 use crate::mail::{Asker, word};
+use crate::values::taken;
 
 /// What the client's next bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,11 @@ impl Imap {
             Some(None) => State::Response,
         };
         Imap { command, state }
+    }
+
+    /// Memory taken beside the structure itself.
+    pub(super) fn memory(&self) -> usize {
+        taken(&self.command)
     }
 
     pub(super) fn is_open(&self) -> bool {

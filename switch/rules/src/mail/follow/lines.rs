@@ -1,6 +1,7 @@
 //! A server's lines.
 
 use crate::mail::imap::literal;
+use crate::values::taken;
 
 /// Bytes that a line may have. What is read of servers is shorter.
 const LONGEST: usize = 16 << 10;
@@ -18,6 +19,11 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn new(has_literals: bool) -> Lines {
         Lines { has_literals, ..Lines::default() }
+    }
+
+    /// Memory taken.
+    pub(super) fn memory(&self) -> usize {
+        taken(&self.line)
     }
 
     /// Takes bytes, and hands out each line that ends in them, without its end. A line's literals are left out.

@@ -76,6 +76,16 @@ impl Follower {
         });
     }
 
+    /// Memory taken.
+    pub fn memory(&self) -> usize {
+        let side = match &self.side {
+            Side::Smtp(smtp) => smtp.memory(),
+            Side::Imap(imap) => imap.memory(),
+            Side::Pop3(_) => 0,
+        };
+        size_of::<Follower>() + self.server.memory() + side
+    }
+
     /// Whether nothing more can be refused: the client has logged in.
     pub fn is_open(&self) -> bool {
         match &self.side {

@@ -4,6 +4,7 @@ use super::{Passed, line, not_offered, pass};
 use crate::decision::Refusal;
 use crate::mail::smtp::{Envelope, bdat, name, path, told};
 use crate::mail::{Asker, sasl, word};
+use crate::values::taken;
 
 /// What the client's next bytes are, and what the server has taken of the dialogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,11 @@ const END: &[u8] = b"\r\n.\r\n";
 impl Smtp {
     pub(super) fn new((helo, mail): Envelope) -> Smtp {
         Smtp { helo, mail, state: State::Command }
+    }
+
+    /// Memory taken beside the structure itself.
+    pub(super) fn memory(&self) -> usize {
+        [&self.helo, &self.mail].into_iter().flatten().map(taken).sum()
     }
 
     pub(super) fn client(&mut self, asker: &Asker, bytes: &[u8]) -> Passed {

@@ -1,0 +1,159 @@
+//! Where a rule refuses, the agent stays in the dialogue with a mail server: each login and each envelope is asked about.
+
+use crate::mail::Talk;
+use sluice_agent::order::Status;
+use sluice_agent::wire::flags::{ACK, FIN};
+
+const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "CHUNKING"], "rules": [
+    {"name": "from", "match": {"mail_from": "mallory@b.example"}, "refuse": 550},
+    {"name": "to", "match": {"rcpt_to": "trap@a.example"}, "refuse": 550}]}"#;
+const IMAP: &str = r#"{"protocol": "imap", "default": {"to": "all"}, "offer": ["AUTH=PLAIN", "LITERAL+"], "rules": [
+    {"name": "mallory", "match": {"user": "mallory"}, "refuse": true}]}"#;
+const POP3: &str = r#"{"protocol": "pop3", "default": {"to": "all"}, "rules": [
+    {"name": "mallory", "match": {"user": "mallory"}, "refuse": true}]}"#;
+
+const EHLO: &str = "EHLO client.example\r\n";
+const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
+const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
+
+/// What the client says, and what the server says when it has it: in pairs.
+fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
+    for (said, answer) in pairs {
+        talk.says(said);
+        assert!(talk.told().ends_with(said), "{said}: {}", talk.told());
+        let heard = talk.heard.len();
+        talk.answers(answer);
+        talk.says("");
+        assert_eq!(talk.heard_after(heard), *answer);
+    }
+}
+
+/// A client with a server that knows the envelope of a first mail.
+fn mailing() -> Talk {
+    let mut talk = Talk::new(SMTP);
+    for line in [EHLO, MAIL, RCPT] {
+        talk.says(line);
+    }
+    talk.opens();
+    for answer in ["220 b\r\n", "250 b\r\n", "250 ok\r\n"] {
+        talk.answers(answer);
+    }
+    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    talk.answers("250 ok\r\n");
+    talk.says("");
+    talk
+}
+
+/// The client hears a refusal, and the server nothing of what was refused.
+fn is_refused(talk: &mut Talk, said: &str, status: &str) {
+    let (told, heard) = (talk.told().to_owned(), talk.heard.len());
+    talk.says(said);
+    assert!(talk.heard_after(heard).starts_with(status), "{said}: {}", talk.heard_after(heard));
+    assert!(talk.is_closed && talk.order.is_none());
+    assert_eq!(talk.told(), told);
+}
+
+#[test]
+fn each_envelope_of_smtp_is_asked_about() {
+    let mut talk = mailing();
+    converse(
+        &mut talk,
+        &[
+            ("DATA\r\n", "354 go\r\n"),
+            ("Subject: x\r\n\r\nMAIL FROM:<mallory@b.example>\r\n.\r\n", "250 queued\r\n"),
+            (MAIL, "250 ok\r\n"),
+            (RCPT, "250 ok\r\n"),
+            ("BDAT 17 LAST\r\nRCPT TO:<x@y.z>\r\n", "250 queued\r\n"),
+            ("RSET\r\n", "250 ok\r\n"),
+        ],
+    );
+    assert_eq!(talk.order, None, "the agent stays");
+    is_refused(&mut talk, "MAIL FROM:<mallory@b.example>\r\n", "550 ");
+    is_refused(&mut mailing(), "RCPT TO:<trap@a.example>\r\n", "550 ");
+    is_refused(&mut mailing(), "STARTTLS\r\n", "502 ");
+    is_refused(&mut mailing(), "XEXCH50 20 2\r\n", "500 ");
+}
+
+#[test]
+fn a_pipelined_envelope_is_handed_on_command_by_command() {
+    let second = ["RSET\r\n", MAIL, "RCPT TO:<trap@a.example>\r\n", "DATA\r\n"].concat();
+    for at in 1..second.len() {
+        let mut talk = mailing();
+        let told = talk.told().to_owned();
+        talk.says(&second[..at]);
+        talk.says(&second[at..]);
+        assert_eq!(talk.told(), told.clone() + "RSET\r\n", "split at {at}");
+        talk.answers("250 ok\r\n");
+        assert_eq!(talk.told(), [&told, "RSET\r\n", MAIL].concat());
+        let heard = talk.heard.len();
+        talk.answers("250 ok\r\n");
+        assert!(talk.heard_after(heard).starts_with("250 ok\r\n550 "), "{}", talk.heard_after(heard));
+        assert_eq!(talk.told(), [&told, "RSET\r\n", MAIL].concat());
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_both_sides() {
+    let mut talk = mailing();
+    converse(&mut talk, &[("QUIT\r\n", "221 bye\r\n")]);
+    talk.server(ACK | FIN, "");
+    assert!(talk.is_closed);
+}
+
+#[test]
+fn each_login_of_imap_is_asked_about() {
+    let logged = |pairs: &[(&str, &str)]| {
+        let mut talk = Talk::new(IMAP);
+        talk.says("a LOGIN alice pw\r\n");
+        talk.opens();
+        talk.answers("* OK b\r\n");
+        assert_eq!(talk.told(), "a LOGIN alice pw\r\n");
+        assert_eq!(talk.order, None, "the agent stays");
+        talk.answers("a NO wrong\r\n");
+        talk.says("");
+        converse(&mut talk, pairs);
+        talk
+    };
+    is_refused(&mut logged(&[]), "b LOGIN mallory pw\r\n", "* BYE ");
+    is_refused(
+        &mut logged(&[("b AUTHENTICATE PLAIN\r\n", "+ \r\n"), ("*\r\n", "b BAD\r\n")]),
+        "c LOGIN \"MALLORY\" pw\r\n",
+        "* BYE ",
+    );
+    is_refused(
+        &mut logged(&[("b ID (\"x\" {19+}\r\nb LOGIN mallory x\r\n)\r\n", "b OK\r\n")]),
+        "b LOGIN {7+}\r\nmallory x\r\n",
+        "* BYE ",
+    );
+    is_refused(&mut logged(&[]), "b STARTTLS\r\n", "* BYE ");
+    // The user is known: the data plane takes over.
+    let mut talk = logged(&[("b LOGIN alice pw2\r\n", "b OK in\r\n")]);
+    talk.answers("");
+    let order = talk.order.expect("an order");
+    assert_eq!(talk.exact.confirms(&order, Status::Applied), []);
+    assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
+}
+
+#[test]
+fn each_login_of_pop3_is_asked_about() {
+    let mut talk = Talk::new(POP3);
+    talk.says("USER alice\r\n");
+    talk.opens();
+    talk.answers("+OK b\r\n");
+    talk.answers("+OK\r\n");
+    converse(&mut talk, &[("PASS x\r\n", "-ERR wrong\r\n")]);
+    is_refused(&mut talk, "USER mallory\r\n", "-ERR ");
+}
+
+#[test]
+fn a_server_that_answers_everything_at_once() {
+    let mut talk = Talk::new(SMTP);
+    for line in [EHLO, MAIL, RCPT] {
+        talk.says(line);
+    }
+    talk.opens();
+    talk.answers("220 b\r\n250 b\r\n250 ok\r\n");
+    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    talk.answers("250 ok\r\n");
+    is_refused(&mut talk, "RCPT TO:<trap@a.example>\r\n", "550 ");
+}
