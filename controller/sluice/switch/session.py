@@ -87,6 +87,8 @@ class Session:
         self.sent_packets = 0
         self._election_id = election_id if election_id is not None else standby_election_id()
         self._client = P4Client(address, wait_for_ready=False)
+        self._writing = asyncio.Lock()
+        """gRPC's core refuses a message while another one is being written to the stream."""
         self._role: asyncio.Future[Role] | None = None
         self._role_changed = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
@@ -173,7 +175,7 @@ class Session:
     async def _bid(self, election_id: int) -> None:
         self._election_id = election_id
         request = p4r.MasterArbitrationUpdate(device_id=self.device_id, election_id=U128.encode(election_id))
-        await self._client.send(p4r.StreamMessageRequest(arbitration=request))
+        await self._write_message(p4r.StreamMessageRequest(arbitration=request))
 
     async def _arbitration(self, message: p4r.MasterArbitrationUpdate) -> None:
         highest = U128.decode(message.election_id)
@@ -255,12 +257,16 @@ class Session:
         packet = entity.P4PacketOut(payload, egress_port=egress_port)
         try:
             # gRPC ends a stream whose writer is cancelled: with it would go the lead.
-            await asyncio.shield(self._client.send(packet.encode_update(self.pipeline.schema)))
+            await asyncio.shield(self._write_message(packet.encode_update(self.pipeline.schema)))
             self.sent_packets += 1
         except P4ClientError as error:
             raise translated(error, self.address, "send a packet") from error
         except grpc.aio.UsageError as error:
             raise SwitchLost(f"switch {self.address}: the stream ended") from error
+
+    async def _write_message(self, message: p4r.StreamMessageRequest) -> None:
+        async with self._writing:
+            await self._client.send(message)
 
     # -- pipeline
 

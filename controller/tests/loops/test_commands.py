@@ -223,3 +223,13 @@ async def test_cancelled_sender_does_not_cost_the_lead(switch: FakeSwitch, write
         assert link.session.is_primary
         assert len([line for line in it.said if "ready" in line]) == 1
         await _ask(it.controller, command="drain", server="s1")
+
+
+async def test_packets_that_several_tasks_send_at_once_do_not_cost_the_lead(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(write_config()) as it:
+        link = it.controller.link
+        assert link is not None
+        await asyncio.gather(*(link.session.send_packet(b"\0" * 1400, 1) for _ in range(500)))
+        assert link.session.is_primary
