@@ -10,7 +10,8 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent.parent / "controller/sluice"
 LEVELS = ("warning", "error", "exception", "log")
 REMEDIES = {
-    "agent does not answer": "Look at the agent and at its `control` address. After 2 s others take its clients; the last ones have 4 s.",
+    "agent does not answer": "Look at the agent and at its `control` address. After 2 s others take its clients; the "
+    "last ones have 4 s.",
     "agent is gone; others take its clients": "Start it again; it gets clients again as soon as it answers.",
     "agent not configured": "It did not take the rules of a reload (`error`), and gets them when it answers again.",
     "agent refuses its rules": "All keep the old ones. Change those that `problems` names, then `sluice reload`.",

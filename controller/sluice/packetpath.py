@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import programs
 from .addresses import from_packed
 from .config import Config
 from .loops.commands import Refused
@@ -18,9 +19,9 @@ _LEAST, _MOST = 14, 9216
 
 def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
     """Send a frame, FILE or HEX, through a copy of the configuration's switch. Raises Refused, SwitchError."""
-    program = copy.find()
+    program = programs.find(copy.NAME)
     if program is None:
-        raise Refused(f"no {copy.NAME} in this checkout nor on the PATH; `make setup` builds it")
+        raise Refused(programs.missing(copy.NAME))
     frame = frame_of(packet)
     ports = sorted({interface.port for interface in config.interfaces})
     at = port if port is not None else _port(config, frame)

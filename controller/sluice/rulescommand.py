@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from . import programs
 from .agents import binary
 from .agents.messages import Problem
 from .config import Config, ServiceConfig
@@ -16,8 +17,6 @@ from .configload import Complaint, ConfigError, complaint_of, load, load_with_li
 from .loops.commands import Refused
 from .yamlplace import Finding, resolve
 from .yamlplace import Path as Place
-
-MISSING = f"no {binary.NAME} beside the switch's program nor on the PATH; `make setup` builds it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +42,7 @@ def check(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     config, lines = load_with_lines(options.config)
-    program = binary.find() if config.contents else None
+    program = programs.find(binary.NAME) if config.contents else None
     wrong: list[Complaint] = []
     for index, service in enumerate(config.services):
         if service.content is None or program is None:
@@ -62,7 +61,9 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
     if config.contents and program is None:
-        print(f"{options.config}: what its rules match is not checked: {MISSING}", file=sys.stderr)
+        print(
+            f"{options.config}: what its rules match is not checked: {programs.missing(binary.NAME)}", file=sys.stderr
+        )
     return 0
 
 
@@ -74,9 +75,9 @@ def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int
 def match(options: argparse.Namespace) -> int:
     """Say which rule takes a request; 1 when it is refused. Raises Refused."""
     service = _content(load(options.config), options.service)
-    program = binary.find()
+    program = programs.find(binary.NAME)
     if program is None:
-        raise Refused(MISSING)
+        raise Refused(programs.missing(binary.NAME))
     assert service.content is not None
     address = f"{service.address}:{service.port}"
     taken, words = binary.decide(program, service.content, address, options.source, _request(options))

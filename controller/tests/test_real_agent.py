@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from content import content
+from sluice import programs
 from sluice.agents import binary
 from sluice.agents.client import connected
 from sluice.agents.cookies import Cookies
@@ -18,7 +19,7 @@ from sluice.configload import parse
 from sluice.switch.plan import make_plan
 from sluice.switch.rules import Rules
 
-PROGRAM = binary.find()
+PROGRAM = programs.find(binary.NAME)
 pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="the agent is not built"),
     pytest.mark.skipif(os.geteuid() != 0, reason="a network interface needs root"),

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from content import content
-from sluice import cli
+from sluice import cli, programs
 from sluice.agents import binary
 from sluice.yamlplace import load, resolve
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/content/sluice.yaml"
-PROGRAM = binary.find()
+PROGRAM = programs.find(binary.NAME)
 needs_program = pytest.mark.skipif(PROGRAM is None, reason="the agent is not built")
 
 
@@ -28,7 +28,7 @@ def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     path = tmp_path / "sluice-agent"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(binary, "find", lambda: path)
+    monkeypatch.setattr(programs, "find", lambda _: path)
 
 
 def test_problems_of_rules_have_the_lines_of_the_file(
@@ -77,7 +77,7 @@ def test_rules_that_nobody_reaches_are_named_and_do_not_fail(
 def test_without_the_program_the_rest_is_checked_and_that_is_said(
     config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(binary, "find", lambda: None)
+    monkeypatch.setattr(programs, "find", lambda _: None)
     assert cli.main(["check", "-c", config]) == 0
     said = capsys.readouterr()
     assert ": good (" in said.out

@@ -57,7 +57,7 @@ def installed(folder: Path, wheels: Iterable[Path]) -> Path:
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the wheels' commands are."""
     folder = tmp_path_factory.mktemp("dist")
-    return installed(folder / "venv", dist.build(folder / "wheels"))
+    return installed(folder / "x y", dist.build(folder / "wheels"))
 
 
 def said(commands: Path, *words: str) -> str:
@@ -69,6 +69,21 @@ def said(commands: Path, *words: str) -> str:
 def test_all_have_one_version(commands: Path) -> None:
     versions = {said(commands, name, "--version").split()[-1] for name in ("sluice", "sluice-switch", "sluice-agent")}
     assert versions == {tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]}
+
+
+@built
+def test_rules_are_checked_by_the_agent_of_the_wheel(commands: Path) -> None:
+    config = ROOT / "examples/content/sluice.yaml"
+    for way in ([commands / "sluice"], [commands / "python", "-m", "sluice"]):
+        done = subprocess.run(
+            [*way, "match", "--config", config, "shop", "--get", "http://shop/logo.gif"],
+            cwd=commands.parent,
+            env={"PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 @built
@@ -85,7 +100,7 @@ def test_nothing_is_of_the_checkout(commands: Path) -> None:
 @built
 def test_the_example_runs_without_the_repository(commands: Path, world: World, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/two-veths", tmp_path / "examples/two-veths")
-    output = world.shell(f"cd {tmp_path} && SLUICE_BIN={commands} ./{RUN} --once")
+    output = world.shell(f"cd {tmp_path} && SLUICE_BIN='{commands}' ./{RUN} --once")
     assert re.search(r"of 20 requests s1 answered [1-9]\d*, s2 [1-9]\d*$", output, re.MULTILINE), output
     assert world.left() == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
@@ -17,15 +16,6 @@ from .messages import Problem
 NAME = "sluice-agent"
 _LINE = re.compile(r"(?P<path>.*?): (?P<message>.*?)(?:; (?P<remedy>.*))?")
 _PATIENCE_S = 60.0
-
-
-def find() -> Path | None:
-    """The program: beside the switch's in a checkout, or on the PATH."""
-    built = Path(__file__).resolve().parents[3] / "switch/target/release" / NAME
-    if built.is_file():
-        return built
-    found = shutil.which(NAME)
-    return Path(found) if found else None
 
 
 def check(program: Path, content: ContentConfig) -> tuple[list[Problem], list[Problem]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import struct
 import subprocess
 import tempfile
@@ -40,13 +39,6 @@ _LOCAL = [*_OPTIONS, ("grpc.default_authority", "localhost")]
 """A path is no authority that HTTP/2 would take (RFC 9113, section 8.3.1)."""
 _PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
 """The head of a capture of Ethernet frames."""
-
-
-def find() -> Path | None:
-    """The switch's program: of a checkout, or on the PATH."""
-    built = Path(__file__).resolve().parents[3] / "switch/target/release" / NAME
-    found = shutil.which(NAME)
-    return built if built.is_file() else Path(found) if found else None
 
 
 @dataclass(frozen=True, slots=True)
