@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, topcommand
+from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, terminal, topcommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -37,6 +37,7 @@ _log = log.logger("control")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C, 141
     when whoever reads the output has enough (`| head`)."""
+    terminal.prepare()
     options = make_parser().parse_args(arguments)
     try:
         status = int(options.run(options))

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import explaintext, packetpath, terminal
+from . import explaintext, packetpath, terminal, textlayout
 from .balance import Mode
 from .configload import load
 from .loops import controlclient
@@ -26,6 +26,8 @@ TIMED_OUT = 3
 """Exit status: what was waited for has not come."""
 _LEAST_PAUSE_S = 1.0
 """Between two looks at a drained server; a look at a large table takes longer, and then so does the pause."""
+_BAR_CELLS, _NUMBERS_CELLS = 40, 22
+"""Terminal cells of the bar at most, and of what stands beside name and bar: connections left, time, gaps."""
 
 Subparsers = Any
 """What argparse gives no public name: the result of ``add_subparsers``."""
@@ -100,7 +102,7 @@ def _status(options: argparse.Namespace) -> int:
     path, request = _socket(options), {"command": "status", "pins": options.pins}
     result = controlclient.ask(path, request)
     if options.watch is None:
-        return _say(options, result, render(result))
+        return _say(options, result, render(terminal.writable(result), terminal.width()))
     return _watch(options, path, request, result)
 
 
@@ -110,7 +112,8 @@ def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], resu
     screen = terminal.draws(console) and not options.json
     with Live(console=console, screen=screen, auto_refresh=False) if screen else _Plain() as live:
         while True:
-            text = result if isinstance(result, str) else render(result)
+            shown, width = terminal.writable(result), terminal.width()
+            text = textlayout.wrapped(shown if isinstance(shown, str) else render(shown, width), width)
             head = f"{datetime.now():%H:%M:%S}, every {options.watch:g} s; Ctrl-C ends"
             if isinstance(live, Live):
                 live.update(Group(head, "", terminal.styled(text)), refresh=True)
@@ -208,10 +211,12 @@ def _drain(options: argparse.Namespace) -> int:
 def _wait(path: str, server: str, timeout_s: float | None) -> int:
     """Wait until a server has no open connection, or for so long; how many are left. Raises Refused."""
     console = Console(stderr=True, highlight=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]} left"))
+    cells = min(_BAR_CELLS, console.width // 4)
+    columns = (TextColumn("{task.description}"), BarColumn(cells), TextColumn("{task.fields[left]} left"))
+    name = textlayout.cut(terminal.writable(server), max(1, console.width - cells - _NUMBERS_CELLS))
     until, bar = math.inf if timeout_s is None else time.monotonic() + timeout_s, terminal.draws(console)
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not bar) as progress:
-        task, most, last = progress.add_task(server, total=None, left="?"), 0, -1
+        task, most, last = progress.add_task(name, total=None, left="?"), 0, -1
         while True:
             asked = time.monotonic()
             left = int(controlclient.ask(path, {"command": "left", "server": server}))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import textlayout
 from .resourcesstatus import lines as resources_lines
 
-_COLUMNS, _GAP = 98, "  "
-"""Tables stand two columns in, and fit 100."""
+_INDENT = "  "
+"""In front of what belongs to a service."""
 _NAMED = 6
 """So many servers have their open connections told."""
 
 
-def render(status: Mapping[str, Any]) -> str:
-    """The status as text for a terminal."""
+def render(status: Mapping[str, Any], width: int | None = 100) -> str:
+    """The status as text; its tables are for a terminal of ``width`` cells, other lines as long as they are."""
     lines = [f"switch {status['switch']} device {status['device_id']}: {status['role']}"]
     if "services" not in status:
         return lines[0]
@@ -25,7 +26,7 @@ def render(status: Mapping[str, Any]) -> str:
             f"{service['name']} {service['address']}  mode {service['mode']}  "
             f"{service['weight_changes']} weight changes",
             f"  {service['sentence']}",
-            *(f"  {line}" for line in _servers(service["servers"])),
+            *(f"  {line}" for line in _servers(service["servers"], width)),
             *(f"  {line}" for line in _caps(service)),
             f"  SYNs offered {service['offered']}, refused {service['refused']}; connections pinned "
             f"{service['pinned']}, unpinned {service['unpinned_new']}"
@@ -39,7 +40,7 @@ def render(status: Mapping[str, Any]) -> str:
             ),
         ]
     if "news" in status:
-        lines += news_lines(status["news"])
+        lines += news_lines(status["news"], width)
     packets = status["packets"]
     drops = ", ".join(f"{reason} {count}" for reason, count in packets["drops"].items() if count) or "none"
     lines += ["", f"packets forwarded {packets['forwarded']}; dropped: {drops}"]
@@ -98,22 +99,29 @@ def _content(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def news_lines(news: Mapping[str, Any]) -> list[str]:
-    """The same for a person."""
+def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
+    """Lines of flash-crowd control's part of a status."""
     head = ["destination", "offered", "admitted", "refused", "returning"]
     rows = [[row["name"], *(str(row[key]) for key in head[1:])] for row in news["destinations"]]
+    addresses = [row[0].rpartition(" ")[2] for row in rows]
     return ["", f"flash crowds  mode {news['mode']}", f"  {news['sentence']}"] + [
-        f"  {line}" for line in _table([head, *rows], left=1)
+        _INDENT + line for line in textlayout.narrow([head, *rows], addresses, _inside(width), left=1)
     ]
 
 
-def _servers(servers: Sequence[Mapping[str, Any]]) -> list[str]:
+def _servers(servers: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
     """The table of servers: in full where it fits, else with short counts, and last without addresses."""
-    for short, address in ((False, True), (True, True), (True, False)):
-        rows = _rows(servers, short=short, address=address)
-        if _width(rows) <= _COLUMNS or not address:
-            break
-    return _table(rows, left=3 if address else 2)
+    inside = _inside(width)
+    for short in (False, True):
+        rows = _rows(servers, short=short, address=True)
+        if inside is None or textlayout.width_of(rows) <= inside:
+            return textlayout.aligned(rows, left=3)
+    rows = _rows(servers, short=True, address=False)
+    return textlayout.narrow(rows, [server["address"] for server in servers], inside, left=2)
+
+
+def _inside(width: int | None) -> int | None:
+    return None if width is None else width - len(_INDENT)
 
 
 def _rows(servers: Sequence[Mapping[str, Any]], *, short: bool, address: bool) -> list[list[str]]:
@@ -150,21 +158,3 @@ def _r(value: float | str | None) -> str:
     if value is None or isinstance(value, str):
         return value or "-"
     return f"{value:.3f}" if value < 1000 else f"{value:.3g}"
-
-
-def _width(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) + len(_GAP) for column in zip(*rows, strict=True)) - len(_GAP)
-
-
-def _table(rows: Sequence[Sequence[str]], left: int = 3) -> list[str]:
-    """Aligned columns, the first ``left`` of them to the left; a name that does not fit is cut short."""
-    room = max(8, _COLUMNS - _width([row[1:] for row in rows]) - len(_GAP))
-    cut = [[row[0] if len(row[0]) <= room else row[0][: room - 1] + "…", *row[1:]] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
-    return [
-        _GAP.join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cut
-    ]

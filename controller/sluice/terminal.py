@@ -1,9 +1,19 @@
-"""Output for people: colours where there is a terminal (NO_COLOR turns them off), plain text elsewhere."""
+"""Output for people: as wide as the terminal, in colours where there is one (NO_COLOR turns them off), and in letters
+that its encoding has."""
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
 from rich.console import Console
 from rich.text import Text
+
+from .textlayout import wrapped
 
 _STYLES = (
     (r"(?m)^\S.*?(?=  mode )", "bold"),
@@ -13,6 +23,49 @@ _STYLES = (
     (r"(?m)^ *(?:server|destination)  .*$", "dim"),
 )
 """What is set off in a status: a pattern, and its style."""
+_SYMBOLS = {"…": "~", "–": "-", "▾": "v", "↑": "^", "↓": "v"}
+"""Symbols of our own texts, and what an encoding without them gets: as wide, so that columns stay aligned."""
+_ESCAPING = "sluice-escape"
+
+
+def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """An error handler for encoding (see `codecs.register_error`)."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    error.end = error.start + 1
+    symbol = _SYMBOLS.get(error.object[error.start])
+    return (symbol, error.end) if symbol else codecs.backslashreplace_errors(error)
+
+
+codecs.register_error(_ESCAPING, _escaped)
+
+
+def prepare() -> None:
+    """Have standard output and error escape what their encoding does not have, such as a name's letters in ASCII.
+
+    An error handler that the environment chose (``PYTHONIOENCODING=ascii:replace``) stays.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape", "backslashreplace"):
+            stream.reconfigure(errors=_ESCAPING)
+
+
+def writable(value: Any) -> Any:
+    """Plain data whose texts are as standard output will show them: layout needs to know how wide an escape is."""
+    if isinstance(value, str):
+        encoding, errors = getattr(sys.stdout, "encoding", None), getattr(sys.stdout, "errors", None)
+        return value.encode(encoding, errors or "strict").decode(encoding) if encoding else value
+    if isinstance(value, Mapping):
+        return {writable(key): writable(item) for key, item in value.items()}
+    return [writable(item) for item in value] if isinstance(value, list) else value
+
+
+def width() -> int | None:
+    """Cells of a line on standard output: what COLUMNS says, else the terminal's; None where neither does."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
 
 
 def styled(text: str) -> Text:
@@ -29,8 +82,8 @@ def draws(console: Console) -> bool:
 
 
 def show(text: str) -> None:
-    """Print to standard output, lines as long as they are."""
-    console = Console(highlight=False)
+    """Print to standard output, in lines no longer than it shows."""
+    console, text = Console(highlight=False), wrapped(text, width())
     if console.is_terminal:
         console.print(styled(text), soft_wrap=True)
     else:

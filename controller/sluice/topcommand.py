@@ -31,8 +31,8 @@ from .topview import Choice
 _PERIOD_S = 2.0
 _KEY = re.compile(r"\x1b\[.|.", re.DOTALL)
 """An arrow, or one character: a key that is held down sends several at once."""
-_AROUND = 6
-"""Lines that are not of the table."""
+_SPARE = 1
+"""Lines left empty: a newline behind the last one would scroll."""
 
 
 def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -102,20 +102,33 @@ class _Screen:
     def show(self) -> RenderableType:
         """All of it."""
         self._choice, rows = topview.ordered(self._choice, self._sample, self._rates)
-        height = max(1, self._console.height - _AROUND - (4 if self._choice.details else 0))
-        below = topview.details(rows[self._choice.at]) if self._choice.details and rows else Text()
-        return Group(
-            view.head(self._sample.status),
-            Text(
-                self._error or "; ".join(view.out(self._sample.status)),
-                "red" if self._error else "yellow",
-                no_wrap=True,
-            ),
-            topview.table(self._choice, rows, self._rates, height),
-            below,
-            Text(self._choice.said),
-            Text(topview.KEYS, "dim"),
-        )
+        chosen = rows[self._choice.at] if rows else None
+        above = [
+            _line(view.head(self._sample.status)),
+            _line(self._error or "; ".join(view.out(self._sample.status)), "red" if self._error else "yellow"),
+        ]
+        below = [
+            _text(topview.details(chosen).plain if self._choice.details and chosen else ""),
+            _text(self._choice.said),
+            _text(f"chosen: {topview.named(chosen)}" if chosen else ""),
+            _text(topview.KEYS, "dim"),
+        ]
+        size = self._console.size
+
+        def screen(height: int) -> RenderableType:
+            table = topview.table(self._choice, rows, self._rates, height, size.width, writable=terminal.writable)
+            return Group(*above, table, *below)
+
+        around = len(self._console.render_lines(screen(0)))
+        return screen(max(1, size.height - around - _SPARE))
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(terminal.writable(text), style)
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(terminal.writable(text), style, no_wrap=True, overflow="ellipsis")
 
 
 @contextmanager

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from .page import view
 from .page.rates import Rates, Sample
+from .textlayout import GAP, labels
 
 Row = tuple[Mapping[str, Any], Mapping[str, Any]]
 """A service of a status, and one of its servers."""
@@ -25,6 +27,8 @@ _NUMBERS: dict[str, Callable[[Row, Rates], float | None]] = {
 }
 SORTS = ("server", "state", *_NUMBERS)
 """What ``s`` goes through; numbers are sorted downwards."""
+_NAME_CELLS = 21
+"""Terminal cells that names keep: those of 255.255.255.255:65535, which stands for names that are alike once cut."""
 KEYS = "q ends  s sorts  ↑↓ or k j choose  d drains  u undrains  i details"
 
 
@@ -54,7 +58,7 @@ def ordered(choice: Choice, sample: Sample, rates: Rates) -> tuple[Choice, list[
         rows.sort(key=lambda row: row[1]["state"] == "in")
     elif (number := _NUMBERS.get(choice.sort)) is not None:
         rows.sort(key=lambda row: -1.0 if (value := number(row, rates)) is None else value, reverse=True)
-    names = tuple(f"{one['name']}/{server['name']}" for one, server in rows)
+    names = tuple(map(_name, rows))
     at = names.index(choice.chosen) if choice.chosen in names else min(choice.at, max(0, len(names) - 1))
     return replace(choice, rows=names, at=at), rows
 
@@ -76,19 +80,64 @@ def pressed(choice: Choice, key: str) -> tuple[Choice, dict[str, Any] | None]:
             return choice, None
 
 
-def table(choice: Choice, rows: list[Row], rates: Rates, height: int) -> Table:
-    """As many rows as fit, the chosen one among them."""
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for title in SORTS:
-        mark = "▾" if title == choice.sort else ""
-        shown.add_column(f"{title}{mark}", justify="left" if title in ("server", "state") else "right", no_wrap=True)
+def named(row: Row) -> str:
+    """A row's server in full: SERVICE/SERVER, and its address."""
+    return f"{_name(row)} ({row[1]['address']})"
+
+
+def _name(row: Row) -> str:
+    return f"{row[0]['name']}/{row[1]['name']}"
+
+
+def table(
+    choice: Choice,
+    rows: list[Row],
+    rates: Rates,
+    height: int,
+    width: int = 100,
+    *,
+    writable: Callable[[str], str] = str,
+) -> Table:
+    """A table of at most ``height`` rows, the chosen one among them, and ``width`` terminal cells.
+
+    Names are cut (see `textlayout.labels`), numbers are whole; a caption lists the columns for which there is no room.
+    ``writable`` makes of a name what the terminal's encoding has letters for.
+    """
+    values = [_values(row, rates) | {"server": writable(_name(row))} for row in rows]
+    heads = {title: f"{title}▾" if title == choice.sort else title for title in SORTS}
+    widths = {title: max(cell_len(text) for text in (heads[title], *(row[title] for row in values))) for title in SORTS}
+    left_out = _left_out(widths, choice.sort, width)
+    titles = [title for title in SORTS if title not in left_out]
+    room = width - sum(len(GAP) + widths[title] for title in titles[1:])
+    names = labels([row["server"] for row in values], [row[1]["address"] for row in rows], room)
+    caption = f"no room for {', '.join(left_out)}" if left_out else None
+    shown = Table(box=None, header_style="bold", pad_edge=False, caption=caption, caption_justify="left")
+    for title in titles:
+        shown.add_column(heads[title], justify="left" if title in ("server", "state") else "right", no_wrap=True)
     first = max(0, min(choice.at - height // 2, len(rows) - height))
-    for number, row in enumerate(rows[first : first + height], first):
-        values = [view.quantity(of(row, rates), 3 if title in ("ratio", "R") else 1) for title, of in _NUMBERS.items()]
-        state = str(row[1]["state"])
-        style = "reverse" if number == choice.at else "" if state == "in" else "yellow"
-        shown.add_row(choice.rows[number], state, *values, style=style)
+    for number, row in enumerate(values[first : first + height], first):
+        style = "reverse" if number == choice.at else "" if row["state"] == "in" else "yellow"
+        shown.add_row(names[number], *(row[title] for title in titles[1:]), style=style)
     return shown
+
+
+def _values(row: Row, rates: Rates) -> dict[str, str]:
+    numbers = {
+        title: view.quantity(of(row, rates), 3 if title in ("ratio", "R") else 1) for title, of in _NUMBERS.items()
+    }
+    return {"state": str(row[1]["state"])} | numbers
+
+
+def _left_out(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
+    """The columns to leave out, from the last on, so that names keep some cells; the one that sorts stays."""
+    names = min(_NAME_CELLS, widths["server"])
+    needed = names + sum(len(GAP) + cells for title, cells in widths.items() if title != "server")
+    left_out: list[str] = []
+    for title in reversed(SORTS[1:]):
+        if needed > width and title != sort:
+            needed -= len(GAP) + widths[title]
+            left_out.insert(0, title)
+    return left_out
 
 
 def details(row: Row) -> Text:

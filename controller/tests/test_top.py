@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pagestatus import server, service, status
 from rich.console import Console
 from sluice.page.rates import Rates, Sample
-from sluice.topview import SORTS, Choice, details, ordered, pressed, table
+from sluice.topview import SORTS, Choice, details, named, ordered, pressed, table
 from test_cli import ENV, SLUICE
 from test_livecommands import led
 
@@ -66,6 +67,63 @@ def test_as_many_rows_as_fit_with_the_chosen_one() -> None:
     assert [line.split()[0] for line in lines] == ["server▾", "web/s3", "mail/m1"]
 
 
+LONG = status(
+    *(
+        service(
+            "a-service-with-a-name-of-35-letters" + end,
+            *(
+                server(
+                    f"s{number}",
+                    address=f"198.51.100.{100 + 10 * row + number}:65535",
+                    state="draining",
+                    r="inf",
+                    open=1_234_567,
+                    ratio=0.375,
+                )
+                for number in range(2)
+            ),
+        )
+        for row, end in enumerate(("", "-x", "-" + "y" * 28 + "0" + "z" * 28, "-" + "y" * 28 + "1" + "z" * 28))
+    )
+)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("width", [40, 60, 80, 95, 120])
+def test_rows_fit_differ_and_have_whole_numbers(width: int, sort: str) -> None:
+    sample = Sample(2.0, LONG)
+    rates = Rates(sample, Sample(1.0, LONG))
+    choice, rows = ordered(Choice(sort=sort), sample, rates)
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as captured:
+        console.print(table(choice, rows, rates, len(rows), width))
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    assert max(map(len, lines)) <= width
+    head, *shown = lines[: 1 + len(rows)]
+    columns = {
+        "state": "draining",
+        "ratio": "0.375",
+        "R": "inf",
+        "open": "1,234,567",
+        **dict.fromkeys(("SYN/s", "failures/s", "RST/s"), "0"),
+    }
+    titles = head.replace("▾", "").split()
+    assert set(titles) >= {"server", sort}
+    values = [columns[title] for title in titles[1:]]
+    names = [" ".join(row.split()[: -len(values)]) if values else row for row in shown]
+    assert len(set(names)) == len(rows), "rows look alike"
+    assert [row.split()[len(name.split()) :] for row, name in zip(shown, names, strict=True)] == [values] * len(rows)
+    left_out = [title for title in columns if title not in titles]
+    assert " ".join(lines[1 + len(rows) :]) == (f"no room for {', '.join(left_out)}" if left_out else "")
+    if width >= 95:
+        assert left_out == []
+
+
+def test_the_chosen_server_is_named_in_full() -> None:
+    _, rows = ordered(Choice(), Sample(2.0, LONG), RATES)
+    assert named(rows[3]) == "a-service-with-a-name-of-35-letters-x/s1 (198.51.100.111:65535)"
+
+
 def test_without_a_terminal_it_says_what_else_there_is() -> None:
     done = subprocess.run(
         [*SLUICE, "top"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, env=ENV
@@ -91,10 +149,23 @@ def test_at_a_dumb_terminal_too() -> None:
     )
 
 
-async def test_a_drain_at_a_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "name", "shown"),
+    [
+        ({}, "s2", "s2"),
+        ({"COLUMNS": "40", "LINES": "12"}, "s2", "s2"),
+        ({"PYTHONIOENCODING": "ascii"}, "ж2", r"\u04362"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, "ж2", r"\u04362"),
+        ({"PYTHONIOENCODING": "latin-1"}, "é2", "é2"),
+    ],
+    ids=["100 columns", "40 columns", "ASCII", "C", "Latin-1"],
+)
+async def test_a_drain_at_a_terminal(tmp_path: Path, environment: dict[str, str], name: str, shown: str) -> None:
     async with led(tmp_path) as (_, path, it):
+        path.write_text(path.read_text().replace("name: s2", f"name: {name}"))
+        await it.controller.reload()
         ours, theirs = pty.openpty()
-        env = ENV | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
+        env = ENV | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"} | environment
         process = await asyncio.create_subprocess_exec(
             *SLUICE, "top", "-c", str(path), stdin=theirs, stdout=theirs, env=env
         )
@@ -104,14 +175,14 @@ async def test_a_drain_at_a_terminal(tmp_path: Path) -> None:
             text, deadline = "", time.monotonic() + 60
             while words not in text:
                 assert time.monotonic() < deadline, f"{words!r} is not in {text!r}"
-                text += os.read(ours, 1 << 16).decode(errors="replace")
+                text += os.read(ours, 1 << 16).decode(environment.get("PYTHONIOENCODING", "utf-8"), errors="replace")
 
         try:
-            await asyncio.to_thread(said, "web/s2")
+            await asyncio.to_thread(said, "q ends")
             os.write(ours, b"j")
-            await asyncio.to_thread(said, "web/s2")
+            await asyncio.to_thread(said, f"chosen: web/{shown} (10.0.3.2:80)")
             os.write(ours, b"d")
-            await asyncio.to_thread(said, "web/s2 drains: no new connections")
+            await asyncio.to_thread(said, f"web/{shown} drains: no new")
             assert it.controller.world.drained == {2}
             os.write(ours, b"q")
             async with asyncio.timeout(60):

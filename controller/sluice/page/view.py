@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,8 +84,8 @@ def quantity(value: float | str | None, digits: int = 1) -> str:
     """A number for a person: none, infinity as ``inf``, few digits."""
     if value is None:
         return NONE
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str) or math.isinf(value):
+        return str(value)
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else f"{value:,.{digits}f}"
 
 

@@ -54,7 +54,16 @@ def test_answers_to_earlier_requests_are_no_negative_failures() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(None, "–"), ("inf", "inf"), (0, "0"), (0.25, "0.2"), (3.0, "3"), (1234.5, "1,234"), (12.34, "12.3")],
+    [
+        (None, "–"),
+        ("inf", "inf"),
+        (float("inf"), "inf"),
+        (0, "0"),
+        (0.25, "0.2"),
+        (3.0, "3"),
+        (1234.5, "1,234"),
+        (12.34, "12.3"),
+    ],
 )
 def test_quantities(value: float | str | None, shown: str) -> None:
     assert view.quantity(value) == shown
