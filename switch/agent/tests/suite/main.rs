@@ -10,6 +10,7 @@ mod hostile;
 mod mail;
 mod mail_hostile;
 mod mail_transfers;
+mod metrics;
 mod moments;
 mod pools;
 mod support;
