@@ -24,7 +24,7 @@ from fakeagent import FakeAgent
 from live import running
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from sluice.loops import metrics, sweep
 from sluice.loops.metrics import families

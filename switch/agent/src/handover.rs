@@ -31,6 +31,8 @@ pub struct Handover {
     recover: Option<Seq>,
     due: Option<u64>,
     timeouts: u32,
+    /// A byte is out that the closed window does not allow.
+    is_probing: bool,
 }
 
 /// What an acknowledgement asks for.
@@ -56,6 +58,7 @@ impl Handover {
             recover: None,
             due: None,
             timeouts: 0,
+            is_probing: false,
         }
     }
 
@@ -68,13 +71,19 @@ impl Handover {
         (length > 0).then(|| (self.next, self.next + length as u32))
     }
 
+    /// Whether the server's window is closed, with nothing on its way that would be answered.
+    pub fn is_closed(&self) -> bool {
+        self.una == self.next && self.edge.is_some_and(|edge| !self.una.is_before(edge))
+    }
+
     /// Notes that what comes before `end` was sent.
     pub fn sent(&mut self, end: Seq, owned: Seq, now: u64) {
         self.next = self.next.later(end);
         self.watch(owned, now);
     }
 
-    fn watch(&mut self, owned: Seq, now: u64) {
+    /// Sees to it that what the agent owns does not wait for ever: a lost segment is repeated, a closed window probed.
+    pub fn watch(&mut self, owned: Seq, now: u64) {
         let is_owing = self.una.is_before(owned);
         let timeout = (TIMEOUT << self.timeouts).min(LONGEST);
         self.due = match self.due {
@@ -101,6 +110,11 @@ impl Handover {
             self.timeouts = 0;
         }
         self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));
+        if self.is_probing && (opened || self.una.is_before(ack)) {
+            self.is_probing = false;
+            // A probe that the server has not taken is sent with the rest, now that there is room for it.
+            self.next = self.una.later(ack);
+        }
         let until = sacked.unwrap_or(self.next);
         if self.una.is_before(ack) {
             self.congestion += self.mss.min(ack.since(self.una));
@@ -154,6 +168,7 @@ impl Handover {
         if self.una == self.next {
             // RFC 9293, section 3.8.6.1: a closed window is probed with a byte.
             self.next += 1;
+            self.is_probing = true;
             return Ok(Some((self.una, self.next)));
         }
         self.lose(1);
@@ -212,6 +227,20 @@ mod tests {
         assert_eq!(handover.timeout(owned, 201 * MS), Ok(Some((Seq(1150), Seq(1151)))));
         handover.acknowledge(Seq(1151), 400, owned, true, None, 202 * MS);
         assert_eq!(handover.next_segment(owned, owned), Some((Seq(1151), Seq(1251))));
+    }
+
+    #[test]
+    fn a_probe_that_the_server_does_not_take_is_sent_again_with_the_rest() {
+        let (first, owned) = (Seq(1000), Seq(2000));
+        let mut handover = Handover::new(first, 100, Some(0));
+        assert!(handover.is_closed());
+        handover.watch(owned, 0);
+        assert_eq!(handover.timeout(owned, 200 * MS), Ok(Some((first, Seq(1001)))));
+        assert_eq!(handover.acknowledge(first, 0, owned, true, None, 201 * MS), Then::GoOn);
+        // Still closed: the same byte.
+        assert_eq!(handover.timeout(owned, 600 * MS), Ok(Some((first, Seq(1001)))));
+        assert_eq!(handover.acknowledge(first, 5000, owned, true, None, 601 * MS), Then::GoOn);
+        assert_eq!(handover.next_segment(owned, owned), Some((first, Seq(1100))));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Metrics for Prometheus, over HTTP.
+//! Metrics for Prometheus, over HTTP: in its text format (0.0.4), or in OpenMetrics where the scraper asks for it.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::routing::get;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -16,6 +17,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Answers `GET /metrics` for as long as it is polled.
 ///
@@ -25,13 +27,53 @@ pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result
     let mut registry = Registry::with_prefix("sluice");
     registry.register_collector(Box::new(metrics));
     let registry = Arc::new(registry);
-    let answer = move || {
+    let answer = move |headers: HeaderMap| {
         let mut body = String::new();
         // Writing into a string does not fail.
         let _ = text::encode(&mut body, &registry);
-        std::future::ready(([(CONTENT_TYPE, OPENMETRICS)], body))
+        let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        std::future::ready(if asks_for_openmetrics(accepted) {
+            ([(CONTENT_TYPE, OPENMETRICS)], body)
+        } else {
+            ([(CONTENT_TYPE, TEXT)], plain(&body))
+        })
     };
     axum::serve(listener, Router::new().route("/metrics", get(answer))).await
+}
+
+/// Whether `Accept` names OpenMetrics in a version that is not older than 1.0.0, as the controller's endpoint reads it.
+fn asks_for_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_openmetrics = parts.next() == Some("application/openmetrics-text");
+        let version = parts.find_map(|parameter| parameter.strip_prefix("version="));
+        is_openmetrics && version.is_none_or(|version| !version.trim_matches('"').starts_with("0."))
+    })
+}
+
+/// OpenMetrics in the text format of Prometheus: there a counter's family has the name of its samples.
+fn plain(openmetrics: &str) -> String {
+    let mut text = String::with_capacity(openmetrics.len());
+    let mut help = None;
+    for line in openmetrics.lines() {
+        if line.starts_with("# HELP ") {
+            help = Some(line);
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, suffix) = match kind.split_once(' ') {
+                Some((name, "counter")) => (name, "_total"),
+                Some((name, _)) => (name, ""),
+                None => (kind, ""),
+            };
+            for metadata in help.take().into_iter().chain([line]) {
+                text += &metadata.replacen(name, &format!("{name}{suffix}"), 1);
+                text.push('\n');
+            }
+        } else if !line.starts_with('#') {
+            text += line;
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// Names and values of labels.
@@ -75,4 +117,40 @@ pub fn gauges(
         ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scraper_says_what_it_reads() {
+        // As Prometheus 2.24, 2.50 and 3.0 ask, and a browser.
+        let old = "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let new =
+            "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,*/*";
+        let newest = "text/plain;version=0.0.4;q=0.5,application/openmetrics-text;version=\"1.0.0\";q=0.4";
+        for (accepted, expected) in [
+            (&[][..], false),
+            (&["*/*"], false),
+            (&["text/html,application/xhtml+xml,*/*;q=0.8"], false),
+            (&["text/plain"], false),
+            (&[old], false),
+            (&[new], true),
+            (&[newest], true),
+            (&["application/openmetrics-text"], true),
+            (&["text/plain", "application/openmetrics-text"], true),
+        ] {
+            assert_eq!(asks_for_openmetrics(accepted.iter().copied()), expected, "{accepted:?}");
+        }
+    }
+
+    #[test]
+    fn families_have_the_names_of_their_samples() {
+        let openmetrics = "# HELP a_b A counter named a_b.\n# TYPE a_b counter\na_b_total{x=\"# 1\"} 2\n\
+            # HELP g A gauge.\n# TYPE g gauge\n# UNIT g s\ng 1\n# EOF\n";
+        let text = "# HELP a_b_total A counter named a_b.\n# TYPE a_b_total counter\na_b_total{x=\"# 1\"} 2\n\
+            # HELP g A gauge.\n# TYPE g gauge\ng 1\n";
+        assert_eq!(plain(openmetrics), text);
+    }
 }

@@ -188,6 +188,7 @@ impl Server {
             self.send(client, ctx, (start, end));
             has_sent = true;
         }
+        self.handover.watch(owed, ctx.now);
         let next = self.handover.next;
         if client.fin == Some(next) && next == limit && !self.fin_sent {
             self.send(client, ctx, (next, next));

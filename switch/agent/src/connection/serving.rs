@@ -268,9 +268,21 @@ impl Serving {
     /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
     fn advance(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> bool {
         self.settle(client);
+        self.wait_for_window(client, ctx);
         self.take_turn(client, ctx);
         let limit = self.limit(client);
         self.server.hand_on(client, ctx, limit)
+    }
+
+    /// What a server's closed window holds up waits in the agent, which owns it for that: it takes the server's word that the window
+    /// opens, and probes it in case that word is lost. The client would only repeat itself.
+    fn wait_for_window(&self, client: &mut Client, ctx: &mut Context<'_>) {
+        let limit = self.limit(client);
+        let is_held_up = self.server.handover.is_closed() && self.server.handover.next.is_before(limit);
+        let is_the_agents = !matches!(self.turn, Turn::Ordered { .. });
+        if is_held_up && is_the_agents && client.owned.is_before(limit) {
+            client.own(ctx);
+        }
     }
 
     /// Asks the data plane to take over, if the agent owes nothing to either side.

@@ -170,6 +170,60 @@ fn server_refuses_or_is_silent() {
     assert_eq!(exact.service.groups[0].failed.get(), 1);
 }
 
+/// A request to a server whose SYN-ACK says a window of 0, as of a SYNPROXY.
+fn held_up(get: &[u8]) -> Exact {
+    let mut exact = connected();
+    exact.data(0, get);
+    let (source, destination) = (exact.service.address, exact.client);
+    let head = Head { source, destination, seq: SERVER_ISN, ack: ISN + 1, flags: SYN | ACK, window: 0 };
+    let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
+    let seen = exact.sends(head, &options[..length], b"");
+    let [Seen::Client { ack, .. }, Seen::Server { data, flags: ACK, .. }] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((*ack, data.len()), (ISN + 1 + get.len() as u32, 0), "the agent has it, and no splice is ordered");
+    exact
+}
+
+fn handed(seen: &[Seen]) -> &[u8] {
+    let data: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Server { .. })).map(Seen::data).collect();
+    assert!(data.len() <= 1, "{seen:?}");
+    data.first().copied().unwrap_or_default()
+}
+
+#[test]
+fn a_request_waits_in_the_agent_for_the_servers_window() {
+    for get in [GET, GET_B] {
+        let mut exact = held_up(get);
+        // The client repeats nothing, and hears so if it does.
+        let seen = exact.data(0, get);
+        assert!(matches!(seen[..], [Seen::Client { flags: ACK, .. }]), "{seen:?}");
+        let seen = exact.server(0, 0, ACK, b"");
+        assert!(handed(&seen) == get && seen.len() == 1, "{seen:?}");
+        let seen = exact.server(0, get.len() as u32, ACK, b"");
+        assert_eq!(seen.iter().any(|seen| matches!(seen, Seen::Order(_))), get == GET, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_window_whose_opening_is_lost_is_probed() {
+    let mut exact = held_up(GET);
+    let seen = exact.waits(200);
+    assert_eq!(handed(&seen), &GET[..1], "{seen:?}");
+    let seen = exact.server(0, 1, ACK, b"");
+    assert_eq!(handed(&seen), &GET[1..], "the server has taken the probe: {seen:?}");
+    let mut exact = held_up(GET);
+    exact.waits(200);
+    let seen = exact.server(0, 0, ACK, b"");
+    assert_eq!(handed(&seen), GET, "it has not: {seen:?}");
+}
+
+#[test]
+fn a_window_that_never_opens_ends_the_connection() {
+    let mut exact = held_up(GET);
+    let seen = exact.waits(60_000);
+    let resets = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
+    assert_eq!((resets, exact.engine.connections(), exact.service.counters.lost.get()), (2, 0, 1), "{seen:?}");
+}
+
 #[test]
 fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
     let mut exact = connected();

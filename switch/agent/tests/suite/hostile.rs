@@ -23,6 +23,8 @@ fn stream(rng: &mut Rng) -> Vec<u8> {
     stream
 }
 
+const WITHOUT_END: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+
 struct Http {
     exact: Exact,
     rng: Rng,
@@ -73,6 +75,8 @@ impl Play for Http {
                     self.guess = None;
                 }
                 Seen::Client { seq, data, .. } => {
+                    // Such a response ends with the connection.
+                    self.is_stuck |= data == WITHOUT_END;
                     let heard = (*seq + data.len() as u32) - (self.exact.cookie + 1);
                     self.heard = self.heard.max(u32::try_from(heard.max(0)).unwrap());
                 }
@@ -106,7 +110,7 @@ impl Play for Http {
             b"",
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n12",
-            b"HTTP/1.1 200 OK\r\n\r\n",
+            WITHOUT_END,
         ];
         let data = says[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
         let is_syn = self.said == 0 && self.rng.percent(60);

@@ -12,6 +12,7 @@ mod mail;
 mod mail_guarding;
 mod mail_hostile;
 mod mail_transfers;
+mod metrics;
 mod moments;
 mod pools;
 mod support;

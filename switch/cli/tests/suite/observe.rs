@@ -57,8 +57,8 @@ fn metrics_tell_what_the_switch_does() {
     let page = scrape(address, "/metrics", "sluice_engine_received_total 2\n");
     for text in [
         "HTTP/1.1 200 OK",
-        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
-        "# TYPE sluice_port_rx_packets counter\n",
+        "content-type: text/plain; version=0.0.4; charset=utf-8",
+        "# TYPE sluice_port_rx_packets_total counter\n",
         "sluice_port_up{port=\"9\",interface=\"f2\"} 1",
         "sluice_port_rx_packets_total{port=\"1\",interface=\"f1\"} 2\n",
         "sluice_port_tx_packets_total{port=\"9\",interface=\"f2\"} 1\n",
@@ -66,7 +66,6 @@ fn metrics_tell_what_the_switch_does() {
         "sluice_table_entries{table=\"I.const_t\"} 1",
         "sluice_table_size{table=\"I.exact_t\"} 4",
         "sluice_no_such_port_total 0\n",
-        "# EOF",
     ] {
         assert!(page.contains(text), "no «{text}» in {page}");
     }
