@@ -32,6 +32,8 @@ REMEDIES = {
     "packet with an unknown reason": "The program is a newer one than the controller: install the same version.",
     "reading failed": "The page could not show a status: report it with the lines behind it.",
     "scrape failed": "Prometheus has `sluice_up 0` for once. If it lasts: does the switch answer within 5 s?",
+    "signal without a meaning": "Nothing. A rotated trace goes on in a new file by itself; SIGHUP reloads the "
+    "configuration.",
     "stream error": "The switch did not take a packet of the controller's; `text` says why.",
     "switch lost; trying again": "Start the switch, or repair the way to it. It is tried every 5 s at least.",
     "switch refused; trying again": "`error` quotes the entry, or says why the program's state cannot be kept.",

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, pagecommand, rulescommand, terminal, topcommand
+from . import __version__, configcommand, livecommands, log, pagecommand, proxies, rulescommand, terminal, topcommand
 from .config import Config
 from .configload import ConfigError, load
 from .loops import control, metrics
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     when whoever reads the output has enough (`| head`)."""
     terminal.prepare()
     options = make_parser().parse_args(arguments)
+    proxies.ignore()
     try:
         status = int(options.run(options))
         print(end="", flush=True)
@@ -165,15 +166,21 @@ async def _serve(
             may_lose=options.replace_program,
             status=supervisor.tell,
         )
+        loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, _pass_over, number)  # by default it ends the process without a word
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
         await stack.enter_async_context(supervisor.watching())
         if config.page:
             await stack.enter_async_context(pagecommand.child(options.config))
-        loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         with suppress(asyncio.CancelledError):
             await controller.run()
+
+
+def _pass_over(number: signal.Signals) -> None:
+    _log.warning("signal without a meaning", extra={"signal": number.name})
 
 
 _reloads: set[asyncio.Task[None]] = set()

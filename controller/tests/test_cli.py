@@ -20,6 +20,7 @@ from configs import web
 from fakeswitch import FakeSwitch
 from sluice import livecommands
 from sluice.cli import main
+from sluice.loops.trace import Appended
 from sluice.names import DropReason
 
 SLUICE = [sys.executable, "-m", "sluice"]
@@ -204,6 +205,79 @@ def test_unusable_trace_file_is_said(tmp_path: Path) -> None:
     done = call("run", "-c", str(path), "--trace-file", str(tmp_path / "no" / "trace"))
     assert done.returncode == 1
     assert "No such file or directory" in done.stderr
+
+
+def test_a_rotated_trace_goes_on_in_a_file_of_its_old_name(tmp_path: Path) -> None:
+    path, rotated = tmp_path / "trace.csv", tmp_path / "trace.csv.1"
+    file = Appended(path)
+    for line, is_new in (("head\n", True), ("one\n", False)):
+        assert file.is_new() is is_new
+        file.write(line)
+    path.rename(rotated)
+    assert file.is_new(), "its columns are named again"
+    file.write("two\n")
+    assert (rotated.read_text(), path.read_text()) == ("head\none\n", "two\n")
+    other = tmp_path / "other"
+    other.write_text("theirs\n")
+    other.replace(path)
+    assert not file.is_new()
+    file.write("three\n")
+    assert path.read_text() == "theirs\nthree\n"
+
+
+async def test_rotation_and_signals_do_not_end_it(tmp_path: Path) -> None:
+    async with FakeSwitch() as switch:
+        path, trace, log = tmp_path / "sluice.yaml", tmp_path / "trace.jsonl", tmp_path / "log"
+        path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
+        with log.open("wb") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *(*SLUICE, "run", "-c", str(path), "--trace-file", str(trace), "--log-json"),
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=errors,
+                env=ENV,
+            )
+        try:
+            async with asyncio.timeout(60):
+                while not (trace.exists() and trace.read_text()):
+                    assert process.returncode is None
+                    await asyncio.sleep(0.05)
+                trace.rename(tmp_path / "trace.jsonl.1")
+                for number in (signal.SIGUSR1, signal.SIGUSR2):
+                    process.send_signal(number)
+                while not (trace.exists() and trace.read_text().endswith("\n")):
+                    assert process.returncode is None
+                    await asyncio.sleep(0.05)
+                while log.read_text().count("signal without a meaning") < 2:
+                    assert process.returncode is None
+                    await asyncio.sleep(0.05)
+            assert all(json.loads(line)["service"] == "web" for line in trace.read_text().splitlines())
+            assert process.returncode is None
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            async with asyncio.timeout(60):
+                assert await process.wait() == 0
+
+
+async def test_proxies_do_not_stand_between_it_and_the_switch(tmp_path: Path) -> None:
+    """A proxy that is not there: what goes to it fails."""
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"), "http://127.0.0.1:1")
+    async with FakeSwitch() as switch:
+        path = tmp_path / "sluice.yaml"
+        path.write_text(web(switch.address, control=str(tmp_path / "s.sock")))
+        process = await asyncio.create_subprocess_exec(
+            *(*SLUICE, "run", "-c", str(path)),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=ENV | proxies | {"no_proxy": "", "no_grpc_proxy": ""},
+        )
+        try:
+            assert process.stdout is not None
+            async with asyncio.timeout(60):
+                assert (await process.stdout.readline()).startswith(b"sluice: ready switch=")
+        finally:
+            process.terminate()
+            await process.wait()
 
 
 async def test_a_full_disk_and_a_reader_that_has_gone_do_not_end_it(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     path = tmp_path / "sluice-agent"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(programs, "find", lambda _: path)
+    monkeypatch.setattr(programs, "find", {binary.NAME: path}.get)
 
 
 def test_problems_of_rules_have_the_lines_of_the_file(
@@ -77,7 +77,7 @@ def test_rules_that_nobody_reaches_are_named_and_do_not_fail(
 def test_without_the_program_the_rest_is_checked_and_that_is_said(
     config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(programs, "find", lambda _: None)
+    monkeypatch.setattr(programs, "find", {binary.NAME: None}.get)
     assert cli.main(["check", "-c", config]) == 0
     said = capsys.readouterr()
     assert ": good (" in said.out

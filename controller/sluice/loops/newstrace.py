@@ -19,7 +19,6 @@ class NewsTrace:
     def __init__(self, path: str | Path | None) -> None:
         """Raises OSError for a file that cannot be opened."""
         self._file = Appended(path) if path else None
-        self._headed = self._file is not None and not self._file.empty
 
     def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
         """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""
@@ -41,9 +40,8 @@ class NewsTrace:
             "wrote": int(wrote),
         }
         out = csv.writer(self._file)
-        if not self._headed:
+        if self._file.is_new():
             out.writerow(row)
-            self._headed = True
         out.writerow(row.values())
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 from finsy import P4CounterEntry, P4PacketIn
 
+from sluice import proxies
 from sluice.addresses import Address, from_text
 from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
@@ -84,6 +85,7 @@ class Programmer:
         self._found: Found | None = None
 
     def __enter__(self) -> Self:
+        proxies.ignore()
         self._thread.start()
         try:
             self._do(self._open())
