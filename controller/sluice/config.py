@@ -14,6 +14,7 @@ from .configresources import ResourcesConfig, ServerResourcesConfig
 from .configtypes import (
     FilePath,
     Given,
+    HostName,
     HostPort,
     Interface,
     IpAddress,
@@ -218,6 +219,9 @@ class PageConfig(Section):
 
     address: HostPort = "127.0.0.1:8080"
     """Where browsers find it; unencrypted."""
+    names: tuple[HostName, ...] = ()
+    """Names that a proxy in front of it has for browsers, such as `status.example`; with a port, such as
+    `status.example:8443`, where browsers name one. `localhost`, any IP address and the host of `address` need none."""
     control: bool = False
     """Whoever has the token can drain servers and change modes there; false: it only shows."""
     token_file: FilePath | None = None

@@ -56,6 +56,17 @@ def _host_port(value: str) -> str:
     return value
 
 
+def _host_name(value: str) -> str:
+    if not _is_host(value):
+        try:
+            _host_port(value)
+        except ValueError as error:
+            raise ValueError(
+                "not the name of a host; write one such as status.example, or status.example:8443, without a scheme"
+            ) from error
+    return value
+
+
 def _is_host(host: str) -> bool:
     """An IPv6 address without a zone: gRPC takes the percent sign in front of it for an escape."""
     if host.startswith("["):
@@ -175,6 +186,8 @@ def _or(complaint: str) -> WrapValidator:
 
 
 HostPort = Annotated[str, AfterValidator(_host_port)]
+HostName = Annotated[str, AfterValidator(_host_name)]
+"""A host, with a port where it is not the usual one."""
 MacAddress = Annotated[str, AfterValidator(_mac)]
 Name = Annotated[str, AfterValidator(_name)]
 FilePath = Annotated[str, AfterValidator(_path)]

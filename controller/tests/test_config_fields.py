@@ -58,7 +58,7 @@ DOCUMENT: dict[str, Any] = {
     ],
     "news": {"hosts": [{"name": "files", "address": "10.0.1.3", "limit": {"rate_per_s": 1, "burst": 1}}]},
     "metrics": {"address": "127.0.0.1:9464"},
-    "page": {"address": "127.0.0.1:8080"},
+    "page": {"address": "127.0.0.1:8080", "names": ["status.example"]},
 }
 """One item in every list; what has a default may be missing."""
 
@@ -78,7 +78,7 @@ class Leaf:
 
 TEXT = {
     name: getattr(configtypes, name)
-    for name in ("HostPort", "MacAddress", "Name", "FilePath", "SocketPath", "Control", "Extension")
+    for name in ("HostPort", "HostName", "MacAddress", "Name", "FilePath", "SocketPath", "Control", "Extension")
 }
 NAMED = TEXT | {name: getattr(configtypes, name) for name in ("Size", "Refusal", "Match")}
 
@@ -138,6 +138,7 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
     for name, kind in {
         "switch.device_id": int,
         "switch.thrift": "HostPort",
+        "page.names[0]": "HostName",
         "interfaces[0].mac": "MacAddress",
         "interfaces[0].vlan": int,
         "services[0].servers[0].drain": bool,
@@ -443,3 +444,18 @@ def test_no_place_to_connect_to(bad: str, says: str) -> None:
 )
 def test_a_place_to_connect_to(good: str) -> None:
     assert complaints(good, of_kind("HostPort")) == {}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["''", "https://status.example", "status.example/", "status.example:0", "'*.example'", "статус.example", "a b"],
+)
+def test_no_name_of_a_host(bad: str) -> None:
+    refused(bad, of_kind("HostName"), r"not the name of a host \(got .*\); write one such as status.example, ")
+
+
+@pytest.mark.parametrize(
+    "good", ["status.example", "status.example:8443", "xn--80a1acny.example.", "10.0.1.1", "'[::1]'"]
+)
+def test_a_name_of_a_host(good: str) -> None:
+    assert complaints(good, of_kind("HostName")) == {}

@@ -6,7 +6,7 @@ to this machine (DNS rebinding). The browser says where they come from: Origin, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,17 +22,24 @@ _POLICY = (
 """Nothing comes from other hosts, and no other site shows the page in a frame. NiceGUI's own scripts are inline."""
 
 
-def refusal(headers: Mapping[str, str], own: str) -> str | None:
-    """Why a request is not taken; None for a good one. ``own`` is the host of the page's address."""
+def refusal(headers: Mapping[str, str], own: str, names: Collection[str] = ()) -> str | None:
+    """Why a request is not taken; None for a good one.
+
+    ``own`` is the host of the page's address. ``names`` are those that a proxy in front of it has for browsers, each
+    with a port where browsers name one (`page.names`).
+    """
     host = headers.get("host", "")
     name = _host_of(f"//{host}")
-    if not (name in (own.lower().rstrip("."), "localhost") or _is_address(name)):
+    known = {own.lower().rstrip("."), "localhost", *(_host_of(f"//{other}") for other in names)}
+    if not (name in known or _is_address(name)):
         return (
             f"the request asks for the host {host!r}, which this page does not have: another site may have sent it. "
-            "Open the page by its address, or by the name that `page.address` has."
+            "Open the page by its address, or list the name that a proxy in front of it has in `page.names`."
         )
     origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
+    # A proxy may ask with the page's address, or with its own name but not its port, where browsers have that name.
+    sites = {host.lower(), *(other.lower() for other in names)}
+    if origin is not None and origin.lower().partition("://")[2] not in sites:
         return f"the request comes from another site ({origin}); this page takes only those of its own"
     if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
         return "the request comes from another site; this page takes only those of its own"
@@ -57,18 +64,20 @@ def _is_address(name: str) -> bool:
 class Guard:
     """An ASGI application in front of another one."""
 
-    def __init__(self, app: ASGIApp, own: str) -> None:
+    def __init__(self, app: ASGIApp, own: str, names: Collection[str]) -> None:
         self.app = app
-        self._own = own
+        self._own, self._names = own, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        why = refusal(Headers(scope=scope), self._own)
+        why = refusal(Headers(scope=scope), self._own, self._names)
+        if why is not None and scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # 403; uvicorn would log a response as a handshake left undone
+            return
         if why is not None:
-            # Answers a handshake of WebSocket too: uvicorn takes a response in place of it.
             await PlainTextResponse(f"sluice: {why}\n", 403)(scope, receive, send)
             return
 

@@ -58,7 +58,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)
     server = _Server(
         uvicorn.Config(
-            Guard(app, host),
+            Guard(app, host, config.names),
             log_level="warning",
             access_log=False,
             server_header=False,

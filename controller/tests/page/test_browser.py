@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 from configs import web
@@ -261,9 +262,13 @@ async def fits_a_phone_in_the_dark(chrome: Chrome) -> None:
         chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+ENDPOINT = "_nicegui_ws/socket.io/?EIO=4&transport="
+"""Of the page's own socket, behind its address."""
+
+
 def refuses_others(url: str) -> None:
     """Requests that another site has a browser send, its socket too."""
-    endpoint = f"{url}_nicegui_ws/socket.io/?EIO=4&transport="
+    endpoint = f"{url}{ENDPOINT}"
     for method, target in (("POST", url), ("POST", f"{endpoint}polling"), ("GET", f"{endpoint}polling")):
         code, said, _ = get(target, method, Origin="http://evil.example")
         assert code == 403
@@ -281,6 +286,45 @@ def refuses_others(url: str) -> None:
     assert "frame-ancestors 'none'" in {key.lower(): value for key, value in headers.items()}["content-security-policy"]
     assert get(url, "POST")[0] == 405
     assert get(f"{url}nothing/%0a/here{1000 * 'x'}")[0] == 404
+
+
+async def test_the_page_behind_a_proxy_with_a_name_of_its_own(tmp_path: Path, unused_tcp_port: int) -> None:
+    config = tmp_path / "sluice.yaml"
+    config.write_text(web(control=str(tmp_path / "s.sock"), more="page: {names: [status.example]}"))
+    async with controlled(tmp_path / "s.sock", FakeControl(status())), paged(config, unused_tcp_port) as page:
+        await asyncio.to_thread(answers_by_name, page.url)
+
+
+def answers_by_name(url: str) -> None:
+    """By the name of `page.names`, its socket too, and by no other."""
+    for host, origin, expected in (
+        ("status.example", "https://status.example", True),
+        ("127.0.0.1", "https://status.example", True),
+        ("status.example", "https://evil.example", False),
+        ("evil.example", "https://evil.example", False),
+        ("evil.example", "https://status.example", False),
+    ):
+        assert get(url, Host=host, Origin=origin)[0] == (200 if expected else 403)
+        assert get(f"{url}{ENDPOINT}polling", Host=host, Origin=origin)[0] == (200 if expected else 403)
+        assert upgraded(url, host, origin) == (101 if expected else 403)
+    assert "in `page.names`" in get(url, Host="evil.example")[1]
+
+
+def upgraded(url: str, host: str, origin: str) -> int:
+    """The status that answers a handshake of WebSocket. (urllib asks for no upgrade: it closes connections.)"""
+    fields = {
+        "Host": host,
+        "Origin": origin,
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
+    head = [f"GET /{ENDPOINT}websocket HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), PATIENCE_S) as connection:
+        connection.sendall("\r\n".join(head).encode())
+        return int(connection.makefile("rb").readline().split()[1])
 
 
 async def test_a_flash_crowd(tmp_path: Path, chrome: Chrome, unused_tcp_port: int) -> None:

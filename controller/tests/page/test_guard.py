@@ -47,6 +47,44 @@ def test_others_are_not(headers: dict[str, str], why: str) -> None:
     assert why in said
 
 
+NAMES = ("status.example", "Status.example:8443")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "status.example", "origin": "https://status.example"},
+        {"host": "STATUS.example.:8443", "origin": "https://status.example:8443"},
+        {"host": "status.example", "origin": "https://status.example:8443"},
+        {"host": "127.0.0.1:8080", "origin": "https://status.example", "sec-fetch-site": "same-origin"},
+        {"host": "localhost:9000", "origin": "http://localhost:9000"},
+    ],
+    ids=["host kept", "host and port kept", "port left out", "host replaced", "without the proxy"],
+)
+def test_requests_by_a_name_that_a_proxy_has_are_taken(headers: dict[str, str]) -> None:
+    assert refusal(headers, "127.0.0.1", NAMES) is None
+    if "status" in " ".join(headers.values()).lower():
+        assert refusal(headers, "127.0.0.1") is not None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "evil.status.example"},
+        {"host": "status.example.evil"},
+        {"host": "status.example", "origin": "https://evil.example"},
+        {"host": "status.example", "origin": "https://status.example:3000"},
+        {"host": "127.0.0.1:8080", "origin": "https://evil.example"},
+        {"host": "127.0.0.1:8080", "origin": "https://status.example:3000"},
+        {"host": "status.example", "origin": "null"},
+        {"host": "status.example", "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+    ],
+)
+def test_names_open_nothing_to_other_sites(headers: dict[str, str]) -> None:
+    assert refusal(headers, "127.0.0.1", NAMES) is not None
+
+
 def test_a_token_is_made_for_its_owner_alone_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "token"
     made = token_of(str(path))
