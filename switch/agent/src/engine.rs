@@ -59,6 +59,8 @@ struct Kept {
 /// The agent.
 pub struct Engine {
     settings: Settings,
+    /// Nanoseconds that the clock has stood still.
+    paused: u64,
     router: Option<Mac>,
     ask_router: u64,
     cookies: Cookies,
@@ -88,6 +90,7 @@ impl Engine {
     pub fn new(settings: Settings) -> Engine {
         Engine {
             settings,
+            paused: 0,
             router: None,
             ask_router: 0,
             cookies: Cookies::default(),
@@ -142,6 +145,11 @@ impl Engine {
             entry.ability = ability;
             self.abilities_due = self.abilities_due.min(until);
         }
+    }
+
+    /// The clock has stood still for so many nanoseconds ([`crate::clock`]). That of cookies, which all agents share, has not.
+    pub fn note_pause(&mut self, pause: u64) {
+        self.paused += pause;
     }
 
     /// Takes no new work from now on: a request is served to its end, and a connection that waits for its next one ends.
@@ -396,7 +404,7 @@ impl Engine {
     }
 
     fn time_s(&self, now: u64) -> u64 {
-        self.settings.epoch_s + now / 1_000_000_000
+        self.settings.epoch_s + (now + self.paused) / 1_000_000_000
     }
 
     /// Begins a connection with the first segment of its request.

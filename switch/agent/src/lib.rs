@@ -8,6 +8,7 @@ pub mod args;
 pub mod arp;
 pub mod assembler;
 pub mod checksum;
+pub mod clock;
 pub mod config;
 mod connection;
 pub mod control;

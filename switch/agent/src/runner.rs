@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sluice_ports::{Event, Interface, Poller, Pulse, RxBatch, TxBatch, Waker};
 
+use crate::clock::Clock;
 use crate::control::{Load, Shared, locked};
 use crate::{Engine, Frames};
 
@@ -20,6 +21,7 @@ pub struct Runner {
     poller: Poller,
     shared: Arc<Shared>,
     started: Instant,
+    clock: Clock,
     is_draining: Arc<AtomicBool>,
     is_ending: Arc<AtomicBool>,
     rx: RxBatch,
@@ -75,6 +77,7 @@ impl Runner {
             poller,
             shared,
             started: Instant::now(),
+            clock: Clock::default(),
             is_draining: Arc::default(),
             is_ending: Arc::default(),
             rx: RxBatch::default(),
@@ -96,7 +99,7 @@ impl Runner {
     pub fn run(&mut self) -> io::Result<()> {
         let (mut events, mut chores_due) = (Vec::new(), Instant::now());
         while !self.is_ending.load(Relaxed) {
-            let due = self.started + Duration::from_nanos(self.engine.due());
+            let due = self.started + Duration::from_nanos(self.clock.elapsed_at(self.engine.due()));
             let timeout = due.min(chores_due).saturating_duration_since(Instant::now());
             self.poller.wait(&mut events, Some(timeout))?;
             if events.iter().any(|event| matches!(event, Event::Ready(_))) {
@@ -105,7 +108,8 @@ impl Runner {
             if events.contains(&Event::Woken) {
                 self.look();
             }
-            self.engine.poll(self.now(), &mut self.out);
+            let now = self.now();
+            self.engine.poll(now, &mut self.out);
             self.send();
             if chores_due <= Instant::now() {
                 chores_due = Instant::now() + CHORES;
@@ -119,19 +123,26 @@ impl Runner {
         Ok(())
     }
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    fn now(&mut self) -> u64 {
+        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (now, pause) = self.clock.read(elapsed);
+        if pause > 0 {
+            self.engine.note_pause(pause);
+            tracing::warn!(ms = pause / 1_000_000, "the agent was not run; its time-outs wait as long");
+        }
+        now
     }
 
     fn look(&mut self) {
+        let now = self.now();
         if let Some(configuration) = locked(&self.shared.next).take() {
-            self.engine.configure(self.now(), configuration);
+            self.engine.configure(now, configuration);
         }
         if let Some(shared) = locked(&self.shared.others).take() {
-            self.engine.share(self.now(), shared);
+            self.engine.share(now, shared);
         }
         if self.is_draining.load(Relaxed) {
-            self.engine.drain(self.now(), &mut self.out);
+            self.engine.drain(now, &mut self.out);
         }
     }
 
@@ -156,7 +167,8 @@ impl Runner {
         let (connections, waiting) = (self.engine.connections(), self.engine.waiting());
         let is_draining = self.is_draining.load(Relaxed);
         *locked(&self.shared.load) = Load { connections, waiting, memory: self.engine.memory(), is_draining };
-        *locked(&self.shared.learned) = self.engine.learned(self.now());
+        let now = self.now();
+        *locked(&self.shared.learned) = self.engine.learned(now);
         self.interface.update_kernel_drops();
         if self.interface.was_down() {
             self.interface.check();

@@ -1,14 +1,16 @@
-//! Frames and time into the agent's engine: a client and a server that send anything, guessed connections, and bytes that are no
-//! segments. What comes out must be whole segments or orders, and all memory comes back.
+//! Frames and time into the agent's engine: a client and a server that send anything, guessed connections, what other agents have
+//! learned, pauses, and bytes that are no segments. What comes out must be whole segments or orders, no service is ever closed by a
+//! window of 0 in a handshake, and all memory comes back. The engine asserts its connections' invariants after every event.
 
 use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};
 
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{ORDER, Order, Status};
+use sluice_agent::pool::{Learned, Shared};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::flags::SYN;
+use sluice_agent::wire::flags::{ACK, SYN};
 use sluice_agent::wire::{ARP, Head, IPV4, Link, Segment, ether_type};
 use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
 use sluice_rules::RuleSet;
@@ -83,6 +85,20 @@ fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// What another agent has learned of a group.
+fn shared(script: &mut Script<'_>) -> Shared {
+    let (flags, number) = (script.byte(), script.below(4));
+    let (mss, window) = (u16::from(script.byte()) << 4, u16::from(script.byte()) << 6);
+    let learned = Learned {
+        mss: (flags & 1 != 0).then_some(mss.max(64)),
+        window: (flags & 2 != 0).then_some(window),
+        sack: (flags & 4 != 0).then_some(flags & 8 != 0),
+        ..Learned::default()
+    };
+    let servers = vec![number as u16, number as u16 + 1];
+    Shared { group: address(&format!("10.9.0.{number}:80")), servers, learned }
+}
+
 /// One input.
 pub fn run(data: &[u8]) {
     let mut script = Script(data);
@@ -99,6 +115,10 @@ pub fn run(data: &[u8]) {
             0 => {
                 let length = usize::from(script.byte());
                 frame.extend([&OWN[..], &ROUTER, script.bytes(length)].concat());
+            }
+            1 if kind & 8 != 0 => {
+                engine.note_pause(u64::from(script.byte()) << 28);
+                engine.share(now, vec![shared(&mut script)]);
             }
             1 => {
                 let status = [Status::Applied, Status::NoConnection, Status::Foreign][script.below(3)];
@@ -128,6 +148,7 @@ pub fn run(data: &[u8]) {
             match ether_type(frame) {
                 Some(IPV4) => {
                     let segment = Segment::read(frame).expect("a whole segment");
+                    assert!(!segment.has(SYN | ACK) || segment.window() > 0, "a closed service");
                     known.extend([segment.seq(), segment.end(), segment.ack()]);
                 }
                 Some(ORDER) => order = Some(Order::read(frame).expect("an order")),

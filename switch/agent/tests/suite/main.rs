@@ -14,6 +14,7 @@ mod mail_hostile;
 mod mail_transfers;
 mod metrics;
 mod moments;
+mod pauses;
 mod pools;
 mod support;
 mod transfers;
