@@ -117,8 +117,11 @@ struct Exchange {
     persists: bool,
     /// Rules may refuse what follows.
     guarded: bool,
-    /// The client may leave out the body, if the server answers before it asks for it (RFC 9110, section 10.1.1).
+    /// The client may leave out the body, if the server answers before it asks for it (RFC 9110, section 10.1.1). Where rules may
+    /// refuse, so that body and next request must not be mistaken for each other, the body waits for the server's 100.
     expects_continue: bool,
+    /// Bytes of the head that were not handed on.
+    head: usize,
     is_asked: bool,
     /// The server has said something.
     is_answering: bool,
@@ -135,6 +138,7 @@ impl Exchange {
             persists: request.persistent,
             guarded,
             expects_continue: request.expects_continue,
+            head: request.head,
             is_asked: false,
             is_answering: false,
             is_void: false,
@@ -156,7 +160,11 @@ impl Framing for Exchange {
         if self.is_void {
             return Progress::Part(0);
         }
+        let waits = self.guarded && self.expects_continue && !self.response.has_continued();
+        let bytes = if waits { &bytes[..bytes.len().min(self.head)] } else { bytes };
+        self.head -= bytes.len().min(self.head);
         match self.request.feed(bytes) {
+            Ok(_) if waits => Progress::Part(bytes.len()),
             Ok(reach) if reach.done => {
                 self.is_asked = true;
                 Progress::Ended { used: reach.used, goes_on: self.persists }

@@ -4,6 +4,8 @@
 #[cfg(feature = "agent")]
 pub mod agent;
 pub mod content;
+#[cfg(feature = "agent")]
+pub mod guard;
 mod mutants;
 #[cfg(feature = "agent")]
 pub mod orders;

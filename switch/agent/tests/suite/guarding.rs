@@ -234,6 +234,14 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
 #[test]
 fn nothing_follows_a_body_that_may_not_come() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\nExpect: 100-continue\r\n\r\n";
+    // Not even in one segment with its head: a server that does not ask for it may take it for a request.
+    let mut talk = Talk::new(GUARDING);
+    talk.says(&[post, ADMIN].concat());
+    let seen = talk.exact.opens(0, Some(7));
+    talk.look(&seen);
+    assert_eq!(talk.handed, post);
+    talk.answers("HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(talk.handed, [post, ADMIN].concat());
     let mut talk = Talk::served(GUARDING, post);
     talk.answers("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
     talk.says(ADMIN);

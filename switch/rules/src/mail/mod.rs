@@ -44,6 +44,8 @@ enum Speaker {
 #[derive(Debug, Default)]
 struct Told<'t> {
     values: Vec<(Option<FieldId>, &'t [u8])>,
+    /// This one was left out, and comes no more.
+    left_out: Option<FieldId>,
     /// Nothing more will be told.
     all: bool,
 }
@@ -230,6 +232,7 @@ impl Asker<'_> {
             }
             run.close(rules, [field]);
         }
+        run.close(rules, told.left_out);
         if told.all {
             run.close_all(rules);
         }
@@ -245,7 +248,7 @@ impl Asker<'_> {
     /// and a refusal of one counts.
     fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
         let field = self.rules.lookup.user;
-        let outcome = |user| self.conclude(Told { values: vec![(field, user)], all: false });
+        let outcome = |user| self.conclude(Told { values: vec![(field, user)], ..Told::default() });
         let mut outcomes: Vec<Outcome> = users.iter().map(|user| outcome(user.as_ref())).collect();
         let refusal = outcomes.iter().position(|outcome| matches!(outcome.action, Action::Refuse(_)));
         outcomes.swap_remove(refusal.unwrap_or(0))

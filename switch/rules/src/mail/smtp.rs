@@ -130,7 +130,10 @@ pub(super) fn told<'t>(
 ) -> super::Told<'t> {
     let lookup = &asker.rules.lookup;
     let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
-    super::Told { values: all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect(), all: false }
+    // A client may begin with its sender.
+    let left_out = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
+    let values = all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect();
+    super::Told { values, left_out, all: false }
 }
 
 /// The name behind EHLO or HELO: servers read more than one differently.

@@ -1,0 +1,212 @@
+//! HTTP/1: a server that goes on after every answer, whatever it was.
+
+use super::{Script, Server};
+
+pub const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
+    {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
+    {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"}]}"#;
+pub const EACH: &str = r#"{"protocol": "http", "default": {"to": "a", "sticky": "none"}, "rules": [
+    {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none", "else": {"goto": "admin"}},
+    {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403}]}"#;
+
+pub const SAID: &[&str] = &[
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
+    "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\nGET /admin HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n",
+    "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\nExpect: 100-continue\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n20\r\nGET /admin HTTP/1.1\r\nHost: a\r\n\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "0\r\n\r\n",
+    "5\r\nhello\n0\n\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "GET / HTTP/1.0\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "\r\n",
+];
+
+const ANSWERS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 200 OK\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 304 Not Modified\r\n\r\n",
+    "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 02\r\n\r\nok",
+];
+
+struct Http {
+    came: Vec<u8>,
+    state: State,
+    /// A line may end by LF alone.
+    is_lenient: bool,
+    /// A body that it has not asked for does not come.
+    skips_body: bool,
+    served: usize,
+}
+
+enum State {
+    Head,
+    Body(usize, Vec<u8>),
+    Chunks(Vec<u8>),
+    /// A tunnel: nothing in it is a request of HTTP/1.
+    Tunnel,
+    /// A protocol whose requests the rules cannot read.
+    Upgraded,
+    /// It reads no more.
+    Over,
+}
+
+pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
+    let kind = script.byte();
+    let (is_lenient, skips_body) = (kind & 1 != 0, kind & 2 != 0);
+    Box::new(Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served: 0 })
+}
+
+impl Http {
+    /// A line, without its end; none while it is incomplete.
+    fn line(&self) -> Option<(String, usize)> {
+        let end = if self.is_lenient {
+            self.came.iter().position(|&b| b == b'\n')? + 1
+        } else {
+            self.came.windows(2).position(|two| two == b"\r\n")? + 2
+        };
+        let line = String::from_utf8_lossy(&self.came[..end]);
+        Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
+    }
+
+    /// The lines of a head, and its length.
+    fn head(&self) -> Option<(Vec<String>, usize)> {
+        let (mut lines, mut rest) = (Vec::new(), Http { came: self.came.clone(), ..new_state(self) });
+        let mut at = 0;
+        loop {
+            let (line, length) = rest.line()?;
+            rest.came.drain(..length);
+            at += length;
+            match (line.is_empty(), lines.is_empty()) {
+                (true, true) => {}
+                (true, false) => return Some((lines, at)),
+                _ => lines.push(line),
+            }
+        }
+    }
+
+    /// Reads a request's head; what follows, and what is answered at once.
+    fn request(&mut self, lines: &[String], script: &mut Script<'_>) -> (State, Vec<u8>) {
+        assert!(!lines[0].contains(" /admin"), "a refused request is answered: {lines:?}");
+        self.served += 1;
+        let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let mut answer = ANSWERS[script.below(ANSWERS.len())].as_bytes().to_vec();
+        if lines[0].starts_with("HEAD") && !answer.starts_with(b"HTTP/1.1 1") {
+            answer.truncate(answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4);
+        }
+        let has_body = field("Content-Length:").or(field("Transfer-Encoding:")).is_some();
+        if has_body && answer.starts_with(b"HTTP/1.1 101") {
+            // A server changes the protocol behind the request's end.
+            answer = ANSWERS[0].into();
+        }
+        let is_accepted = lines[0].starts_with("CONNECT") && answer[9] == b'2';
+        if is_accepted || answer.windows(9).any(|text| text == b"websocket") {
+            return (State::Tunnel, answer);
+        }
+        if answer.windows(3).any(|text| text == b"h2c") {
+            return (State::Upgraded, answer);
+        }
+        let length = field("Content-Length:").map_or(0, |length| length.parse().expect("a length"));
+        let body = |answer: Vec<u8>| match length {
+            0 if field("Transfer-Encoding:").is_some() => State::Chunks(answer),
+            length => State::Body(length, answer),
+        };
+        match (field("Expect:").is_some(), script.byte() & 1 != 0) {
+            (true, true) => (body(answer), b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+            (true, false) if self.skips_body && !answer.starts_with(b"HTTP/1.1 100") => (State::Head, answer),
+            (_, true) => (body(Vec::new()), answer),
+            (_, false) => (body(answer), Vec::new()),
+        }
+    }
+
+    /// Reads a chunk; false while it is incomplete.
+    fn chunk(&mut self) -> Option<bool> {
+        let (line, length) = self.line()?;
+        let Ok(size) = usize::from_str_radix(&line, 16) else {
+            self.state = State::Over;
+            return Some(true);
+        };
+        let mut rest = Http { came: self.came[length..].to_vec(), ..new_state(self) };
+        let data = rest.came.get(size..)?.to_vec();
+        rest.came = data;
+        let (_, end) = rest.line()?;
+        self.came.drain(..length + size + end);
+        Some(size == 0)
+    }
+}
+
+fn new_state(http: &Http) -> Http {
+    let Http { is_lenient, skips_body, served, .. } = *http;
+    Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served }
+}
+
+impl Server for Http {
+    fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
+        self.came.extend_from_slice(bytes);
+        let mut said = Vec::new();
+        loop {
+            match &mut self.state {
+                State::Tunnel | State::Over => return said,
+                State::Upgraded => {
+                    assert!(self.came.is_empty(), "what no rule can read is answered");
+                    return said;
+                }
+                State::Head => {
+                    let Some((lines, length)) = self.head() else { return said };
+                    self.came.drain(..length);
+                    let (state, answer) = self.request(&lines, script);
+                    self.state = state;
+                    said.extend(answer);
+                }
+                State::Body(left, answer) => {
+                    let taken = self.came.len().min(*left);
+                    self.came.drain(..taken);
+                    *left -= taken;
+                    if *left > 0 {
+                        return said;
+                    }
+                    said.append(answer);
+                    self.state = State::Head;
+                }
+                State::Chunks(answer) => {
+                    let answer = std::mem::take(answer);
+                    match self.chunk() {
+                        None => {
+                            self.state = State::Chunks(answer);
+                            return said;
+                        }
+                        Some(false) => self.state = State::Chunks(answer),
+                        Some(true) if matches!(self.state, State::Over) => return said,
+                        Some(true) => {
+                            said.extend(answer);
+                            self.state = State::Head;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Tunnel)
+    }
+
+    fn served(&self) -> usize {
+        self.served
+    }
+}

@@ -1,0 +1,325 @@
+//! A connection to a service whose rules refuse: a client that says anything, in any pieces, and a server that answers whatever it
+//! is sent. The server fails when a request that the rules refuse reaches it.
+
+mod http;
+mod imap;
+mod pop3;
+mod smtp;
+
+use std::net::SocketAddrV4;
+use std::sync::{Arc, LazyLock};
+
+use sluice_agent::order::{ORDER, Order, Status};
+use sluice_agent::rules::Rules;
+use sluice_agent::seq::Seq;
+use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
+use sluice_agent::wire::{Head, IPV4, Link, RawOffer, Segment, ether_type};
+use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
+use sluice_rules::RuleSet;
+
+use super::script::Script;
+
+/// A server of the model.
+pub trait Server {
+    /// What it says first.
+    fn greeting(&self) -> &'static str {
+        ""
+    }
+
+    /// What it answers to further bytes. Fails when they are what the rules refuse.
+    fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8>;
+
+    /// Whether what follows is not for the rules any more.
+    fn is_open(&self) -> bool;
+
+    /// Requests or commands that it has read.
+    fn served(&self) -> usize;
+}
+
+/// So many of what clients say come first, and are refused by no rule.
+const HARMLESS: usize = 4;
+
+/// A protocol: rules, what clients say, and its server.
+struct Protocol {
+    content: &'static str,
+    said: &'static [&'static str],
+    server: fn(&mut Script<'_>) -> Box<dyn Server>,
+}
+
+const PROTOCOLS: [Protocol; 5] = [
+    Protocol { content: http::CONTENT, said: http::SAID, server: http::new },
+    Protocol { content: http::EACH, said: http::SAID, server: http::new },
+    Protocol { content: smtp::CONTENT, said: smtp::SAID, server: smtp::new },
+    Protocol { content: imap::CONTENT, said: imap::SAID, server: imap::new },
+    Protocol { content: pop3::CONTENT, said: pop3::SAID, server: pop3::new },
+];
+
+static RULES: LazyLock<Vec<Arc<RuleSet>>> = LazyLock::new(|| {
+    let rules = |protocol: &Protocol| RuleSet::from_json(protocol.content.as_bytes()).expect("valid rules");
+    PROTOCOLS.iter().map(|protocol| Arc::new(rules(protocol))).collect()
+});
+
+const OWN: [u8; 6] = [2, 0, 0, 0, 9, 2];
+const ROUTER: [u8; 6] = [2, 0, 0, 0, 9, 1];
+const LINK: Link = Link { own: ROUTER, router: OWN };
+const FIRST: Seq = Seq(u32::MAX - 100);
+
+fn address(text: &str) -> SocketAddrV4 {
+    text.parse().expect("an address")
+}
+
+fn engine(rules: &Arc<RuleSet>) -> Engine {
+    let group = |(n, name): (usize, &String)| (name.clone(), address(&format!("10.9.0.{}:80", n + 1)));
+    let groups = rules.groups().iter().enumerate().map(group).collect();
+    let rules = Arc::new(Rules(Arc::clone(rules)));
+    let service = Service::new("shop".to_owned(), address("10.0.0.100:80"), 8080, groups, rules);
+    let (own, gateway) = ([10, 0, 9, 2].into(), [10, 0, 9, 1].into());
+    let mut engine = Engine::new(Settings { mac: OWN, address: own, gateway, epoch_s: 1 << 30, budget: 1 << 20 });
+    let services = vec![Arc::new(service)];
+    engine.configure(0, Configuration { services, generation: 1, key: [7; 16], former_key: None });
+    engine
+}
+
+/// A server's connection.
+struct Peer {
+    model: Box<dyn Server>,
+    /// Its first number, and the client's first that is for it.
+    first: Seq,
+    base: Seq,
+    /// Bytes that came in order, and that were sent.
+    received: usize,
+    sent: usize,
+    answers: Vec<u8>,
+}
+
+struct World<'s> {
+    script: Script<'s>,
+    protocol: &'static Protocol,
+    engine: Engine,
+    now: u64,
+    /// What the client says, and how much of it was sent.
+    stream: Vec<u8>,
+    said: usize,
+    /// The next number that the client is to hear; none before the handshake.
+    heard: Option<Seq>,
+    is_closed: bool,
+    peer: Option<Peer>,
+    order: Option<Order>,
+    outcome: Outcome,
+    serial: u32,
+}
+
+/// What came of a conversation.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Outcome {
+    /// Requests and commands that servers have read.
+    pub served: usize,
+    /// The data plane took over.
+    pub is_spliced: bool,
+    /// The agent ended the connection.
+    pub is_closed: bool,
+}
+
+impl World<'_> {
+    /// Gives the engine a frame, and everyone what comes of it.
+    fn give(&mut self, frame: &[u8]) {
+        let mut out = Frames::default();
+        self.engine.receive(self.now, frame, &mut out);
+        self.look(&out);
+    }
+
+    fn look(&mut self, out: &Frames) {
+        for frame in out.iter() {
+            match ether_type(frame) {
+                Some(IPV4) => {
+                    let segment = Segment::read(frame).expect("a whole segment");
+                    if segment.source() == address("10.0.9.2:8080") {
+                        self.client_hears(&segment)
+                    } else {
+                        self.server_hears(&segment)
+                    }
+                }
+                Some(ORDER) => self.order = Order::read(frame),
+                _ => {}
+            }
+        }
+    }
+
+    fn client_hears(&mut self, segment: &Segment<'_>) {
+        if segment.has(SYN) {
+            self.heard = Some(segment.seq() + 1);
+        }
+        self.is_closed |= segment.has(RST) || segment.has(FIN);
+        self.heard =
+            self.heard.map(|heard| if heard.is_before(segment.seq()) { heard } else { heard.later(segment.end()) });
+    }
+
+    fn server_hears(&mut self, segment: &Segment<'_>) {
+        if segment.has(RST) {
+            self.leave();
+            return;
+        }
+        if segment.has(SYN) {
+            self.leave();
+            self.serial += 1;
+            let model = (self.protocol.server)(&mut self.script);
+            let (first, answers) = (Seq(self.serial << 24), model.greeting().as_bytes().to_vec());
+            self.peer = Some(Peer { model, first: first + 1, base: segment.seq() + 1, received: 0, sent: 0, answers });
+            let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
+            let head = Head { seq: first, flags: SYN | ACK, ..self.server_head() };
+            let mut frame = Vec::new();
+            head.write(&LINK, &options[..length], [b"", b""], &mut frame);
+            self.give(&frame);
+            return;
+        }
+        let Some(peer) = &mut self.peer else { return };
+        let at = segment.seq() - peer.base;
+        let Some(new) = usize::try_from(at).ok().and_then(|at| segment.payload().get(peer.received.checked_sub(at)?..))
+        else {
+            return;
+        };
+        if !new.is_empty() {
+            peer.received += new.len();
+            peer.answers.extend(peer.model.take(new, &mut self.script));
+            self.server_says(0);
+        }
+    }
+
+    fn leave(&mut self) {
+        self.outcome.served += self.peer.take().map_or(0, |peer| peer.model.served());
+    }
+
+    fn server_head(&self) -> Head {
+        let peer = self.peer.as_ref().expect("a server");
+        Head {
+            source: address("10.0.0.100:80"),
+            destination: address("10.0.1.1:4711"),
+            seq: peer.first + peer.sent as u32,
+            ack: peer.base + peer.received as u32,
+            flags: ACK | PSH,
+            window: 500,
+        }
+    }
+
+    /// The server says so many bytes of its answers, and acknowledges what it has.
+    fn server_says(&mut self, length: usize) {
+        if self.peer.is_none() {
+            return;
+        }
+        let head = self.server_head();
+        let Some(peer) = &mut self.peer else { return };
+        let said: Vec<u8> = peer.answers.drain(..length.min(peer.answers.len())).collect();
+        peer.sent += said.len();
+        let mut frame = Vec::new();
+        head.write(&LINK, &[], [&said, b""], &mut frame);
+        self.give(&frame);
+    }
+
+    /// The client says so many bytes, and acknowledges what it has.
+    fn client_says(&mut self, length: usize) {
+        let end = (self.said + length).min(self.stream.len());
+        let data = self.stream[self.said..end].to_vec();
+        let head = Head {
+            source: address("10.0.1.1:4711"),
+            destination: address("10.0.9.2:8080"),
+            seq: FIRST + self.said as u32,
+            ack: self.heard.unwrap_or(Seq(0)),
+            flags: ACK | PSH,
+            window: 500,
+        };
+        self.said = end;
+        let mut frame = Vec::new();
+        head.write(&LINK, &[], [&data, b""], &mut frame);
+        self.give(&frame);
+    }
+
+    fn shake(&mut self) {
+        let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
+        let (source, destination) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"));
+        let head = Head { source, destination, seq: FIRST - 1, ack: Seq(0), flags: SYN, window: 64_000 };
+        let mut frame = Vec::new();
+        head.write(&LINK, &options[..length], [b"", b""], &mut frame);
+        self.give(&frame);
+        self.client_says(0);
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now += ms * 1_000_000;
+        let mut out = Frames::default();
+        self.engine.poll(self.now, &mut out);
+        self.look(&out);
+    }
+
+    /// The data plane takes over: from now on the server gets all that the client says.
+    fn splice(&mut self) {
+        let Some(order) = self.order.take() else { return };
+        let Some(peer) = &mut self.peer else { return };
+        assert!(peer.model.is_open(), "the data plane takes over while requests may be refused");
+        let from = ((peer.base + peer.received as u32) - FIRST) as usize;
+        peer.model.take(&self.stream[from..], &mut self.script);
+        self.outcome.is_spliced = true;
+        let mut frame = Vec::new();
+        Order { status: Status::Applied, ..order }.write(&LINK, &mut frame);
+        self.give(&frame);
+    }
+
+    fn step(&mut self) {
+        let length = 1 + usize::from(self.script.byte()) % 64;
+        match self.script.byte() % 8 {
+            0..=2 => self.client_says(length),
+            3 => self.client_says(0),
+            4 | 5 => self.server_says(length),
+            6 => self.wait(5 * length as u64),
+            _ => self.splice(),
+        }
+    }
+}
+
+/// One input: what the client says, and then who does what.
+pub fn converse(data: &[u8]) -> Outcome {
+    let mut script = Script(data);
+    let number = script.below(PROTOCOLS.len());
+    let (protocol, rules) = (&PROTOCOLS[number], &RULES[number]);
+    let mut stream = Vec::new();
+    for _ in 0..1 + script.byte() % 16 {
+        // Half of what is said is harmless, so that conversations get further.
+        let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.said.len() };
+        stream.extend_from_slice(protocol.said[script.below(choices)].as_bytes());
+    }
+    let engine = engine(rules);
+    let mut world = World {
+        script,
+        protocol,
+        engine,
+        now: 1,
+        stream,
+        said: 0,
+        heard: None,
+        is_closed: false,
+        peer: None,
+        order: None,
+        outcome: Outcome::default(),
+        serial: 0,
+    };
+    world.engine.poll(world.now, &mut Frames::default());
+    world.shake();
+    while !world.script.is_over() && !world.outcome.is_spliced {
+        world.step();
+    }
+    for _ in 0..40 {
+        if world.outcome.is_spliced {
+            break;
+        }
+        world.client_says(300);
+        world.server_says(3000);
+        world.splice();
+        world.wait(20);
+    }
+    world.leave();
+    Outcome { is_closed: world.is_closed, ..world.outcome }
+}
+
+/// One input of the fuzzer.
+pub fn run(data: &[u8]) {
+    converse(data);
+}
