@@ -25,7 +25,7 @@ from tools.target.process import ROOT, embedded_binary
 
 from . import compare, content, selectors
 from .frames import Frames
-from .side import Side
+from .side import Side, last_words, require_running
 from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 
 RESULTS = ROOT / "results/differential"
@@ -85,7 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
                 for name, binary in binaries.items()
             )
             packets, seed = options.packets, options.seed
-            result = run(subject, ours, theirs, packets, seed, round_packets=options.round, twin=options.twin)
+            with last_words((ours, theirs)):
+                result = run(subject, ours, theirs, packets, seed, round_packets=options.round, twin=options.twin)
         except (SetupError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
@@ -122,7 +123,7 @@ def run(
         for side in sides:
             side.send(batch, MARKER)
         for side in sides:
-            side.await_quiet()
+            side.await_quiet(lambda: require_running(sides))
         frames_out = ours.came()
         compare.outputs(report, when, frames_out, theirs.came())
         came += sum(map(len, frames_out.values()))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.dataplane.table import STAMP_BITS
+from sluice.names import Register
+from sluice.switch import closing
 
 from .side import State
 
@@ -97,14 +99,28 @@ def states(report: Report, ours: State, theirs: State, differ: Differ) -> None:
 
 STAMP_TOLERANCE = 100_000
 """Two minutes in the finer of the two units. The clocks begin with the switches; times that matter are days apart."""
-STAMPED = (".pin_key_1", ".pin_key_2", ".candidate_key", ".admitted_clients", ".remembered_clients", ".rate_flow")
-"""Registers with a time in the low bits of their cells."""
+_STAMPED = (
+    Register.PIN_KEY_1,
+    Register.PIN_KEY_2,
+    Register.CANDIDATE_KEY,
+    Register.ADMITTED_CLIENTS,
+    Register.REMEMBERED_CLIENTS,
+    Register.RATE_FLOW,
+)
+"""Registers with a stamp in the low bits of their cells."""
+TIMES: dict[str, tuple[tuple[int, int], ...]] = {
+    register.rpartition(".")[2]: fields
+    for register, fields in (dict.fromkeys(_STAMPED, ((0, STAMP_BITS),)) | closing.TIMES).items()
+}
+"""Where cells hold times, as lowest bit and number of bits, by the last part of the register's name."""
 
 
 def sluice_registers(name: str, left: int, right: int) -> bool:
-    """Sluice's registers differ unless only the time in a stamp does."""
-    if not name.endswith(STAMPED):
-        return True
-    mask = (1 << STAMP_BITS) - 1
-    distance = ((left - right) & mask, (right - left) & mask)
-    return left >> STAMP_BITS != right >> STAMP_BITS or min(distance) > STAMP_TOLERANCE
+    """Sluice's registers differ unless only the times in a cell do, and those by little."""
+    for low, bits in TIMES.get(name.rpartition(".")[2], ()):
+        mask = (1 << bits) - 1
+        distance = (left >> low) - (right >> low)
+        if min(distance & mask, -distance & mask) > STAMP_TOLERANCE:
+            return True
+        left, right = left & ~(mask << low), right & ~(mask << low)
+    return left != right

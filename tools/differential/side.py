@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from finsy.proto import p4i, p4r
+from finsy.proto import p4i, p4r, rpc_code
 from sluice.switch import bmv2thrift
 
 from testbed import captures
@@ -20,6 +22,9 @@ from tools.target.quiet import await_quiet
 
 QUIET_S = 120.0
 """A round takes seconds; a switch that works on after this is stuck."""
+LOOK_S = 0.1
+END_S = 10.0
+"""So long a switch takes to end, its dump of core included, after it stopped answering."""
 QUEUE_PACKETS = 1 << 20
 THRIFT_S = 60.0
 
@@ -41,7 +46,9 @@ class Side:
         self._ports = ports
         folder.mkdir()
         self._pipes = Pipes({port: folder / f"p{port}_in.pcap" for port in ports}, captures.HEADER)
-        self.switch = start(folder, binary, ["--no-p4"], ports, ["--cpu-port", str(cpu_port)])
+        self.switch = start(
+            folder, binary, ["--no-p4"], ports, ["--cpu-port", str(cpu_port)], name=f"the switch '{name}'"
+        )
         self._outputs: dict[int, captures.Tail] = {}
         self._clock = 0
         self._feeders: list[threading.Thread] = []
@@ -73,11 +80,13 @@ class Side:
         self._outputs = {port: captures.Tail(path) for port, path in self.switch.outputs.items()}
 
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
-        """Write; the code of each update, none when all were accepted."""
+        """Write; the code of each update, none when all were accepted. Raises Refused without an answer."""
         assert self.client
         try:
             self.client.write(updates)
         except Refused as refused:
+            if refused.codes == (rpc_code.UNAVAILABLE,):
+                raise
             return refused.codes
         return ()
 
@@ -99,15 +108,16 @@ class Side:
             self._feeders.append(feeder)
         self._clock += len(frames) + 1
 
-    def await_quiet(self) -> None:
-        """Wait until the switch has nothing left to do."""
-        for feeder in self._feeders:
-            feeder.join(QUIET_S)
+    def await_quiet(self, watch: Callable[[], None]) -> None:
+        """Wait until the switch has nothing left to do; ``watch`` is called meanwhile (see `tools.target.quiet`)."""
+        deadline = time.monotonic() + QUIET_S
+        while any(feeder.is_alive() for feeder in self._feeders) and time.monotonic() < deadline:
+            watch()  # a pipe that a dead switch does not read stays full
+            self._feeders[-1].join(LOOK_S)
+            self._feeders = [feeder for feeder in self._feeders if feeder.is_alive()]
         self._feeders.clear()
-        if not await_quiet(self.switch.process.pid, self._pipes.descriptors(), QUIET_S):
-            self.switch.process.require_running()
+        if not await_quiet(self.switch.process.pid, self._pipes.descriptors(), QUIET_S, watch):
             raise SetupError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.process.tail()}")
-        self.switch.process.require_running()
 
     def came(self) -> dict[int | str, list[bytes]]:
         """What came out since the last call: frames by port, packet-ins in wire form, and digests.
@@ -158,6 +168,26 @@ class Side:
             }
             registers[register.preamble.name] = [cells[index] for index in range(register.size)]
         return registers
+
+
+def require_running(sides: Iterable[Side]) -> None:
+    """Raise SetupError with the last words of a switch that has ended."""
+    for side in sides:
+        side.switch.process.require_running()
+
+
+@contextmanager
+def last_words(sides: Sequence[Side]) -> Generator[None]:
+    """Turn a refusal within the block into SetupError with the last words of the switch that ended, if one has."""
+    try:
+        yield
+    except Refused as refused:
+        deadline = time.monotonic() + (END_S if refused.codes == (rpc_code.UNAVAILABLE,) else 0.0)
+        require_running(sides)
+        while time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            require_running(sides)
+        raise
 
 
 def _packet_in(packet: p4r.PacketIn) -> bytes:

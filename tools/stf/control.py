@@ -23,6 +23,9 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
     ">": operator.gt,
 }
 
+_FCS_BYTES = 4
+"""Of a frame check sequence: the corpus counts it, captures do not have it."""
+
 
 class Control:
     """One switch's control plane, with what simple_switch_CLI would remember: multicast nodes and groups."""
@@ -31,6 +34,7 @@ class Control:
         self._client = client
         self._p4info = p4info
         self._entries = Entries(p4info)
+        self._labelled: dict[str, p4r.TableEntry] = {}
         self._nodes: list[tuple[int, list[int]]] = []
         self._groups: dict[int, list[int]] = {}
         self._commands: dict[str, Callable[..., str | None]] = {
@@ -59,7 +63,10 @@ class Control:
         """
         match statement:
             case Add():
-                self._client.write([self._entries.insert(statement)])
+                update = self._entries.insert(statement)
+                self._client.write([update])
+                if statement.label is not None:
+                    self._labelled[statement.label] = update.entity.table_entry
             case SetDefault():
                 self._client.write([self._entries.set_default(statement)])
             case Command(name=name, words=words):
@@ -73,18 +80,30 @@ class Control:
 
     def check(self, statement: CheckCounter) -> str | None:
         """What is wrong with a counter; None when it says what is expected. Raises StfError."""
-        counter = find("counter", statement.counter, self._p4info.counters, lambda counter: counter.preamble.name)
-        index = p4r.Index(index=number(statement.index))
-        entry = p4r.CounterEntry(counter_id=counter.preamble.id, index=index)
-        (entity,) = self._client.read([p4r.Entity(counter_entry=entry)])
-        data = entity.counter_entry.data
-        value = data.byte_count if statement.unit == "bytes" else data.packet_count
+        data = self._counted(statement)
+        octets = data.byte_count + _FCS_BYTES * data.packet_count
+        value = octets if statement.unit == "bytes" else data.packet_count
         if _RELATIONS[statement.relation](value, statement.number):
             return None
         wanted = f"{statement.relation} {statement.number}"
         return (
             f"line {statement.line}: {statement.counter}({statement.index}) is {value} {statement.unit}, not {wanted}"
         )
+
+    def _counted(self, statement: CheckCounter) -> p4r.CounterData:
+        """What a counter holds: a cell of it, or, of a direct one, a labelled entry's."""
+        if not statement.index.startswith("$"):
+            (entity,) = self._client.read([p4r.Entity(counter_entry=self._counter(statement.counter, statement.index))])
+            return entity.counter_entry.data
+        counters = self._p4info.direct_counters
+        counter = find("direct counter", statement.counter, counters, lambda counter: counter.preamble.name)
+        entry = self._labelled.get(statement.index[1:])
+        if entry is None or entry.table_id != counter.direct_table_id:
+            raise StfError(f"{statement.counter}: its table has no entry with the label {statement.index}")
+        key = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
+        pattern = p4r.Entity(direct_counter_entry=p4r.DirectCounterEntry(table_entry=key))
+        (entity,) = self._client.read([pattern])
+        return entity.direct_counter_entry.data
 
     # -- the commands of simple_switch_CLI
 

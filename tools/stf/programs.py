@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,8 +12,12 @@ from pathlib import Path
 from finsy.proto import p4i
 from google.protobuf import text_format
 
+from tools.bmv2.p4info import p4info_of
+
 COMPILER = "p4c-bm2-ss"
 _OTHER_ARCHITECTURE = re.compile(r"#include\s*[<\"](?:bmv2/)?(psa|pna|ubpf_model|ebpf_model|tna)\.p4")
+_P4_14 = re.compile(r"^\s*(header_type\s+\w+|(control|parser)\s+\w+)\s*\{", re.MULTILINE)
+"""Declarations that P4_16 has with parentheses or otherwise."""
 _LAST_WORDS = 3
 
 
@@ -45,19 +50,35 @@ def program_of(test: Path, out: Path) -> Program:
         other = _OTHER_ARCHITECTURE.search(source.read_text(errors="replace"))
         if other:
             raise NotForV1model(other[1])
-        compiled, info = _compile(source, out)
-    elif not info.exists():
+        return _compile(source, out)
+    if not info.exists():
         raise CompileError(f"{info.name} is missing beside {compiled.name}: compile with --p4runtime-files {info.name}")
-    return Program(compiled, text_format.Parse(info.read_text(), p4i.P4Info()))
+    return _program(compiled, info)
 
 
-def _compile(source: Path, out: Path) -> tuple[Path, Path]:
+def _compile(source: Path, out: Path) -> Program:
+    """The program with p4c's P4Info, or, where p4c can write none of a program that it compiles, with the JSON's."""
     if not shutil.which(COMPILER):
         raise CompileError(f"{COMPILER} is not on PATH, and {source.stem}.json is not there")
     compiled, info = (out / f"{source.stem}{suffix}" for suffix in (".json", ".p4info.txtpb"))
-    command = [COMPILER, "--arch", "v1model", "--p4runtime-files", str(info), "-o", str(compiled), str(source)]
-    done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, check=False)
-    if done.returncode or not compiled.exists():
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()] or done.stderr.splitlines()
-        raise CompileError(f"{COMPILER}: {' '.join(said[:_LAST_WORDS]) or f'status {done.returncode}'}")
-    return compiled, info
+    language = "p4-14" if _P4_14.search(source.read_text(errors="replace")) else "p4-16"
+    command = [COMPILER, "--arch", "v1model", "--std", language, "-o", str(compiled), str(source)]
+    refused = _refusal([*command, "--p4runtime-files", str(info)], source.parent)
+    if refused is None:
+        return _program(compiled, info)
+    if "conflicting control plane name" in refused and _refusal(command, source.parent) is None:
+        return Program(compiled, p4info_of(json.loads(compiled.read_text())))
+    raise CompileError(refused)
+
+
+def _refusal(command: list[str], folder: Path) -> str | None:
+    """What p4c says where it refuses a program; None where it compiles it."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if not done.returncode:
+        return None
+    said = [line for line in done.stderr.splitlines() if "error" in line.lower()] or done.stderr.splitlines()
+    return f"{COMPILER}: {' '.join(said[:_LAST_WORDS]) or f'status {done.returncode}'}"
+
+
+def _program(compiled: Path, info: Path) -> Program:
+    return Program(compiled, text_format.Parse(info.read_text(), p4i.P4Info()))

@@ -72,10 +72,9 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
         try:
             client.push(program.p4info, program.json.read_bytes())
             control = Control(client, program.p4info)
-            _Script(statements, pipes, control, statistics, switch).play()
+            found = _Script(in_order(statements), pipes, control, statistics, switch).play()
             pipes.close()
             await_end(switch)
-            found = [control.check(statement) for statement in statements if isinstance(statement, CheckCounter)]
         finally:
             client.close()
     finally:
@@ -83,42 +82,59 @@ def _run(statements: list[Statement], program: Program, binary: Path, folder: Pa
         switch.end()
     came = {port: captures.read(path) for port, path in switch.outputs.items()}
     expected = (statement for statement in statements if isinstance(statement, Expect))
-    return differences(expected, came) + [text for text in found if text]
+    return differences(expected, came) + found
 
 
-def in_order(statements: Iterable[Statement]) -> list[Packet | Add | SetDefault | Command]:
-    """What is to be done, commands first where more than one port sends."""
-    script = [statement for statement in statements if not isinstance(statement, Expect | CheckCounter)]
-    senders = {statement.port for statement in script if isinstance(statement, Packet)}
-    if len(senders) > 1:
-        script.sort(key=lambda statement: isinstance(statement, Packet))
+Step = Packet | Add | SetDefault | Command | CheckCounter
+
+
+def in_order(statements: Iterable[Statement]) -> list[Step]:
+    """What is to be done: in the order of the test, or, where several ports send, commands, packets, then counters."""
+    script: list[Step] = [statement for statement in statements if not isinstance(statement, Expect)]
+    if _several_send(script):
+        script.sort(key=lambda step: isinstance(step, Packet | CheckCounter) + isinstance(step, CheckCounter))
     return script
 
 
+def _several_send(script: Iterable[Step]) -> bool:
+    return len({step.port for step in script if isinstance(step, Packet)}) > 1
+
+
 class _Script:
-    """Gives the switch packets and commands: in the order of the test, or commands first where several ports send.
+    """Gives the switch packets and commands, and checks counters (see `in_order`).
 
     A switch that reads named pipes takes the earliest packet once it knows the next one of every port, so that with
     several of them packets wait for what comes later. (p4c's runner gives BMv2 pipes too: packets wait there as well.)
     """
 
-    def __init__(
-        self, statements: list[Statement], pipes: Pipes, control: Control, statistics: Path, switch: Switch
-    ) -> None:
-        self._pipes, self._control = pipes, control
+    def __init__(self, script: list[Step], pipes: Pipes, control: Control, statistics: Path, switch: Switch) -> None:
+        self._script, self._pipes, self._control = script, pipes, control
         self._statistics, self._switch = statistics, switch
         self._sent = self._seen = 0
-        self._script = in_order(statements)
 
-    def play(self) -> None:
-        for statement in self._script:
-            if isinstance(statement, Packet):
+    def play(self) -> list[str]:
+        """Carry out the script; what is wrong with counters."""
+        found: list[str] = []
+        for step in self._script:
+            if isinstance(step, Packet):
                 # a second apart: the order of a capture is that of its times
-                self._pipes.write(statement.port, captures.record(statement.data, self._sent, 0))
+                self._pipes.write(step.port, captures.record(step.data, self._sent, 0))
                 self._sent += 1
+                continue
+            if isinstance(step, CheckCounter) and _several_send(self._script):
+                self._pipes.close()
+            self._await_packets()
+            if isinstance(step, CheckCounter):
+                found.append(self._checked(step))
             else:
-                self._await_packets()
-                self._carry_out(statement)
+                self._carry_out(step)
+        return [text for text in found if text]
+
+    def _checked(self, step: CheckCounter) -> str:
+        try:
+            return self._control.check(step) or ""
+        except (StfError, Refused) as error:
+            raise StfError(f"line {step.line}: {error}") from None
 
     def _carry_out(self, statement: Add | SetDefault | Command) -> None:
         try:

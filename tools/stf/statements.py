@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class StfError(Exception):
@@ -31,6 +31,8 @@ class Add:
     priority: int | None
     keys: tuple[tuple[str, str], ...]
     call: Call
+    label: str | None = field(default=None, compare=False)
+    """Stands for the entry in later statements, as `$label`; no part of the entry itself."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class CheckCounter:
-    """What a counter has to say."""
+    """What a counter has to hold when the packets before are through; `index` is a number, or an entry's `$label`."""
 
     line: int
     counter: str
@@ -103,7 +105,7 @@ COMMANDS = {
 }
 """The direct commands, with the least number of words each needs."""
 
-_CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*\S+\s*)?$")
+_CALL = re.compile(r"(?P<head>.*?)(?P<name>\S+)\s*\((?P<arguments>[^()]*)\)\s*(=\s*(?P<label>\S+)\s*)?$")
 _COUNTER = re.compile(
     r"(?P<name>[^\s(]+)\s*\(\s*(?P<index>[^\s)]+)\s*\)"
     r"(\s*(?P<unit>packets|bytes)\s*(?P<relation>==|!=|<=|<|>=|>)\s*(?P<number>\S+))?$",
@@ -151,7 +153,7 @@ def _expect(line: int, words: list[str]) -> Expect:
     return Expect(line, number(words[0]), pattern or None)
 
 
-def _call(words: list[str]) -> tuple[list[str], Call]:
+def _call(words: list[str]) -> tuple[list[str], Call, str | None]:
     match = _CALL.match(" ".join(words))
     if not match:
         raise ValueError("an action call is missing")
@@ -161,11 +163,11 @@ def _call(words: list[str]) -> tuple[list[str], Call]:
         if not colon:
             raise ValueError(f"an argument is NAME:VALUE, not {argument!r}")
         arguments[name] = value
-    return match["head"].split(), Call(match["name"], arguments)
+    return match["head"].split(), Call(match["name"], arguments), match["label"]
 
 
 def _add(line: int, words: list[str]) -> Add:
-    head, call = _call(words)
+    head, call, label = _call(words)
     if not head:
         raise ValueError("a table is missing")
     priority: int | None = None
@@ -179,11 +181,11 @@ def _add(line: int, words: list[str]) -> Add:
             priority = number(name)
         else:
             raise ValueError(f"a key is NAME:VALUE, not {word!r}")
-    return Add(line, head[0], priority, tuple(keys), call)
+    return Add(line, head[0], priority, tuple(keys), call, label)
 
 
 def _setdefault(line: int, words: list[str]) -> SetDefault:
-    head, call = _call(words)
+    head, call, _ = _call(words)
     if len(head) != 1:
         raise ValueError("one table is expected")
     return SetDefault(line, head[0], call)

@@ -37,9 +37,9 @@ class Wired:
         for frame in frames:
             self._pipes.write(FED, captures.record(frame, *divmod(self._time_us, 1_000_000)))
             self._time_us += 1
-        if not await_quiet(self._switch.process.pid, self._pipes.descriptors(), QUIET_S):
-            raise SetupError(f"the switch is still busy after {QUIET_S:g} s:\n{self._switch.process.tail()}")
-        self._switch.process.require_running()
+        process = self._switch.process
+        if not await_quiet(process.pid, self._pipes.descriptors(), QUIET_S, process.require_running):
+            raise SetupError(f"the switch is still busy after {QUIET_S:g} s:\n{process.tail()}")
         return self.left()
 
     def left(self) -> dict[int, list[bytes]]:

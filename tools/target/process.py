@@ -58,12 +58,19 @@ class Switch:
 
 
 def start(
-    folder: Path, binary: Path, program: Sequence[str], ports: Sequence[int], flags: Sequence[str] = ()
+    folder: Path,
+    binary: Path,
+    program: Sequence[str],
+    ports: Sequence[int],
+    flags: Sequence[str] = (),
+    *,
+    name: str = "the switch",
 ) -> Switch:
     """Start a switch whose ports are files that are there already (named pipes, or whole captures).
 
     `program` is how the command line names the program (`["--no-p4"]`, or a JSON file with its flags), `flags` are
-    those of the target. Returns when the process has begun; BMv2 is known by the name of its binary. Raises SetupError.
+    those of the target, `name` is its name in errors. Returns when the process has begun; BMv2 is known by the name of
+    its binary. Raises SetupError.
     """
     # gRPC takes a Unix socket on both, which collides with nobody; a path is bounded to 107 bytes.
     kind = BMV2 if binary.name.startswith("simple_switch") else EMBEDDED
@@ -76,7 +83,7 @@ def start(
         device_id=0,
         target=flags,
     )
-    process = Process("the switch", words, log=folder / "switch.log", directory=folder)
+    process = Process(name, words, log=folder / "switch.log", directory=folder)
     return Switch(kind, process, endpoints, {port: folder / f"p{port}_out.pcap" for port in ports})
 
 

@@ -6,7 +6,7 @@ import fcntl
 import struct
 import termios
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 SAMPLE_S = 0.02
@@ -14,10 +14,11 @@ SAMPLES = 3
 """So many samples in a row have to look the same."""
 
 
-def await_quiet(pid: int, pipes: Iterable[int], timeout_s: float) -> bool:
+def await_quiet(pid: int, pipes: Iterable[int], timeout_s: float, watch: Callable[[], None] = lambda: None) -> bool:
     """Wait until the process has read all pipes (descriptors) and every thread of it sleeps; False after the timeout.
 
     A thread that is to run but does not get the processor is not asleep, so a busy machine only makes it longer.
+    ``watch`` is called meanwhile, and raises where the wait is in vain: a process that has ended never sleeps.
     """
     pipes = list(pipes)
     deadline = time.monotonic() + timeout_s
@@ -28,6 +29,7 @@ def await_quiet(pid: int, pipes: Iterable[int], timeout_s: float) -> bool:
         before = -1 if used is None else used
         if same >= SAMPLES:
             return True
+        watch()
         time.sleep(SAMPLE_S)
     return False
 
@@ -39,12 +41,12 @@ def _unread(pipe: int) -> int:
 def _asleep(pid: int) -> int | None:
     """How often the process's threads have been given the processor; None while one of them wants it."""
     switches = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
             if (task / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
                 return None
             status = (task / "status").read_text()
-        except OSError:
-            return None
-        switches += sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
+            switches += sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
+    except OSError:
+        return None
     return switches

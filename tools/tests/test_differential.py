@@ -2,26 +2,33 @@
 
 import os
 import random
+import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
+from testbed.errors import SetupError
 from testbed.switches.embedded import BINARY as EMBEDDED
-from tools.differential import compare
+from tools.differential import compare, side
 from tools.differential.frames import Frames, checksum
-from tools.differential.side import State
-from tools.differential.world import PORTS, World
+from tools.differential.side import Side, State, last_words, require_running
+from tools.differential.world import CPU_PORT, PORTS, World
 from tools.target.entities import Entities
 from tools.target.process import ROOT
 from tools.target.quiet import await_quiet
 
+BITS = re.compile(r"#define CLOSING_(\w+) (\d+):(\d+)")
 P4INFO = text_format.Parse((ROOT / "p4src/build/sluice.p4info.txtpb").read_text(), p4i.P4Info())
 
 
@@ -124,6 +131,40 @@ def test_states() -> None:
     assert (report.counts["counter"], report.counts["table entry"]) == (1, 1)
 
 
+TIMES = {
+    "closing.closing_state": ((26, 32), (0, 26)),
+    "closing.closing_hint": ((0, 31),),
+    "connections.key_1.pin_key_1": ((0, 32),),
+}
+
+
+@pytest.mark.parametrize(("register", "times"), TIMES.items(), ids=TIMES)
+def test_only_the_times_in_a_cell_may_differ(register: str, times: tuple[tuple[int, int], ...]) -> None:
+    name, cell = f"SluiceIngress.{register}", (1 << 62) - 1
+    width = 62 if register.endswith("state") else 64
+    timed = {low + bit for low, bits in times for bit in range(bits)}
+    for bit in range(width):
+        changed = cell ^ 1 << bit
+        if bit not in timed:
+            assert compare.sluice_registers(name, cell, changed), f"bit {bit}"
+    for low, _ in times:
+        later = cell & ~(0xFFFF << low)
+        assert not compare.sluice_registers(name, cell, later), "ticks of another clock"
+        assert compare.sluice_registers(name, cell, later ^ 1 << width - 1), "more than the time"
+    for low, bits in times:
+        assert compare.sluice_registers(name, cell, cell ^ 1 << low + bits - 1), "a time that is days apart"
+    wrapped = times[-1][1]
+    assert not compare.sluice_registers(name, (1 << wrapped) - 1, 0), "a time that wrapped"
+
+
+def test_the_times_are_where_the_program_has_them() -> None:
+    text = (ROOT / "p4src/v1model/closing_cells.p4").read_text()
+    fields = {name: (int(low), int(high) - int(low) + 1) for name, high, low in BITS.findall(text)}
+    assert compare.TIMES["closing_state"] == (fields["LAST"], fields["PROBED"])
+    (stamp,) = compare.TIMES["closing_hint"]
+    assert f"meta.now[{stamp[1] - 1}:{stamp[0]}]);" in text
+
+
 def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
     read, write = os.pipe()
     program = "import sys; [None for _ in sys.stdin.buffer]"
@@ -136,6 +177,64 @@ def test_a_process_is_quiet_when_it_has_read_everything_and_sleeps() -> None:
         assert await_quiet(process.pid, [read], 20)
         os.close(write)
         os.close(read)
+
+
+@contextmanager
+def two_switches(tmp_path: Path) -> Generator[tuple[Side, Side]]:
+    """Two switches that run sluice."""
+    with (
+        Side("one", EMBEDDED, tmp_path / "one", PORTS, CPU_PORT) as one,
+        Side("other", EMBEDDED, tmp_path / "other", PORTS, CPU_PORT) as other,
+    ):
+        for each in (one, other):
+            each.load(P4INFO, (ROOT / "p4src/build/sluice.json").read_bytes())
+        yield one, other
+
+
+def within_a_minute(act: Callable[[], None]) -> SetupError | None:
+    """What an action raises; None for one that is still under way after a minute."""
+    raised: list[SetupError] = []
+
+    def acting() -> None:
+        try:
+            act()
+        except SetupError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=acting, daemon=True)
+    thread.start()
+    thread.join(60)
+    return raised[0] if raised else None
+
+
+@pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("when", ["packets", "updates"])
+def test_a_switch_that_dies_is_named_at_once_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victim: int, when: str
+) -> None:
+    monkeypatch.setattr(side, "QUIET_S", 3600.0)
+    frames = Frames(random.Random(1)).take(5000)
+    updates = World(Entities(P4INFO), random.Random(1)).start()
+    with two_switches(tmp_path) as sides:
+        process = sides[victim].switch.process
+        with process.log.open("a") as log:
+            log.write("a word about an emptied group\n")
+
+        def a_round() -> None:
+            os.kill(process.pid, signal.SIGKILL)
+            for one in sides if when == "packets" else ():
+                one.send(frames, b"\xff" * 14)
+            for one in sides if when == "packets" else ():
+                one.await_quiet(lambda: require_running(sides))
+            with last_words(sides):
+                for one in sides:
+                    one.write(updates)
+
+        error = within_a_minute(a_round)
+        assert error is not None, "it waits"
+        assert f"the switch '{('one', 'other')[victim]}' ended with exit code -9" in str(error)
+        assert "a word about an emptied group" in str(error)
 
 
 @pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")

@@ -1,5 +1,6 @@
 """The format's parser and matcher, and entries as P4Runtime has them; one test through a switch."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.stf.__main__ import main
 from tools.stf.entries import Entries
 from tools.stf.expectations import differences, matches
+from tools.stf.programs import program_of
 from tools.stf.runner import in_order
 from tools.stf.statements import (
     Add,
@@ -195,3 +197,65 @@ def test_a_test_through_the_switch(tmp_path: Path, capsys: pytest.CaptureFixture
     test.write_text(FORWARDING.replace("expect 2 020000000214", "expect 2 020000000215"))
     assert main([str(tmp_path)]) == 1
     assert "failed forwarding: port 2, line 8: expected 020000000215" in capsys.readouterr().out
+
+
+COUNTING = """
+add exact_t dst:0x0200000000aa count_direct(port:2) = A
+add exact_t dst:0x0200000000bb count_direct(port:2) = B
+check_counter exact_hits($A)
+packet 1 0200000000aa 0200000001aa 0900
+check_counter exact_hits($A) packets == 1
+check_counter exact_hits($A) bytes == 18 # with the frame check sequence
+check_counter by_port(1) packets == 1
+packet 1 0200000000aa 0200000001aa 0900
+packet 1 0200000000bb 0200000001aa 0900 00
+wait
+check_counter exact_hits($A) packets == 2
+check_counter exact_hits($B) bytes == 19
+check_counter by_port(1) packets == 3
+packet 1 0200000000aa 0200000001aa 0900
+check_counter exact_hits($A) packets == 3
+expect 2
+"""
+
+
+@pytest.mark.skipif(not EMBEDDED.exists(), reason=f"{EMBEDDED} is not built")
+def test_counters_are_checked_where_the_test_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for suffix in ("json", "p4info.txtpb"):
+        (tmp_path / f"counting.{suffix}").symlink_to(ROOT / f"switch/p4runtime/tests/p4/everything.{suffix}")
+    test = tmp_path / "counting.stf"
+    test.write_text(COUNTING)
+    assert main([str(tmp_path)]) == 0, capsys.readouterr().out
+    capsys.readouterr()
+    for right, wrong, said in (
+        ("packets == 2", "packets == 1", "line 12: exact_hits($A) is 2 packets, not == 1"),
+        ("($B)", "($C)", "line 13: exact_hits: its table has no entry with the label $C"),
+        ("exact_hits($B)", "by_port($B)", "line 13: there is no direct counter 'by_port', only I.exact_hits"),
+    ):
+        test.write_text(COUNTING.replace(right, wrong))
+        assert main([str(tmp_path)]) == 1
+        assert said in capsys.readouterr().out
+
+
+def test_counters_come_last_where_several_ports_send() -> None:
+    lines = ["packet 1 00", "check_counter c(1)", "packet 2 01", "add t a()", "check_counter c($A)"]
+    assert [step.line for step in in_order(parse("\n".join(lines)))] == [4, 1, 3, 2, 5]
+
+
+@pytest.mark.skipif(not shutil.which("p4c-bm2-ss"), reason="p4c-bm2-ss is not on PATH")
+def test_a_program_in_p4_14_is_compiled_as_such(tmp_path: Path) -> None:
+    source = tmp_path / "forward.p4"
+    source.write_text(P4_14)
+    program = program_of(source.with_suffix(".stf"), tmp_path)
+    assert [table.preamble.name for table in program.p4info.tables] == ["t"]
+
+
+P4_14 = """
+header_type h_t { fields { a : 8; } }
+header h_t h;
+parser start { extract(h); return ingress; }
+action forward(port) { modify_field(standard_metadata.egress_spec, port); }
+table t { reads { h.a : exact; } actions { forward; } size : 4; }
+control ingress { apply(t); }
+control egress { }
+"""

@@ -33,6 +33,11 @@ _LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 26, 58, 59, 60
 """Where a state's fields begin (p4src/v1model/closing_cells.p4)."""
 _CLIENT, _CLIENT_PORT = 31, 15
 """And a peer's; below them is the server."""
+TIMES = {
+    Register.CLOSING_STATE: ((_LAST, _ACKNOWLEDGED - _LAST), (0, _LAST)),
+    Register.CLOSING_HINT: ((0, _STAMP_BITS),),
+}
+"""Where cells hold times, as lowest bit and number of bits, for comparisons of two switches."""
 _COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
 
 
