@@ -380,7 +380,7 @@ class DropReason(IntEnum):
     NO_ROUTE = 17
     """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18
-    """Next hop has no MAC address yet; the controller asks for it."""
+    """Next hop has no MAC address yet; the controller asks for it, and then sends the packet."""
     ARP_IGNORED = 19
     """An ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard."""
     PUNT_LIMITED = 20
@@ -416,9 +416,9 @@ class PuntReason(IntEnum):
     TTL = 2
     """Answer with ICMP time exceeded; the packet is as it was received."""
     NEIGHBOUR = 3
-    """Next hop unresolved: ask for it."""
+    """Next hop unresolved: ask for it; the packet is as it is to leave, but for MAC addresses and tag."""
     SENDER = 4
-    """Any other ARP: a neighbour that may have moved."""
+    """Any other ARP: a neighbour that asks for us, or may have moved."""
 
 
 class PinState(IntEnum):

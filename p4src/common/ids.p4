@@ -211,7 +211,7 @@ enum bit<8> DropReason {
     no_server            = 15, // the service has no server to choose, or the place of its candidate is taken
     server_unknown       = 16, // pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
-    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
+    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it, and then sends the packet
     arp_ignored          = 19, // an ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard
     punt_limited         = 20, // an ARP reply to us above the limit of its reason: it is of no other use
     cpu_header           = 21, // from the controller, without a valid packet_out header
@@ -232,8 +232,8 @@ enum bit<8> PuntReason {
     none      = 0,
     arp       = 1,             // an ARP reply to us: a neighbour to learn
     ttl       = 2,             // answer with ICMP time exceeded; the packet is as it was received
-    neighbour = 3,             // next hop unresolved: ask for it
-    sender    = 4              // any other ARP: a neighbour that may have moved
+    neighbour = 3,             // next hop unresolved: ask for it; the packet is as it is to leave, but for MAC addresses and tag
+    sender    = 4              // any other ARP: a neighbour that asks for us, or may have moved
 }
 
 #endif

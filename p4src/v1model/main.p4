@@ -187,13 +187,14 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(CONTENT)
                 if (meta.agent_address != 0)                                hdr.ipv4.dst = meta.flow.dst;
 #endif
-                if (outcome.drop == DropReason.none) {
-                    tag.apply(hdr, outcome.egress_port);
+                if (outcome.drop == DropReason.none)                        tag.apply(hdr, outcome.egress_port);
+                // A packet that waits at the controller for its neighbour does not pass again: it is counted here.
+                if (outcome.drop == DropReason.none || outcome.drop == DropReason.neighbour_unresolved) {
 #if defined(CONTENT)
                     if (hdr.guessed.isValid())                              guessed.apply(hdr);
 #endif
                     ledger.apply(meta);
-                    if (meta.agent_address == 0)                            rates.apply(hdr, meta);
+                    if (meta.agent_address == 0 && outcome.drop == DropReason.none) rates.apply(hdr, meta);
                 }
             }
             verdict.apply(hdr, meta, outcome, intrinsic);
