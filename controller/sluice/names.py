@@ -405,6 +405,8 @@ class DropReason(IntEnum):
     """The same, but payload of its client's, and a reset was sent back."""
     NOT_IDLE = 30
     """A tickle, but its connection is not idle, or unknown, or may not be closed."""
+    SYN_PAYLOAD = 31
+    """A client's SYN with payload, of a content connection that has left its agent: no rule would read it."""
 
 
 class PuntReason(IntEnum):

@@ -191,7 +191,7 @@
 
 // Registers of stages to come, 0x78 to 0xff. Next free: 0x78
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 32
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -223,7 +223,8 @@ enum bit<8> DropReason {
     unbound              = 27, // a content server's, but its connection has no slot, or is another server's now
     closed               = 28, // of a connection that the switch has closed: an ACK of its client's, or late data of its server's
     closed_reset         = 29, // the same, but payload of its client's, and a reset was sent back
-    not_idle             = 30  // a tickle, but its connection is not idle, or unknown, or may not be closed
+    not_idle             = 30, // a tickle, but its connection is not idle, or unknown, or may not be closed
+    syn_payload          = 31  // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the

@@ -107,8 +107,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 rebuild_options.apply(hdr, meta);
             }
             if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
-                || meta.content == Content.client && meta.event == Event.syn && meta.vacant != 0 && meta.pass == Pass.first
-                   && decided.refused != REFUSED
+                || meta.content == Content.client && meta.event == Event.syn && meta.payload == 0 && meta.vacant != 0
+                   && meta.pass == Pass.first && decided.refused != REFUSED
                 || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 remembered.apply(hdr, meta, memory);
                 if (memory != Remember.nothing) {

@@ -226,6 +226,19 @@ class ForgedSyn(ContentTest):
         self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
 
+class SynWithPayload(ContentTest):
+    """In the agent's turn a SYN with a request is for the agent, as any other; behind the splice it reaches nothing."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        syn = flow.request(REQUEST, flags="S", seq=FIRST)
+        self.reaches_agent(flow, syn)
+        self.splices(flow)
+        self.drops(CLIENT, syn, DropReason.SYN_PAYLOAD)
+        self.assertPinned(flow, PinState.ESTABLISHED)
+
+
 class PortUsedAgain(ContentTest):
     """Once a connection has begun to end, a SYN of its ports goes to an agent, whose own claims the slot anew."""
 
