@@ -10,6 +10,7 @@ PROGRAM: Final = "sluice"
 VERSION: Final = "0.1.0"
 
 ORDER_SPLICE: Final = 1
+LARGEST_SCALE: Final = 14
 TICK_US: Final = 65536
 TICK_BASE: Final = 0x01000000
 PROBE_TIME: Final = 15

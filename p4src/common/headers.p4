@@ -153,10 +153,11 @@ header splice_h {
     ipv4_t    service;
     l4_port_t service_port;
     bit<32>   delta;
-    bit<8>    shift;
+    bit<8>    shift;              // of the server's windows, signed
     bit<8>    remember;           // a Remember
     bit<8>    generation;
     bit<8>    turn;
+    bit<8>    client_shift;       // of the client's windows, up: 0 to 14
 }
 
 // What an ICMP error is certain to carry of the transport header: eight bytes (RFC 792). Never a whole TCP header.
