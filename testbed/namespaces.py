@@ -116,6 +116,13 @@ def _sockets(pid: int, table: str) -> list[list[str]]:
         return []
 
 
+def tcp_counters(pid: int) -> dict[str, int]:
+    """Return the counters of TCP's extensions (`TcpExt`, as `nstat` names them) in the namespace of process `pid`."""
+    lines = Path(f"/proc/{pid}/net/netstat").read_text().splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("TcpExt:"))
+    return dict(zip(names, map(int, values), strict=True))
+
+
 def interface_packets(pid: int) -> dict[str, tuple[int, int, int]]:
     """Return interface -> (packets received, sent, dropped) in the namespace of process `pid`.
 

@@ -1,9 +1,11 @@
-"""The few frames that the controller writes itself: ARP's questions, ICMP time exceeded, and tickles. Pure."""
+"""The few frames that the controller writes itself: ARP's questions, ICMP time exceeded, tickles, and the switch's own
+packets on their way to a neighbour. Pure."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from .addresses import BROADCAST, Address, from_packed
 from .names import (
@@ -68,9 +70,30 @@ class Ethernet:
 
     def build(self) -> bytes:
         """The frame, padded to the least length of Ethernet."""
+        return self.unpadded().ljust(_MINIMUM, b"\0")
+
+    def unpadded(self) -> bytes:
+        """The frame with no padding but what it was parsed with."""
         tag = b"" if self.tag is None else struct.pack("!HH", ETHERTYPE_VLAN, self.tag)
-        head = self.dst + self.src + tag + struct.pack("!H", self.ethertype)
-        return (head + self.payload).ljust(_MINIMUM, b"\0")
+        return self.dst + self.src + tag + struct.pack("!H", self.ethertype) + self.payload
+
+
+def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "strip"]) -> bytes | None:
+    """A frame as a port sends it to a neighbour: from and to these MAC addresses, and with the port's VLAN tag.
+
+    A tag that takes another's place keeps its priority (stage `tag`). None for what is too short to be a frame.
+    """
+    ethernet = Ethernet.parse(frame)
+    if ethernet is None:
+        return None
+    match vlan:
+        case "keep":
+            tag = ethernet.tag
+        case "strip":
+            tag = None
+        case number:
+            tag = (ethernet.tag or 0) & 0xF000 | number
+    return replace(ethernet, src=mac_bytes(src), dst=mac_bytes(dst), tag=tag).unpadded()
 
 
 def arp_request(mac: str, sender: Address, target: Address, vlan: int | None = None) -> bytes:

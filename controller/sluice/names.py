@@ -10,6 +10,7 @@ PROGRAM: Final = "sluice"
 VERSION: Final = "0.1.0"
 
 ORDER_SPLICE: Final = 1
+LARGEST_SCALE: Final = 14
 TICK_US: Final = 65536
 TICK_BASE: Final = 0x01000000
 PROBE_TIME: Final = 15
@@ -380,7 +381,7 @@ class DropReason(IntEnum):
     NO_ROUTE = 17
     """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18
-    """Next hop has no MAC address yet; the controller asks for it."""
+    """Next hop has no MAC address yet; the controller asks for it, and then sends the packet."""
     ARP_IGNORED = 19
     """An ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard."""
     PUNT_LIMITED = 20
@@ -405,6 +406,8 @@ class DropReason(IntEnum):
     """The same, but payload of its client's, and a reset was sent back."""
     NOT_IDLE = 30
     """A tickle, but its connection is not idle, or unknown, or may not be closed."""
+    SYN_PAYLOAD = 31
+    """A client's SYN with payload, of a content connection that has left its agent: no rule would read it."""
 
 
 class PuntReason(IntEnum):
@@ -416,9 +419,9 @@ class PuntReason(IntEnum):
     TTL = 2
     """Answer with ICMP time exceeded; the packet is as it was received."""
     NEIGHBOUR = 3
-    """Next hop unresolved: ask for it."""
+    """Next hop unresolved: ask for it; the packet is as it is to leave, but for MAC addresses and tag."""
     SENDER = 4
-    """Any other ARP: a neighbour that may have moved."""
+    """Any other ARP: a neighbour that asks for us, or may have moved."""
 
 
 class PinState(IntEnum):

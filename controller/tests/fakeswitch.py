@@ -135,12 +135,14 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         assert primary is not None
         primary.outbox.put_nowait(p4r.StreamMessageResponse(packet=packet))
 
-    def arp(self, port: int, address: str, mac: str) -> None:
-        """Tell the primary controller the sender of an ARP, if it has asked for it."""
+    def arp(self, port: int, address: str, mac: str, answered_by: str | None = None) -> None:
+        """Report the sender of an ARP to the primary controller, if it has subscribed: of a request that one of our
+        addresses answers, or of any other."""
         digest = self.schema.digests["arp_sender_t"]
         if digest.id not in self.digests:
             return
-        said = (port, int(from_text(address)), int(mac.replace(":", ""), 16))
+        answers = from_text(answered_by or address)
+        said = (port, int(from_text(address)), int(mac.replace(":", ""), 16), int(answers))
         members = [p4d.P4Data(bitstring=shortest(value)) for value in said]
         data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
         primary = self._primary()

@@ -46,6 +46,7 @@ enum bit<8> SpliceStatus {
     not_yours     = 3          // another agent has it, or the port has no agent
 }
 const bit<8> ORDER_SPLICE = 1; // the only operation
+const bit<8> LARGEST_SCALE = 14; // of a window (RFC 7323, section 2.3)
 
 // Time in the connection table: ticks of 65.536 ms, a 48-bit microsecond clock without its low 16 bits.
 @noWarn("unused")                 // told to the controller

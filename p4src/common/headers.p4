@@ -12,11 +12,12 @@ header packet_in_h {
     @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to ask for
 }
 
-// Who sent an ARP, and where: a digest.
+// The sender of an ARP, and where it is: a digest.
 struct arp_sender_t {
     port_t ingress_port;
     ipv4_t address;
     mac_t  mac;
+    ipv4_t answered_by;           // the address of ours that its request asks for; the sender's own where the switch answers nothing
 }
 
 @controller_header("packet_out")
@@ -152,10 +153,11 @@ header splice_h {
     ipv4_t    service;
     l4_port_t service_port;
     bit<32>   delta;
-    bit<8>    shift;
+    bit<8>    shift;              // of the server's windows, signed
     bit<8>    remember;           // a Remember
     bit<8>    generation;
     bit<8>    turn;
+    bit<8>    client_shift;       // of the client's windows, up: 0 to 14
 }
 
 // What an ICMP error is certain to carry of the transport header: eight bytes (RFC 792). Never a whole TCP header.

@@ -191,7 +191,7 @@
 
 // Registers of stages to come, 0x78 to 0xff. Next free: 0x78
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 31
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 32
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -211,7 +211,7 @@ enum bit<8> DropReason {
     no_server            = 15, // the service has no server to choose, or the place of its candidate is taken
     server_unknown       = 16, // pinned to a server that is no longer configured
     no_route             = 17, // no prefix matches the destination
-    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it
+    neighbour_unresolved = 18, // next hop has no MAC address yet; the controller asks for it, and then sends the packet
     arp_ignored          = 19, // an ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard
     punt_limited         = 20, // an ARP reply to us above the limit of its reason: it is of no other use
     cpu_header           = 21, // from the controller, without a valid packet_out header
@@ -223,7 +223,8 @@ enum bit<8> DropReason {
     unbound              = 27, // a content server's, but its connection has no slot, or is another server's now
     closed               = 28, // of a connection that the switch has closed: an ACK of its client's, or late data of its server's
     closed_reset         = 29, // the same, but payload of its client's, and a reset was sent back
-    not_idle             = 30  // a tickle, but its connection is not idle, or unknown, or may not be closed
+    not_idle             = 30, // a tickle, but its connection is not idle, or unknown, or may not be closed
+    syn_payload          = 31  // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
@@ -232,8 +233,8 @@ enum bit<8> PuntReason {
     none      = 0,
     arp       = 1,             // an ARP reply to us: a neighbour to learn
     ttl       = 2,             // answer with ICMP time exceeded; the packet is as it was received
-    neighbour = 3,             // next hop unresolved: ask for it
-    sender    = 4              // any other ARP: a neighbour that may have moved
+    neighbour = 3,             // next hop unresolved: ask for it; the packet is as it is to leave, but for MAC addresses and tag
+    sender    = 4              // any other ARP: a neighbour that asks for us, or may have moved
 }
 
 #endif

@@ -146,6 +146,7 @@ struct splice_t {
     Turn        turn;
     server_id_t agent;            // a server of the content service's
     bit<5>      shift;            // what the server's windows are shifted by, as a signed number: up above 0
+    bit<4>      client_shift;     // what the client's windows are shifted up by
     bit<32>     value;            // delta; in the agent's turn, the agent's address; of a guessed connection, what its handshake has said
     bit<32>     client;           // of a guessed connection, the client's initial sequence number
 }

@@ -3,9 +3,10 @@
 //   reads  path, event, server, pinned, state
 //   writes the cells of ledger_* (one a server)
 //
-// Behind forward: a SYN that was refused or that found no route was never offered to the server. The first SYN-ACK of a
-// connection is N_A of the metric R (Ohta & Andou, eq. 5); a repeated one says that the accept queue was full at the last ACK.
-// An answer without a pin counts as a first one: its SYN was counted too.
+// Behind forward: a SYN that was refused or that found no route was never offered to the server. (On v1model a packet that waits at the
+// controller for its neighbour is counted: it does not pass again.) The first SYN-ACK of a connection is N_A of the metric R (Ohta &
+// Andou, eq. 5); a repeated one says that the accept queue was full at the last ACK. An answer without a pin counts as a first one: its
+// SYN was counted too.
 #ifndef SLUICE_STAGES_LEDGER_P4
 #define SLUICE_STAGES_LEDGER_P4
 

@@ -53,7 +53,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
 #endif
         }
         if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
-            arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac });
+            arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac, hdr.arp.sender });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr.packet_in);

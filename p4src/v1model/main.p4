@@ -107,8 +107,8 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 rebuild_options.apply(hdr, meta);
             }
             if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
-                || meta.content == Content.client && meta.event == Event.syn && meta.vacant != 0 && meta.pass == Pass.first
-                   && decided.refused != REFUSED
+                || meta.content == Content.client && meta.event == Event.syn && meta.payload == 0 && meta.vacant != 0
+                   && meta.pass == Pass.first && decided.refused != REFUSED
                 || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 remembered.apply(hdr, meta, memory);
                 if (memory != Remember.nothing) {
@@ -187,13 +187,14 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #if defined(CONTENT)
                 if (meta.agent_address != 0)                                hdr.ipv4.dst = meta.flow.dst;
 #endif
-                if (outcome.drop == DropReason.none) {
-                    tag.apply(hdr, outcome.egress_port);
+                if (outcome.drop == DropReason.none)                        tag.apply(hdr, outcome.egress_port);
+                // A packet that waits at the controller for its neighbour does not pass again: it is counted here.
+                if (outcome.drop == DropReason.none || outcome.drop == DropReason.neighbour_unresolved) {
 #if defined(CONTENT)
                     if (hdr.guessed.isValid())                              guessed.apply(hdr);
 #endif
                     ledger.apply(meta);
-                    if (meta.agent_address == 0)                            rates.apply(hdr, meta);
+                    if (meta.agent_address == 0 && outcome.drop == DropReason.none) rates.apply(hdr, meta);
                 }
             }
             verdict.apply(hdr, meta, outcome, intrinsic);

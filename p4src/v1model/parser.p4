@@ -185,7 +185,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
 
     state parse_splice {
         packet.extract(hdr.splice);
-        verify(hdr.splice.operation == ORDER_SPLICE && hdr.splice.turn <= (bit<8>)Turn.spliced, error.UnsupportedHeader);
+        verify(hdr.splice.operation == ORDER_SPLICE && hdr.splice.turn <= (bit<8>)Turn.spliced
+               && hdr.splice.client_shift <= LARGEST_SCALE, error.UnsupportedHeader);
         transition accept;
     }
 #else

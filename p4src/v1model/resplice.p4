@@ -1,4 +1,4 @@
-// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and its windows. The checksums' share
+// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and windows of both. The checksums' share
 // is summed up in `respliced`.
 #ifndef SLUICE_V1MODEL_RESPLICE_P4
 #define SLUICE_V1MODEL_RESPLICE_P4
@@ -7,6 +7,15 @@
 
 bit<32> number_change(in bit<32> old, in bit<32> new) {
     return word_change(old[31:16], new[31:16]) + word_change(old[15:0], new[15:0]);
+}
+
+// A window in units of 1/2^shift of its own, as far as 16 bits can say it.
+bit<16> window_up(in bit<16> window, in bit<4> shift) {
+    bit<32> shifted = (bit<32>)window << shift;
+    if (shifted > 0xffff) {
+        shifted = 0xffff;
+    }
+    return shifted[15:0];
 }
 
 control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice) {
@@ -36,6 +45,11 @@ control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice)
                     SPLICE_BLOCK(2)
                     SPLICE_BLOCK(3)
                 }
+                if (splice.client_shift != 0 && hdr.tcp.syn == 0) {
+                    bit<16> window = hdr.tcp.window;
+                    hdr.tcp.window = window_up(window, splice.client_shift);
+                    meta.respliced = meta.respliced + word_change(window, hdr.tcp.window);
+                }
             } else {
                 before = hdr.tcp.sequence;
                 hdr.tcp.sequence = before + splice.value;
@@ -43,19 +57,14 @@ control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice)
                 // A SYN's window is never scaled (RFC 7323, section 2.2).
                 if (splice.shift != 0 && hdr.tcp.syn == 0) {
                     bit<16> window = hdr.tcp.window;
-                    bit<32> shifted = (bit<32>)window;
                     if (splice.shift[4:4] == 0) {
-                        shifted = shifted << splice.shift[3:0];
-                        if (shifted > 0xffff) {
-                            shifted = 0xffff;
-                        }
+                        hdr.tcp.window = window_up(window, splice.shift[3:0]);
                     } else {
-                        shifted = shifted >> (-splice.shift)[3:0];
-                        if (shifted == 0 && window != 0) {
-                            shifted = 1;
+                        hdr.tcp.window = window >> (-splice.shift)[3:0];
+                        if (hdr.tcp.window == 0 && window != 0) {
+                            hdr.tcp.window = 1;
                         }
                     }
-                    hdr.tcp.window = shifted[15:0];
                     meta.respliced = meta.respliced + word_change(window, hdr.tcp.window);
                 }
             }

@@ -8,7 +8,10 @@
 //
 //   reads  the place, way, content, event, held, claimed, server, agent, agent_address; the splice order
 //   writes the cell of splice; server (an agent, in its turn), agent_address; tcp, sack_blocks, inner_transport; respliced; guessed
-//   drops  spliced, no_slot, unbound
+//   drops  spliced, no_slot, unbound, syn_payload
+//
+// No payload of a client's SYN reaches a server (TCP Fast Open): a server that takes it without a cookie would answer before the rules
+// have read it. Agents drop it, and its client repeats it (RFC 7413, section 4.1.2).
 //
 // The client's initial sequence number is the server's too, so that the other direction needs no translation. A group's server is
 // the pin's in either turn: the stages of the connection table see no agent.
@@ -35,6 +38,8 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
             cells.apply(hdr, meta, place, splice, drop);
             if (meta.content == Content.agent) {
                 meta.agent_address = 0;
+            } else if (meta.content == Content.client && splice.turn != Turn.agent && hdr.tcp.syn == 1 && meta.payload != 0) {
+                drop = DropReason.syn_payload;
             } else if (splice.turn == Turn.spliced) {
                 resplice.apply(hdr, meta, splice);
             } else if (splice.turn == Turn.guessed) {

@@ -1,5 +1,5 @@
-// The cell of a content connection's slot: whose turn it is, its agent, shift, and delta or the agent's address; of a guessed one the
-// client's initial sequence number, and what the handshake has said.
+// The cell of a content connection's slot: whose turn it is, its agent, the windows' shifts, and delta or the agent's address; of a guessed
+// one the client's initial sequence number, and what the handshake has said.
 #ifndef SLUICE_V1MODEL_SPLICE_CELLS_P4
 #define SLUICE_V1MODEL_SPLICE_CELLS_P4
 
@@ -7,6 +7,7 @@
 
 typedef bit<62> splice_cell_t;
 #define SPLICE_TURN 61:60
+#define SPLICE_CLIENT_SHIFT 56:53
 #define SPLICE_AGENT 52:37
 #define SPLICE_SHIFT 36:32
 #define SPLICE_VALUE 31:0
@@ -38,7 +39,8 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
                 mine = true;
             }
             if (meta.path == Path.order) {
-                splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ 7w0 ++ meta.agent ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
+                splice_cell_t ordered = ((bit<8>)Turn.spliced)[1:0] ++ 3w0 ++ hdr.splice.client_shift[3:0] ++ meta.agent
+                                        ++ hdr.splice.shift[4:0] ++ hdr.splice.delta;
                 bool may = mine && (bit<8>)cell[SPLICE_TURN] != (bit<8>)Turn.spliced;
                 if (hdr.splice.turn == (bit<8>)Turn.agent) {
                     ordered = ((bit<8>)Turn.agent)[1:0] ++ 7w0 ++ meta.agent ++ 5w0 ++ meta.agent_address;
@@ -74,6 +76,7 @@ control SpliceCells(inout headers_t hdr, in metadata_t meta, in place_t place, o
         splice.turn = (Turn)(bit<8>)cell[SPLICE_TURN];
         splice.agent = cell[SPLICE_AGENT];
         splice.shift = cell[SPLICE_SHIFT];
+        splice.client_shift = cell[SPLICE_CLIENT_SHIFT];
         splice.value = cell[SPLICE_VALUE];
     }
 }

@@ -29,7 +29,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
         counters.apply(verdict, wanted);
 
         if (verdict.punt == PuntReason.arp || verdict.punt == PuntReason.sender) {
-            digest<arp_sender_t>(DIGEST_ARP_SENDER, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac });
+            digest<arp_sender_t>(DIGEST_ARP_SENDER, { meta.ingress_port, hdr.arp.target, hdr.arp.target_mac, hdr.arp.sender });
         }
         if (verdict.punt == PuntReason.ttl || verdict.punt == PuntReason.neighbour) {
             hdr.packet_in.setValid();

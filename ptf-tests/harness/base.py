@@ -327,14 +327,16 @@ class StageTest(BaseTest):
         answer: Packet | bytes | None = None,
         drop: DropReason = DropReason.NONE,
     ) -> None:
-        """The controller is told who sent an ARP, and where; the ARP itself is answered, or dropped for ``drop``."""
+        """The controller gets the sender of an ARP, where it is, and whether the switch answers it; the ARP itself is
+        answered, or dropped for ``drop``."""
         self._flush()
         outcome = self.exchange(port, frame)
         self._sent(outcome, [] if answer is None else [(self.switch.number(port), octets(answer))])
         self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, ())
         sender: Any = frame[ARP]
         place = Neighbour(self.switch.number(port), sender.hwsrc)
-        self.assertEqual(self.switch.client.senders(AWAIT_S), [Sender(from_text(sender.psrc), place)])
+        reported = Sender(from_text(sender.psrc), place, answer is not None)
+        self.assertEqual(self.switch.client.senders(AWAIT_S), [reported])
         self.assertEqual(self.switch.client.senders(0), [], "told twice")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:

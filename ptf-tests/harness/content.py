@@ -84,14 +84,15 @@ class ContentFlow(Flow):
         remember: Remember = Remember.NOTHING,
         generation: int = 1,
         turn: Turn = Turn.SPLICED,
+        client_shift: int = 0,
     ) -> bytes:
         """The splice order, as the flow's agent (or another one) sends it."""
         host, key = (agent or self.agent).host, self.key
         ether = bytes.fromhex((host.port.mac + host.mac).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
         client, service = (bytes(map(int, address.split("."))) for address in (key.client, key.service))
         ends = struct.pack("!4sH4sH", client, key.client_port, service, key.service_port)
-        body = bytes((ORDER_SPLICE, 0)) + ends + struct.pack("!IbBBB", delta, shift, remember, generation, turn)
-        return (ether + body).ljust(60, b"\0")
+        translated = struct.pack("!IbBBBB", delta, shift, remember, generation, turn, client_shift)
+        return (ether + bytes((ORDER_SPLICE, 0)) + ends + translated).ljust(60, b"\0")
 
     def confirmation(self, order: bytes, status: SpliceStatus) -> bytes:
         """What comes back of an order."""
@@ -195,20 +196,20 @@ class ContentTest(StageTest):
         self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
         self.agent_reaches_server(flow, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
-    def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0) -> None:
+    def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0, client_shift: int = 0) -> None:
         """The agent's order is applied and confirmed."""
-        self.ordered(flow, flow.order(delta, shift))
+        self.ordered(flow, flow.order(delta, shift, client_shift=client_shift))
 
     def ordered(self, flow: ContentFlow, order: bytes, status: SpliceStatus = SpliceStatus.APPLIED) -> None:
         """The agent's order is answered so."""
         port = flow.agent.host.port
         self.forwards(port, order, port, flow.confirmation(order, status))
 
-    def established(self, shift: int = 0, **client: Any) -> ContentFlow:
+    def established(self, shift: int = 0, client_shift: int = 0, **client: Any) -> ContentFlow:
         """A spliced connection."""
         flow = self.flow(**client)
         self.opens_group(flow)
-        self.splices(flow, shift=shift)
+        self.splices(flow, shift=shift, client_shift=client_shift)
         return flow
 
     def client_says(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:

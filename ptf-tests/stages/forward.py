@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness import entries
-from harness.base import StageTest, again, completed, first_answer, new
+from harness.base import StageTest, again, completed, first_answer, new, repeated_answer
 from harness.flow import Flow
-from harness.frames import changed, tagged
+from harness.frames import Ether, changed, tagged
 from harness.plan import (
     ABSENT,
     ABSENT_GATEWAY,
@@ -21,7 +23,7 @@ from harness.plan import (
 )
 from harness.probes import between, plain, routed
 from scapy.layers.inet import IPOption_Timestamp
-from sluice.names import Counter, DropReason, PinState, PuntReason
+from sluice.names import Counter, DropReason, PinState, PuntReason, Register
 
 
 class Connected(StageTest):
@@ -106,7 +108,8 @@ class UnresolvedGateway(StageTest):
 
 
 class UnresolvedServer(StageTest):
-    """A SYN to a server whose neighbour is unknown is not in the ledger; once resolved, its retry goes through."""
+    """A SYN to a server whose neighbour is unknown is for the controller to send: counted, for it does not pass again.
+    Once the neighbour is resolved the retry goes through."""
 
     def runTest(self) -> None:
         entry = self.switch.neighbour(S1_HOST)
@@ -124,12 +127,39 @@ class UnresolvedServer(StageTest):
                 (Counter.PUNTS, PuntReason.NEIGHBOUR): 1,
                 (Counter.OFFERED, WEB.id): 1,
                 (Counter.CLAIMED, WEB.id): 1,
+                (Register.LEDGER_SYN, S1.id): 1,
             },
         )
         self.assertPinned(flow, PinState.PENDING)
         (packet,) = outcome.packets
         self.assertEqual(packet["reason"], PuntReason.NEIGHBOUR)
         self.client_sends(flow, flow.syn(), again(WEB, S1))
+
+
+class UnresolvedClient(StageTest):
+    """An answer whose client's neighbour is unknown reaches the controller translated, but for MAC addresses and tag;
+    it is in the ledger, and its pin goes on."""
+
+    def runTest(self) -> None:
+        flow = Flow(WEB, S1)
+        self.opens(flow)
+        entry = self.switch.neighbour(CLIENT_HOST)
+        self.switch.delete([entry])
+        self.addCleanup(self.switch.insert, [entry])
+        for counted in (first_answer(S1), repeated_answer(S1)):
+            answer = tagged(flow.syn_ack(), 42, 5)
+            sent: Any = flow.at_client(flow.syn_ack())
+            sent[Ether].src, sent[Ether].dst = answer.src, answer.dst
+            self.punts(
+                S1_HOST.port,
+                answer,
+                PuntReason.NEIGHBOUR,
+                tagged(sent, 42, 5),
+                counted,
+                drop=DropReason.NEIGHBOUR_UNRESOLVED,
+                next_hop=CLIENT_HOST.address,
+            )
+            self.assertPinned(flow, PinState.ANSWERED)
 
 
 class NeighbourMoves(StageTest):

@@ -12,7 +12,8 @@ from typing import Any
 from finsy import P4TableEntry
 from harness import entries, plan
 from harness.base import AWAIT_S, StageTest
-from harness.frames import ARP, BROADCAST, IP, Ether, Packet, layers, octets
+from harness.flow import Flow
+from harness.frames import ARP, BROADCAST, IP, TCP, Ether, Packet, layers, octets
 from harness.plan import (
     CLIENT,
     CLIENT_GATEWAY,
@@ -20,18 +21,21 @@ from harness.plan import (
     POOL_A,
     POOL_B,
     PORTS,
+    S1,
     S1_HOST,
     S2_HOST,
+    S3_HOST,
     UPLINK_HOST,
     WEB,
     Host,
     Port,
 )
 from harness.probes import plain
+from harness.switch import differences
 from sluice.configload import parse
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
-from sluice.names import Meter, PuntReason, Table
+from sluice.names import Meter, PuntReason, Register, Table
 
 PROBE_S = 0.2
 """So long a probe is waited for; where a neighbour is not known it is dropped, and another one follows."""
@@ -190,17 +194,68 @@ class ServerStays(ControlledTest):
             (CLIENT, WEB.address, self.place()),
             (POOL_A, "10.0.2.255", self.place()),
             (POOL_A, "0.0.0.0", self.place()),
-            (POOL_A, "10.0.2.77", self.place()),
         ):
             for op in (1, 2):
                 self.says(port, address, mac, op=op, target=port.address)
                 self._behind(port)
                 self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
+        for op in (1, 2):
+            self.says(POOL_A, "10.0.2.77", self.place(), op=op)  # asks for no address of ours
+            self._behind(POOL_A)
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 
     def _behind(self, port: Port) -> None:
         """Something believable that came by the same port, later, is believed."""
-        host = {CLIENT: CLIENT_GATEWAY, POOL_A: S2_HOST, POOL_B: plan.S3_HOST}[port]
+        host = {CLIENT: CLIENT_GATEWAY, POOL_A: S2_HOST, POOL_B: S3_HOST}[port]
         mac = self.place()
         self.says(port, host.address, mac)
         self.followed(host, mac)
+
+
+class AskerIsLearned(ControlledTest):
+    """A host that asks for an address of ours is known from then on, without a question of the controller's."""
+
+    def runTest(self) -> None:
+        for number, target in enumerate((CLIENT.address, WEB.address), start=77):
+            client = Host(CLIENT, f"10.0.1.{number}", self.place())
+            self.says(CLIENT, client.address, client.mac, target=target)
+            self.followed(client, client.mac)
+
+
+class AnswerWaitsForItsClient(ControlledTest):
+    """A client on the link whose place is unknown: the SYN-ACK waits for ARP's answer and leaves, counted once."""
+
+    def runTest(self) -> None:
+        client = Host(CLIENT, "10.0.1.77", self.place())
+        flow = Flow(WEB, S1, client.address)
+        for host in (S1_HOST, S2_HOST, S3_HOST):
+            self.followed(host, host.mac)
+        before = self.switch.counts()
+        self.inject(CLIENT, flow.syn())
+        chosen = self._next(TCP, POOL_A, POOL_B)[IP].dst
+        flow = flow.to(next(server for server in WEB.servers if server.host.address == chosen))
+        answer = flow.syn_ack()
+        self.inject(flow.server.host.port, answer)
+        while (question := self._next(ARP, CLIENT)[ARP]).pdst != client.address:
+            pass  # of others at the controller's start
+        self.assertEqual(question.psrc, CLIENT.address)
+        self.says(CLIENT, client.address, client.mac, op=2, to=CLIENT.mac, target=CLIENT.address)
+        expected: Any = flow.at_client(answer)
+        expected[Ether].dst = client.mac
+        self.assertEqual(octets(self._next(TCP, CLIENT)).hex(" ", 2), octets(expected).hex(" ", 2))
+        self.followed(client, client.mac)
+        changes = differences(before, self.switch.counts())
+        self.assertEqual(changes.get((Register.LEDGER_SYNACK, flow.server.id)), 1)
+        self.assertNotIn((Register.LEDGER_SYNACK_AGAIN, flow.server.id), changes)
+
+    def _next(self, layer: Any, *ports: Port) -> Any:
+        """The next frame that has this layer, out of any of these ports."""
+        deadline = time.monotonic() + AWAIT_S
+        frame: Packet = Ether()
+        for port in itertools.cycle(ports):
+            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=0.05)
+            if found.packet is not None and layer in (frame := Ether(bytes(found.packet))):
+                break
+            if time.monotonic() > deadline:
+                self.fail(f"waited {AWAIT_S:g} s in vain for a frame with {layer.__name__}")
+        return frame

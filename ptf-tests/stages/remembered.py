@@ -35,6 +35,9 @@ OFFERED: list[tuple[Any, Any]] = [
 ]
 """As a client offers them, and one that nobody knows."""
 
+FAST_OPEN: list[tuple[Any, Any]] = [("MSS", 1400), (34, bytes(8)), ("NOP", None), ("NOP", None)]
+"""With a cookie of the server's (RFC 7413, section 4.1.1)."""
+
 GUESSED_MSS = 1446
 """What a guessed server's client is told: the segment and the header in front of it fit in an Ethernet frame."""
 
@@ -259,14 +262,49 @@ class GuessedIsTaken(Guess):
         self.server_says(flow, answer, answer)
 
 
-class GuessedSynWithData(Guess):
-    """Data in a SYN goes to the server, which takes none without a cookie (RFC 7413); no agent is to see such a SYN."""
+class SynWithPayload(Guess):
+    """No server gets a request in a SYN (RFC 7413), which no rule would read: an agent does, whatever is remembered."""
+
+    def runTest(self) -> None:
+        for port, how in enumerate((Remember.GUESS, Remember.CLIENT), start=40000):
+            with self.subTest(how=how):
+                self.remembers(how, port - 1000)
+                flow = self.flow(client_port=port)
+                self.reaches_agent(flow, flow.request(REQUEST, flags="S", seq=FIRST, options=FAST_OPEN))
+                self.assertNotPinned(flow.key)
+                syn = flow.syn()
+                self.client_says(flow, syn, rebuilt(syn, 536, None, False) if how is Remember.GUESS else syn)
+
+
+class SynWithPayloadOfAGuessedConnection(Guess):
+    """Nor does it behind a SYN without: before the server's answer, after it, and with an ACK of it."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
         flow = self.flow()
-        syn = flow.request(b"GET / HTTP/1.0\r\n\r\n", flags="S", seq=FIRST, options=OFFERED)
+        syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
         self.client_says(flow, syn, rebuilt(syn))
+        late = flow.request(REQUEST, flags="S", seq=FIRST)
+        self.drops(CLIENT, late, DropReason.SYN_PAYLOAD)
+        answer = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1)
+        self.server_says(flow, answer, rebuilt(answer, 536, None, sack=False))
+        for flags in ("S", "SA", "SF"):
+            frame = flow.request(REQUEST, flags=flags, seq=FIRST, ack=SERVERS_OWN + 1)
+            self.drops(CLIENT, frame, DropReason.SYN_PAYLOAD)
+
+
+class CookieRequest(Guess):
+    """A SYN that asks for a Fast Open cookie carries no payload: it goes to the guessed server, without that option."""
+
+    def runTest(self) -> None:
+        self.remembers(Remember.GUESS)
+        flow = self.flow()
+        asks: Any = [(34, b""), ("NOP", None), ("NOP", None)]
+        syn = flow.request(flags="S", seq=FIRST, options=[*OFFERED, *asks])
+        self.client_says(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST)))
+        cookie: Any = [("MSS", 1400), (34, bytes(8)), ("NOP", None), ("NOP", None)]
+        answer = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=cookie)
+        self.server_says(flow, answer, rebuilt(answer, 1400, None, sack=False))
 
 
 class GuessedOptions(Guess):

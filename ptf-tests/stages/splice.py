@@ -129,6 +129,59 @@ class Windows(ContentTest):
             self.server_says(flow, again, rebuilt(expected, 536, None, sack=False))
 
 
+class ClientWindows(ContentTest):
+    """Towards a server that does not scale windows the client's are shifted up, to 65,535 at most; those of SYNs, and
+    the server's, are not."""
+
+    def runTest(self) -> None:
+        cases = {
+            1: [(0, 0), (1, 2), (32767, 65534), (32768, 65535)],
+            7: [(0, 0), (1, 128), (501, 64128), (512, 65535), (65535, 65535)],
+            14: [(0, 0), (3, 49152), (4, 65535), (65535, 65535)],
+        }
+        for port, (shift, windows) in enumerate(cases.items(), start=41000):
+            flow = self.established(client_shift=shift, client_port=port)
+            for window, expected in windows:
+                with self.subTest(shift=shift, window=window):
+                    for payload, flags in ((b"", "A"), (b"odd", "PA"), (b"", "FA")):
+                        frames = [
+                            flow.request(payload, flags=flags, seq=FIRST + 1, ack=number + 1, window=size)
+                            for number, size in ((OWN, window), (SERVERS_OWN, expected))
+                        ]
+                        self.client_says(flow, *frames)
+                        if flags == "A":
+                            served = [
+                                flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=window)
+                                for number in (SERVERS_OWN, OWN)
+                            ]
+                            self.server_says(flow, *served)
+            syn = flow.request(flags="S", seq=FIRST + 5, window=501)
+            self.client_says(flow, syn, syn)
+
+
+class WindowsOfBothSides(ContentTest):
+    """Both shifts of an order, beside SACK blocks: each direction has its own."""
+
+    def runTest(self) -> None:
+        flow = self.established(-4, 3)
+        served = [
+            flow.reply(b"x", flags="A", seq=number + 1, ack=FIRST + 1, window=size)
+            for number, size in ((SERVERS_OWN, 1600), (OWN, 100))
+        ]
+        self.server_says(flow, *served)
+        asked = [
+            flow.request(
+                flags="A",
+                seq=FIRST + 1,
+                ack=number + 1,
+                window=size,
+                options=[("NOP", None), ("NOP", None), ("SAck", ((number + 9) % (1 << 32), (number + 99) % (1 << 32)))],
+            )
+            for number, size in ((OWN, 100), (SERVERS_OWN, 800))
+        ]
+        self.client_says(flow, *asked)
+
+
 class ErrorsAboutSegments(ContentTest):
     """An ICMP error about a server's segment carries the server's number inside, or the server ignores it."""
 
@@ -163,7 +216,8 @@ class OrdersAreIdempotent(ContentTest):
     def runTest(self) -> None:
         flow = self.established()
         self.splices(flow)
-        self.ordered(flow, flow.order(DELTA + 1), SpliceStatus.NOT_YOURS)
+        for other in (flow.order(DELTA + 1), flow.order(shift=1), flow.order(client_shift=1)):
+            self.ordered(flow, other, SpliceStatus.NOT_YOURS)
         data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
         self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
@@ -184,12 +238,13 @@ class OrdersOfOthers(ContentTest):
 
 
 class MalformedOrders(ContentTest):
-    """Another operation, another turn, a frame that ends early."""
+    """Another operation, another turn, a scale that no window has."""
 
     def runTest(self) -> None:
         order = self.flow().order()
         self.drops(POOL_A, order[:14] + b"\x02" + order[15:], DropReason.UNSUPPORTED)
         self.drops(POOL_A, order[:35] + b"\x07" + order[36:], DropReason.UNSUPPORTED)
+        self.drops(POOL_A, self.flow().order(client_shift=15), DropReason.UNSUPPORTED)
 
 
 class GroupsAreForAgents(ContentTest):
@@ -224,6 +279,19 @@ class ForgedSyn(ContentTest):
         self.drops(POOL_A, flow.opening(), DropReason.SPLICED)
         data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
         self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+
+
+class SynWithPayload(ContentTest):
+    """In the agent's turn a SYN with a request is for the agent, as any other; behind the splice it reaches nothing."""
+
+    def runTest(self) -> None:
+        flow = self.flow()
+        self.opens_group(flow)
+        syn = flow.request(REQUEST, flags="S", seq=FIRST)
+        self.reaches_agent(flow, syn)
+        self.splices(flow)
+        self.drops(CLIENT, syn, DropReason.SYN_PAYLOAD)
+        self.assertPinned(flow, PinState.ESTABLISHED)
 
 
 class PortUsedAgain(ContentTest):

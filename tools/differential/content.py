@@ -24,6 +24,7 @@ SERVERS = {111 + place: (host, 8100) for place, host in enumerate(SERVER_HOSTS)}
 GENERATIONS = (1, 2)
 DELTAS = (0, 5, 0xFFFFF000)
 SHIFTS = (0, 3, -3, 15, -16)
+CLIENT_SHIFTS = (0, 0, 1, 7, 14, 15)
 
 
 class World(world.World):
@@ -125,8 +126,7 @@ class Frames(frames.Frames):
         rng, (client, client_port) = self.rng, self._end()
         body = struct.pack("!BBIHIH", ORDER_SPLICE, 0, client, client_port, *CONTENT)
         remember = rng.choice(list(Remember))
-        body += struct.pack(
-            "!IbBBB", rng.choice(DELTAS), rng.choice(SHIFTS), remember, rng.choice(GENERATIONS), Turn.SPLICED
-        )
+        translated = (rng.choice(DELTAS), rng.choice(SHIFTS), remember, rng.choice(GENERATIONS), Turn.SPLICED)
+        body += struct.pack("!IbBBBB", *translated, rng.choice(CLIENT_SHIFTS))
         port = rng.choice((*PORT_OF.values(), *PORT_OF.values(), 1))
         return port, frames.ethernet(port, host_mac(7), ETHERTYPE_SPLICE, body.ljust(46, b"\0"))

@@ -1,8 +1,11 @@
-"""The tasks that talk to the switch's neighbours: ARP both ways, and ICMP time exceeded.
+"""The tasks that talk to the switch's neighbours: ARP both ways, packets that wait for it, and ICMP time exceeded.
 
-The switch answers ARP's requests itself, and tells the sender of every ARP that it hears: of an answer, of a request
-for us or for somebody else, of a host that announces itself (RFC 5227). An address that is known, or asked for, is
-where the last of them said, at once (RFC 826), if it can be there (World.believable).
+The switch answers ARP's requests itself, and reports the sender of every ARP: of a reply, of a request for us or for
+another host, of a host that announces itself (RFC 5227). An address that is known, or asked for, or that asks for one
+of ours, is where the last of them said, at once (RFC 826), if it can be there (World.believable).
+
+A packet to a neighbour that the switch does not know has passed the pipeline: it is translated and counted. It comes
+here and waits until ARP has found its next hop. It leaves by that port with new MAC addresses and that port's tag.
 """
 
 from __future__ import annotations
@@ -12,13 +15,15 @@ import asyncio
 from finsy import P4PacketIn
 
 from sluice.addresses import IPV4_BITS, Address, from_number
-from sluice.frames import arp_request, time_exceeded
+from sluice.frames import addressed, arp_request, time_exceeded
 from sluice.log import logger
 from sluice.names import PuntReason, Table
 from sluice.switch.answers import Sender, senders
+from sluice.switch.state import Neighbour
 from sluice.tokenbucket import TokenBucket
 
 from .link import Link
+from .neighbourqueue import NeighbourQueue
 from .world import World
 
 _log = logger("neighbours")
@@ -27,13 +32,14 @@ TABLES = frozenset({Table.NEIGHBOURS, Table.AGENTS})
 
 
 class Neighbours:
-    """Asks for next hops, learns where they are, and answers packets whose TTL ran out."""
+    """Asks for next hops, learns where they are, sends what waits for them, and answers packets whose TTL ran out."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world = world
         self._link = link
         self._wake = asyncio.Event()
         self._interfaces = {i.port: i for i in world.config.interfaces}
+        self._waiting = NeighbourQueue[Address]()
         limit = world.config.punts.time_exceeded_per_s
         self._time_exceeded = TokenBucket(asyncio.get_running_loop().time(), limit, max(1.0, limit))
 
@@ -61,7 +67,7 @@ class Neighbours:
                     case PuntReason.TTL:
                         await self._answer(packet)
                     case PuntReason.NEIGHBOUR:
-                        self._unresolved(from_number(packet["next_hop"], IPV4_BITS))
+                        await self._unresolved(from_number(packet["next_hop"], IPV4_BITS), packet.payload)
                     case other:
                         _log.warning("packet with an unknown reason", extra={"reason": other})
 
@@ -71,9 +77,11 @@ class Neighbours:
         What came while others were written is written together: each writing compares all neighbours.
         """
         while True:
-            told = senders(await self._link.session.next_digests())
-            learned = [sender for sender in told if self._is_new(sender)]
+            reported = senders(await self._link.session.next_digests())
+            learned = [sender for sender in reported if self._is_new(sender)]
             if learned:
+                for sender in learned:
+                    await self._send_waiting(sender)
                 await self._link.apply(self._world.state(), TABLES)
                 for sender in learned:
                     fields = {"address": str(sender.address), "port": sender.place.port, "mac": sender.place.mac}
@@ -87,17 +95,35 @@ class Neighbours:
             await self._link.session.send_packet(frame, interface.port)
 
     def _is_new(self, sender: Sender) -> bool:
-        """Take in what an ARP says of its sender. True when it tells something new of a neighbour that is known or
-        asked for."""
+        """Take in what an ARP says of its sender. True when its place is new."""
         now = asyncio.get_running_loop().time()
         return self._world.believable(sender.address, sender.place) and self._world.neighbours.heard(
-            sender.address, sender.place, now
+            sender.address, sender.place, now, asks_us=sender.asks_us
         )
 
-    def _unresolved(self, address: Address) -> None:
-        if self._world.plan.interfaces_towards(address):
-            self._world.neighbours.unresolved(address, asyncio.get_running_loop().time())
-            self._wake.set()
+    async def _unresolved(self, address: Address, frame: bytes) -> None:
+        """The switch has no entry for a frame's next hop: ask for it, and send the frame once its place is known."""
+        if not self._world.plan.interfaces_towards(address):
+            return
+        now = asyncio.get_running_loop().time()
+        place = self._world.neighbours.unresolved(address, now)
+        self._wake.set()
+        if place is None:
+            self._waiting.put(address, frame, now)
+        else:
+            await self._send(frame, place)  # the entry is being written
+
+    async def _send_waiting(self, sender: Sender) -> None:
+        frame = self._waiting.take(sender.address, asyncio.get_running_loop().time())
+        if frame is not None:
+            await self._send(frame, sender.place)
+
+    async def _send(self, frame: bytes, place: Neighbour) -> None:
+        """Send a frame of the pipeline's to a neighbour, as the switch would with an entry for it."""
+        interface = self._interfaces[place.port]
+        sent = addressed(frame, interface.mac, place.mac, interface.vlan)
+        if sent is not None:
+            await self._link.session.send_packet(sent, place.port)
 
     async def _answer(self, packet: P4PacketIn) -> None:
         interface = self._interfaces.get(packet["ingress_port"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ class _Entry:
     wanted: bool
     neighbour: Neighbour | None = None
     next_question: float = 0.0
+    last_question: float = -math.inf
     unanswered: int = 0
 
 
@@ -50,19 +52,24 @@ class NeighbourTable:
         entry = self._entries.setdefault(address, _Entry(wanted=False))
         entry.neighbour = entry.neighbour or neighbour
 
-    def unresolved(self, address: Address, now: float) -> None:
-        """The switch had a packet for a next hop it does not know."""
-        entry = self._entries.get(address)
-        if entry is not None:
-            # Known here but not there, or being asked for; ask again, though not for every packet.
-            entry.next_question = min(entry.next_question, now + self._retry_s)
-            return
-        if len(self._entries) < self._capacity:
-            self._entries[address] = _Entry(wanted=False, next_question=now)
+    def unresolved(self, address: Address, now: float) -> Neighbour | None:
+        """The switch had a packet for a next hop it does not know; where that is, if it is known here.
 
-    def heard(self, address: Address, neighbour: Neighbour, now: float) -> bool:
-        """An ARP said where an address is. True when that is new; False too for what nobody asked for."""
-        entry = self._entries.get(address)
+        It is asked for at once, but not more often than every ``retry_s`` (RFC 1122, section 2.3.2.1).
+        """
+        entry = self._entry(address)
+        if entry is None:
+            return None
+        entry.next_question = min(entry.next_question, max(now, entry.last_question + self._retry_s))
+        return entry.neighbour
+
+    def heard(self, address: Address, neighbour: Neighbour, now: float, *, asks_us: bool = False) -> bool:
+        """An ARP said where an address is. True when that is new.
+
+        Of an address that is neither known nor asked for it is taken only from a request for one of our addresses
+        (RFC 826: its sender is about to be answered).
+        """
+        entry = self._entry(address) if asks_us else self._entries.get(address)
         if entry is None:
             return False
         entry.unanswered = 0
@@ -80,6 +87,7 @@ class NeighbourTable:
             asked.append(address)
             patience = self._retry_s * 2 ** min(entry.unanswered, 5)
             entry.next_question = now + min(self._refresh_s, patience)
+            entry.last_question = now
             entry.unanswered += 1
         return asked
 
@@ -98,6 +106,13 @@ class NeighbourTable:
         for address in gone:
             del self._entries[address]
         return known
+
+    def _entry(self, address: Address) -> _Entry | None:
+        """The entry of an address, made anew where there is none; None when the table is full."""
+        entry = self._entries.get(address)
+        if entry is None and len(self._entries) < self._capacity:
+            entry = self._entries[address] = _Entry(wanted=False)
+        return entry
 
     @property
     def known(self) -> dict[Address, Neighbour]:

@@ -25,6 +25,8 @@ class Sender:
 
     address: Address
     place: Neighbour
+    asks_us: bool = False
+    """It is a request for one of our addresses, which the switch answers."""
 
 
 def subscription(target: Profile) -> P4DigestEntry:
@@ -48,4 +50,5 @@ def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:
         for data in digest:
             said = cast(dict[str, Any], data)
             mac = mac_text(int(said["mac"]).to_bytes(6, "big"))
-            yield Sender(from_number(said["address"], IPV4_BITS), Neighbour(said["ingress_port"], mac))
+            asks_us = said["answered_by"] != said["address"]
+            yield Sender(from_number(said["address"], IPV4_BITS), Neighbour(said["ingress_port"], mac), asks_us)

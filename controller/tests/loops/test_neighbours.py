@@ -17,6 +17,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sluice.addresses import IPV4_BITS, Address, from_number, from_text
 from sluice.configload import parse
 from sluice.loops.link import Link
+from sluice.loops.neighbourqueue import NeighbourQueue
 from sluice.loops.neighbours import Neighbours
 from sluice.loops.neighbourtable import NeighbourTable
 from sluice.loops.world import World
@@ -193,6 +194,95 @@ async def test_host_that_is_no_server_is_asked_for_on_demand(switch: FakeSwitch,
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
 
 
+async def test_host_that_asks_for_one_of_our_addresses_is_learned_at_once(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(_asking_once(write_config())):
+        switch.arp(1, "10.0.1.77", OTHER)  # asks for another host
+        switch.arp(1, "10.0.1.50", SERVER, answered_by="10.0.1.1")
+        switch.arp(1, "10.0.1.51", SERVER, answered_by="10.0.0.100")
+        await until(lambda: _mac(switch, "10.0.1.50") and _mac(switch, "10.0.1.51"), "the clients' places")
+        assert _mac(switch, "10.0.1.77") is None
+
+
+@pytest.mark.parametrize(
+    ("port", "address", "mac"),
+    [
+        pytest.param(2, "10.0.1.50", OTHER, id="of another port's subnet"),
+        pytest.param(1, "10.0.1.50", "01:00:5e:00:00:01", id="multicast"),
+        pytest.param(1, "0.0.0.0", OTHER, id="a host that probes for its own address"),
+        pytest.param(1, "10.0.1.255", OTHER, id="the subnet's broadcast address"),
+    ],
+)
+async def test_asker_that_cannot_be_there_is_not_learned(
+    switch: FakeSwitch, write_config: WriteConfig, port: int, address: str, mac: str
+) -> None:
+    async with running(_asking_once(write_config())):
+        switch.arp(port, address, mac, answered_by="10.0.0.100")
+        switch.arp(1, "10.0.1.9", OTHER)  # behind it
+        await until(lambda: _mac(switch, "10.0.1.9"), "the gateway's place")
+        assert len(switch.entries("neighbours")) == 1
+
+
+HELD = Ether(src=SERVER, dst="02:00:00:00:00:02") / IP(src="10.0.0.100", dst="10.0.1.50") / TCP(flags="SA") / bytes(20)
+
+
+def _unresolved(switch: FakeSwitch, hop: str, frame: Any = HELD) -> None:
+    switch.packet_in(bytes(frame), ingress_port=2, reason=PuntReason.NEIGHBOUR, next_hop=int(from_text(hop)))
+
+
+async def _next(switch: FakeSwitch, layer: Any) -> tuple[int, Any]:
+    """The next frame out that has this layer."""
+    async with asyncio.timeout(60):
+        while layer not in (out := await _out(switch))[1]:
+            pass
+    return out
+
+
+async def test_packet_waits_for_its_neighbour_and_leaves_unchanged_but_for_its_link(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(_asking_once(write_config())):
+        _unresolved(switch, "10.0.1.50")
+        async with asyncio.timeout(60):
+            while (await _next(switch, ARP))[1][ARP].pdst != "10.0.1.50":
+                pass
+        switch.arp(1, "10.0.1.50", OTHER)
+        port, frame = await _next(switch, IP)
+        assert (port, frame.src, frame.dst) == (1, "02:00:00:00:00:01", OTHER)
+        assert bytes(frame)[12:] == bytes(HELD)[12:]
+        await until(lambda: _mac(switch, "10.0.1.50") == OTHER, "the client's place")
+
+
+async def test_packet_that_overtakes_the_entry_of_its_neighbour_is_sent_at_once(
+    switch: FakeSwitch, write_config: WriteConfig
+) -> None:
+    async with running(_asking_once(write_config())):
+        switch.arp(1, "10.0.1.50", OTHER, answered_by="10.0.0.100")
+        await until(lambda: _mac(switch, "10.0.1.50") == OTHER, "the client's place")
+        _unresolved(switch, "10.0.1.50")
+        assert (await _next(switch, IP))[1].dst == OTHER
+
+
+@pytest.mark.parametrize(
+    ("tag", "out", "prio"),
+    [(None, 7, 0), (Dot1Q(vlan=42, prio=5), 7, 5)],
+)
+async def test_packet_that_waited_leaves_with_the_tag_of_its_port(
+    switch: FakeSwitch, write_config: WriteConfig, tag: Any, out: int, prio: int
+) -> None:
+    frame = HELD.copy()
+    frame[IP].dst = "10.0.3.77"
+    if tag is not None:
+        frame = Ether(bytes(Ether(src=SERVER, dst="02:00:00:00:00:02") / tag / frame[IP]))
+    async with running(_asking_once(write_config())):
+        _unresolved(switch, "10.0.3.77", frame)
+        switch.arp(3, "10.0.3.77", OTHER)
+        port, sent = await _next(switch, IP)
+        assert (port, sent.dst, sent[Dot1Q].vlan, sent[Dot1Q].prio) == (3, OTHER, out, prio)
+        assert bytes(sent[IP]) == bytes(frame[IP])
+
+
 async def test_answers_that_come_together_are_written_together(switch: FakeSwitch, write_config: WriteConfig) -> None:
     hosts = [from_text("10.0.2.100") + number for number in range(100)]
     async with running(write_config()):
@@ -257,7 +347,13 @@ class Wire:
 
     def arp(self, port: int, address: str, mac: str) -> None:
         """Tell the sender of an ARP."""
-        said: Any = {"ingress_port": port, "address": int(from_text(address)), "mac": int(mac.replace(":", ""), 16)}
+        sender = int(from_text(address))
+        said: Any = {
+            "ingress_port": port,
+            "address": sender,
+            "mac": int(mac.replace(":", ""), 16),
+            "answered_by": sender,
+        }
         self._told.put_nowait(P4DigestList("arp_sender_t", list_id=1, timestamp=0, data=[said]))
 
     async def next_digests(self) -> list[P4DigestList]:
@@ -315,6 +411,62 @@ def test_known_neighbour_is_refreshed_and_a_stranger_forgotten() -> None:
     assert table.known == {B: place}
     assert table.forget()
     assert table.known == {}
+
+
+def test_unknown_hop_is_asked_for_at_once_but_no_more_often_than_the_pause() -> None:
+    table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=9, capacity=10)
+    table.want([A])
+    asked = [second for second in range(20) if table.due(second)]
+    assert asked == [0, 1, 3, 7, 15]
+    assert table.unresolved(A, 20.0) is None
+    assert table.due(20.0) == [A]
+    for _ in range(100):
+        table.unresolved(A, 20.5)
+    assert table.due(20.9) == []
+    assert table.due(21.0) == [A]
+
+
+def test_place_that_is_known_is_given_to_what_finds_no_entry() -> None:
+    table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=10)
+    assert table.heard(B, Neighbour(2, SERVER), 0, asks_us=True)
+    assert table.unresolved(B, 1) == Neighbour(2, SERVER)
+
+
+def test_flood_of_askers_is_bounded_and_forgotten() -> None:
+    table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=4)
+    for number in range(100):
+        table.heard(from_number(number, IPV4_BITS), Neighbour(2, SERVER), 0, asks_us=True)
+    assert len(table.known) == 4
+    for second in range(200):
+        table.due(second)
+    assert table.forget()
+    assert table.known == {}
+
+
+def test_newest_packet_of_each_neighbour_waits() -> None:
+    queue = NeighbourQueue[str](capacity=3, lifetime_s=1.0)
+    queue.put("a", b"1", 0.0)
+    queue.put("a", b"2", 0.1)
+    queue.put("b", b"3", 0.2)
+    assert queue.take("a", 0.3) == b"2"
+    assert queue.take("a", 0.3) is None
+    assert queue.take("b", 1.2) == b"3"
+    assert queue.take("c", 1.2) is None
+
+
+def test_packets_wait_no_longer_than_their_lifetime() -> None:
+    queue = NeighbourQueue[str](capacity=3, lifetime_s=1.0)
+    queue.put("a", b"1", 0.0)
+    assert queue.take("a", 1.1) is None
+
+
+def test_oldest_packet_makes_room() -> None:
+    queue = NeighbourQueue[int](capacity=3)
+    for number in range(5):
+        queue.put(number, b"%d" % number, number / 100)
+    queue.put(2, b"again", 0.06)
+    assert len(queue) == 3
+    assert [queue.take(number, 0.1) for number in range(5)] == [None, None, b"again", b"3", b"4"]
 
 
 def test_flood_of_unknown_hops_is_bounded() -> None:

@@ -3,9 +3,10 @@
 //   reads  arp, icmp, ours, flow, router_mac, ingress_port
 //   writes the answer into the headers, verdict
 //   drops  arp_ignored, no_service
-//   punts  arp: a reply to us, for the controller to learn the neighbour; sender: any other ARP, for a neighbour that has moved
+//   punts  arp: a reply to us, for the controller to learn the neighbour; sender: any other ARP, for a neighbour that asks for us or has
+//          moved
 //
-// An ARP is turned round, whatever becomes of it: its sender, which the controller is told by a digest, is its target from here on.
+// An ARP is turned round, whatever becomes of it: its sender, which a digest reports to the controller, is its target from here on.
 #ifndef SLUICE_V1MODEL_ANSWERS_P4
 #define SLUICE_V1MODEL_ANSWERS_P4
 

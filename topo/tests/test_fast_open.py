@@ -1,0 +1,87 @@
+"""TCP Fast Open (RFC 7413): data in a client's SYN, at servers that take it without a cookie, passes no rules."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from testbed.namespaces import socket_in, tcp_counters
+from testbed.processes import Process, await_true, run_in
+from topo.content import AGENT, AnsweringLab, server_of
+from topo.load.answering import PORT
+from topo.switches import switch_kind
+from workload.content import GROUPS, S3, SHOP_ADDRESS
+from workload.plan import LOAD_CLIENT, HostPlan
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+SERVERS_SETTING, CLIENTS_SETTING = 0x603, 0x5
+"""Of net.ipv4.tcp_fastopen: every listener takes data, without a cookie too; a client sends it without one."""
+IMAGES = {server.name for server in GROUPS["images"]}
+RULES = [{"name": group, "match": {"path": {"prefix": f"/{group}"}}, "to": group} for group in ("images", "fast")]
+PATIENCE_S = 10.0
+HEARD_S = 5.0
+
+
+class FastOpenLab(AnsweringLab):
+    """Its servers take data in SYNs."""
+
+    def start_server(self, server: HostPlan) -> Process:
+        """Start a server: its kernel decides at ``listen`` what the socket takes."""
+        run_in(self.pid(server.name), ["sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={SERVERS_SETTING}"])
+        return super().start_server(server)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[FastOpenLab]:
+    with FastOpenLab(switch_kind(), content={"rules": RULES}) as running:
+        client = running.pid(LOAD_CLIENT.name)
+        run_in(client, ["sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={CLIENTS_SETTING}"])
+        yield running
+
+
+def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
+    """The name of the server that answers a request."""
+    request = f"GET {path}?bytes=10 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n".encode()
+    where = (str(SHOP_ADDRESS), PORT)
+    with closing(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(PATIENCE_S)
+        if in_syn:
+            assert connection.sendto(request, socket.MSG_FASTOPEN, where) == len(request)
+        else:
+            connection.connect(where)
+            connection.sendall(request)
+        answer = b""
+        while data := connection.recv(1 << 16):
+            answer += data
+    return server_of(answer.decode("latin-1"))
+
+
+def guesses(lab: FastOpenLab) -> int:
+    """Right ones, by all agents."""
+    return int(lab.controller.ask(command="status")["services"][0]["content"]["counts"]["guesses_right"])
+
+
+def taken(lab: FastOpenLab) -> int:
+    """SYNs whose data a server has taken."""
+    return sum(tcp_counters(lab.pid(server.name))["TCPFastOpenPassive"] for server in lab.pool.servers)
+
+
+def test_request_in_a_syn_of_a_remembered_client_goes_by_the_rules(lab: FastOpenLab) -> None:
+    assert asked(lab, "/images", in_syn=False) in IMAGES
+    before = guesses(lab)
+    assert asked(lab, "/images", in_syn=False) in IMAGES
+    await_true("the client to be remembered", lambda: guesses(lab) > before, HEARD_S)
+    client = lab.pid(LOAD_CLIENT.name)
+    refused = tcp_counters(client)["TCPFastOpenActiveFail"]
+    assert asked(lab, "/fast", in_syn=True) == S3.name
+    assert asked(lab, "/images", in_syn=True) in IMAGES
+    assert tcp_counters(client)["TCPFastOpenActiveFail"] == refused + 2, "the client has sent no data in its SYNs"
+    assert taken(lab) == 0

@@ -1,0 +1,86 @@
+"""Clients on the switch's own subnet, new to it: their first connection, and those while no controller runs."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from testbed.namespaces import socket_in, tcp_counters
+from testbed.processes import run_in
+from topo.network import Lab
+from topo.switches import switch_kind
+from workload.plan import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+
+CLIENTS = 20
+INTERFACE = f"{DOWNLOAD_CLIENT.name}-eth0"
+NEW = (f"10.0.{DOWNLOAD_CLIENT.subnet}.{number}" for number in itertools.count(50))
+"""Addresses of c2's that nobody has seen."""
+PATIENCE_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(switch_kind(), Balance("fixed", 1.0, 10.0)) as running:
+        yield running
+
+
+@contextmanager
+def client(lab: Lab) -> Generator[str]:
+    """A new client on the link, with an empty ARP cache: its address."""
+    pid, address = lab.pid(DOWNLOAD_CLIENT.name), next(NEW)
+    run_in(pid, ["ip", "address", "add", f"{address}/24", "dev", INTERFACE])
+    run_in(pid, ["ip", "neighbour", "flush", "dev", INTERFACE])
+    try:
+        yield address
+    finally:
+        run_in(pid, ["ip", "address", "del", f"{address}/24", "dev", INTERFACE])
+
+
+def connects(lab: Lab, address: str) -> int:
+    """Connect to the service and fetch a page; how many SYNs were sent again."""
+    pid = lab.pid(DOWNLOAD_CLIENT.name)
+    before = tcp_counters(pid)["TCPSynRetrans"]
+    with closing(socket_in(pid, socket.AF_INET, socket.SOCK_STREAM)) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.bind((address, 0))
+        connection.connect((str(VIP), WEB_PORT))
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1")
+    return tcp_counters(pid)["TCPSynRetrans"] - before
+
+
+def test_first_connection_of_a_client_on_the_link_takes_one_syn(lab: Lab) -> None:
+    for _ in range(CLIENTS):
+        with client(lab) as address:
+            assert connects(lab, address) == 0
+
+
+def test_client_that_need_not_ask_for_the_router_is_found_while_its_answer_waits(lab: Lab) -> None:
+    gateway = str(DOWNLOAD_CLIENT.gateway.ip)
+    router = ["lladdr", DOWNLOAD_CLIENT.gateway_mac, "dev", INTERFACE, "nud", "permanent"]
+    for _ in range(CLIENTS):
+        with client(lab) as address:
+            run_in(lab.pid(DOWNLOAD_CLIENT.name), ["ip", "neighbour", "replace", gateway, *router])
+            try:
+                assert connects(lab, address) == 0
+            finally:
+                run_in(lab.pid(DOWNLOAD_CLIENT.name), ["ip", "neighbour", "del", gateway, "dev", INTERFACE])
+
+
+def test_known_clients_connect_while_no_controller_runs(lab: Lab) -> None:
+    assert lab.controller.process is not None
+    with client(lab) as known:
+        assert connects(lab, known) == 0
+        os.kill(lab.controller.process.pid, signal.SIGSTOP)
+        try:
+            assert [connects(lab, known) for _ in range(CLIENTS)] == [0] * CLIENTS
+        finally:
+            os.kill(lab.controller.process.pid, signal.SIGCONT)
