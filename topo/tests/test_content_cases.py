@@ -255,6 +255,31 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
     await_true("both are counted once", refused, 3.0)
 
 
+def behind_synproxy(lab: AnsweringLab, action: str) -> None:
+    """Have the kernel of S3 answer SYNs by cookies with a window of 0, and open it later (-A); or no more (-D)."""
+    pid, to_server = lab.pid(S3.name), ["-p", "tcp", "--dport", str(PORT)]
+    state = ["-m", "state", "--state"]
+    run_in(pid, ["sysctl", "-q", "-w", "net.netfilter.nf_conntrack_tcp_loose=0"])
+    for rule in (
+        ["-t", "raw", action, "PREROUTING", *to_server, "--syn", "-j", "CT", "--notrack"],
+        [action, "INPUT", *to_server, *state, "INVALID,UNTRACKED", "-j", "SYNPROXY", "--sack-perm", "--mss", "1460"],
+        [action, "INPUT", *to_server, *state, "INVALID", "-j", "DROP"],
+    ):
+        run_in(pid, ["iptables", *rule])
+
+
+def test_a_server_behind_synproxy_closes_no_window_but_its_own(lab: AnsweringLab) -> None:
+    behind_synproxy(lab, "-A")
+    try:
+        for path in ("/fast", "/stay/fast", "/images", "/stay/images", "/fast"):
+            for seed in range(3):
+                with connected(lab) as client:
+                    client.say(get(f"{path}?bytes=5000&seed={seed}"))
+                    assert client.answer()[::2] == (200, body(seed, 5000)), path
+    finally:
+        behind_synproxy(lab, "-D")
+
+
 @pytest.mark.parametrize("path", ["/images", "/stay/images"])
 def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
     """Where somebody (Mininet) has set net.core.rmem_max to 16 MiB, the smaller one is 9."""
