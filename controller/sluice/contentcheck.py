@@ -103,7 +103,7 @@ def _rules(content: ContentConfig, path: Path) -> Iterator[Finding]:
     if content.guess and refusing:
         yield Finding(
             (*path, "guess"),
-            "a guessed connection reaches its server before the rules have read a request, and there are rules that refuse",
+            "a guessed connection reaches its server before rules have read a request, and there are rules that refuse",
             "leave it out, or leave the refusing rules to a service of their own",
         )
     if content.default.sticky == "client" and refusing:

@@ -83,7 +83,7 @@ control: "/run/sluice.sock"
         (
             "limits: {head",
             "guess: true\n    limits: {head",
-            r"content\.guess: a guessed connection reaches its server before the rules .*; leave it out, or leave the ref",
+            r"content\.guess: a guessed connection reaches its server before rules .*; leave it out, or leave the",
         ),
         ("sticky: none", "sticky: never", r"sticky: must be 'connection', 'client' or 'none' \(got 'never'\)$"),
         ("protocol: http", "protocol: ftp", r"protocol: must be 'http', 'tls', 'smtp', 'imap' or 'pop3' \(got 'ftp'\)"),

@@ -153,3 +153,44 @@ def test_the_papers_rules_on_bodies(body: str, rule: str, tmp_path: Path, capsys
     (tmp_path / "request").write_bytes((head + body).encode())
     assert cli.main(["match", "-c", str(EXAMPLE), "shop", "--request", str(tmp_path / "request")]) == 0
     assert capsys.readouterr().out.strip() == rule
+
+
+@needs_program
+@pytest.mark.parametrize(
+    ("fields", "offer", "says"),
+    [
+        (
+            ("smtp", "rcpt_to"),
+            "STARTTLS",
+            "behind STARTTLS nothing can be read, and rule 'r' refuses; leave it out, or",
+        ),
+        (
+            ("imap", "user"),
+            "AUTH=CRAM-MD5",
+            "behind CRAM-MD5 nothing can be read, and rule 'r' refuses; offer AUTH=PLAIN",
+        ),
+        (
+            ("pop3", "user"),
+            "SASL PLAIN LOGIN",
+            "behind LOGIN nothing can be read, and rule 'r' refuses; offer SASL PLAIN",
+        ),
+    ],
+)
+def test_nothing_is_offered_that_hides_what_a_rule_refuses(
+    fields: tuple[str, str], offer: str, says: str, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (protocol, field), text = fields, content()
+    rules = text[text.index("    rules:\n") : text.index("- name: all\n")]
+    for match, status in (("source: 192.0.2.0/24", 0), (f"{field}: x@example", 1)):
+        guarding = f"""\
+    offer: ["{offer}"]
+    rules:
+    - {{name: r, match: {{{match}}}, refuse: true}}
+    - {{name: near, match: {{source: 10.0.1.0/24}}, to: fast}}
+"""
+        mail = text.replace("protocol: http", f"protocol: {protocol}").replace(rules, guarding)
+        Path(config).write_text(mail)
+        assert cli.main(["check", "-c", config]) == status, capsys.readouterr().err
+        line = next(number for number, line in enumerate(mail.splitlines(), 1) if "offer" in line)
+        complaint = f"{config}:{line}: services[0].content.offer[0]: {says}"
+        assert capsys.readouterr().err.startswith(complaint) == bool(status)
