@@ -163,6 +163,12 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.next_pass != Pass.first) {
             if (meta.next_pass == Pass.claim && meta.content != Content.client) {
                 meta.preferred = meta.choice;
+#if defined(CONTENT)
+                if (meta.attempt != 0) {
+                    // Who refuses has least to do: loads are not compared.
+                    if (meta.choice == meta.refused_by && meta.other != 0)  meta.preferred = meta.other;
+                } else
+#endif
                 if (meta.loads.look == 1) {
                     stale.apply(meta);
                     prefer.apply(meta);
