@@ -235,6 +235,8 @@ struct metadata_t {
     options_t    options;         // of a SYN or SYN-ACK, of content in a pass of its own; the parser
     bit<16>      rebuilt;         // bytes of the segment whose options those took the place of; options
     server_id_t  agent;           // behind the ingress port, of the packet's content service; agents
+    bit<2>       attempt;         // of an agent's SYN: how many servers have refused its connection; front (v1model)
+    server_id_t  refused_by;      // the last of them; connections (v1model)
     ipv4_t       agent_address;   // agents; of a packet that goes to its connection's agent in spite of its destination: splice
     bit<1>       way;             // of the connection table that holds the slot, less 1; connections
     bit<32>      respliced;       // words that changed, for the checksums; splice, caps

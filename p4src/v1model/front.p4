@@ -1,6 +1,9 @@
 // Front: what becomes of a packet, as far as no state is taken for it. One stage after the other, and none behind the first that drops.
 //
-//   writes path: done, to_service, from_server or routed; verdict
+//   writes path: done, to_service, from_server or routed; attempt; verdict
+//
+// An agent whose SYN a server has refused by a RST sends it again, with the attempt's number, 1 to 3, as the packet's identification; that
+// of any other packet of its is 0.
 #ifndef SLUICE_V1MODEL_FRONT_P4
 #define SLUICE_V1MODEL_FRONT_P4
 
@@ -53,6 +56,7 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
 #if defined(CONTENT)
             if (meta.content == Content.agent && outcome.drop == DropReason.none) {
                 agents.apply(meta, outcome.drop);
+                if (meta.event == Event.syn)                                meta.attempt = hdr.ipv4.identification[1:0];
             }
 #endif
         }

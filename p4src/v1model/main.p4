@@ -109,6 +109,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
             if (meta.path == Path.order && hdr.splice.status == (bit<8>)SpliceStatus.applied && hdr.splice.remember != 0
                 || meta.content == Content.client && meta.event == Event.syn && meta.payload == 0 && meta.vacant != 0
                    && meta.pass == Pass.first && decided.refused != REFUSED
+                || meta.content == Content.client && meta.state == PinState.answered && meta.next_state == PinState.established
                 || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 remembered.apply(hdr, meta, memory);
                 if (memory != Remember.nothing) {
@@ -163,6 +164,12 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         if (meta.next_pass != Pass.first) {
             if (meta.next_pass == Pass.claim && meta.content != Content.client) {
                 meta.preferred = meta.choice;
+#if defined(CONTENT)
+                if (meta.attempt != 0) {
+                    // Who refuses has least to do: loads are not compared.
+                    if (meta.choice == meta.refused_by && meta.other != 0)  meta.preferred = meta.other;
+                } else
+#endif
                 if (meta.loads.look == 1) {
                     stale.apply(meta);
                     prefer.apply(meta);

@@ -1,10 +1,11 @@
 // Remembered: the last servers of a content service's clients. A SYN of such a client goes straight to its server (Chow, Wang & Prakash,
 // section 3: pre-allocation; section 5.2: STICKY_IP).
 //
-//   reads  connection, path, generation, remember_time, now, server; the splice order
+//   reads  connection, path, event, generation, remember_time, now, server; the splice order
 //   writes preferred, remembered
 //
-// Agents write it, by their splice orders. A memory of other rules is none, but to one other address. A server that refuses a client's SYN ends it.
+// Agents write it, by their splice orders. A memory of other rules is none, but to one other address. Each handshake of the client with
+// that server renews it; a server that refuses the client's SYN ends it.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 
@@ -45,8 +46,13 @@ control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembe
                 }
             } else if (cell[REMEMBERED_FINGERPRINT] == fingerprint
                 && (bit<32>)(meta.now[29:0] - cell[REMEMBERED_STAMP]) < meta.remember_time) {
-                remembered = (Remember)((bit<8>)cell[REMEMBERED_KIND] + 1);
-                meta.preferred = cell[REMEMBERED_SERVER];
+                if (meta.event == Event.syn) {
+                    remembered = (Remember)((bit<8>)cell[REMEMBERED_KIND] + 1);
+                    meta.preferred = cell[REMEMBERED_SERVER];
+                } else if (cell[REMEMBERED_SERVER] == meta.server) {
+                    cell[REMEMBERED_STAMP] = meta.now[29:0];
+                    remembered_clients.write(slot, cell);
+                }
             }
         }
     }

@@ -172,10 +172,10 @@ def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEnt
     return _entry(Table.SERVICES, match, Action.TO_CONTENT, **args)
 
 
-def group(item: Service, of: Service) -> P4TableEntry:
-    """What agents of a content service address: one of its groups."""
+def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
+    """What agents of a content service address: one of its groups; with shares, drawn from evenly."""
     match = _endpoint(item.address, item.protocol, item.port)
-    args = {"service": item.id, "shares": 0, "address": of.address, "port": of.port}
+    args = {"service": item.id, "shares": shares, "address": of.address, "port": of.port}
     return _entry(Table.SERVICES, match, Action.TO_GROUP, **args)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 from harness import entries
 from harness.content import (
@@ -23,7 +24,8 @@ from harness.content import (
 from harness.flow import FIRST
 from harness.frames import TCP
 from harness.plan import CLIENT, POOL_A, POOL_B
-from sluice.names import DropReason, PinState, Register, Remember, SpliceStatus, Turn
+from sluice.addresses import from_text
+from sluice.names import REMEMBERED_CLIENTS, DropReason, PinState, Register, Remember, SpliceStatus, Turn
 
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
@@ -37,6 +39,9 @@ OFFERED: list[tuple[Any, Any]] = [
 
 FAST_OPEN: list[tuple[Any, Any]] = [("MSS", 1400), (34, bytes(8)), ("NOP", None), ("NOP", None)]
 """With a cookie of the server's (RFC 7413, section 4.1.1)."""
+
+STAMP = (1 << 30) - 1
+"""The time in a cell of the memory."""
 
 GUESSED_MSS = 1446
 """What a guessed server's client is told: the segment and the header in front of it fit in an Ethernet frame."""
@@ -105,6 +110,67 @@ class MemoryEnds(Remembering):
         self.reaches_agent(flow, flow.syn())
         self.switch.insert([entries.server(X1)])
         self.client_says(flow, flow.syn(), flow.syn())
+
+
+class UseRenewsMemory(Remembering):
+    """Each handshake with the remembered server counts the time anew; a SYN alone, or what is over, does not."""
+
+    AGE = 15_000
+    """In ticks, of 20,000."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        key = self.flow().key
+        ends = from_text(key.client).packed + from_text(key.service).packed + key.service_port.to_bytes(2)
+        self.cell = (Register.REMEMBERED_CLIENTS, crc32(ends) % REMEMBERED_CLIENTS)
+
+    def stamp(self) -> int:
+        """The time of the client's memory."""
+        (value,) = self.switch.registers.read([self.cell])
+        self.assertTrue(value, "the client is not remembered")
+        return value & STAMP
+
+    def ages(self, ticks: int) -> int:
+        """Make the memory older by so many ticks; its time."""
+        (value,) = self.switch.registers.read([self.cell])
+        self.switch.registers.write(*self.cell, value - ticks)
+        return self.stamp()
+
+    def runTest(self) -> None:
+        self.shop(self.GENERATION, 20_000)
+        self.remembers(Remember.CLIENT)
+        for port in (40000, 40100, 40200):
+            old = self.ages(self.AGE)
+            flow = self.flow(client_port=port)
+            self.client_says(flow, flow.syn(), flow.syn())
+            answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1)
+            self.server_says(flow, answer, rebuilt(answer, 536, None, False))
+            self.assertEqual(self.stamp(), old)
+            ack = flow.request(flags="A", seq=FIRST + 1, ack=10)
+            self.client_says(flow, ack, ack)
+            pin = self.assertPinned(flow, PinState.ESTABLISHED)
+            self.assertEqual(self.stamp(), pin.stamp & STAMP)
+            self.client_says(flow, ack, ack)
+        self.ages(self.AGE)
+        old = self.ages(self.AGE)
+        flow = self.flow(client_port=40300)
+        self.reaches_agent(flow, flow.syn())
+        self.assertEqual(self.stamp(), old)
+
+
+class AgentsTurnRenewsNoMemory(UseRenewsMemory):
+    """Of a connection that an agent has opened the client's ACK does not say that its memory was of use."""
+
+    def runTest(self) -> None:
+        self.shop(self.GENERATION, 20_000)
+        self.remembers(Remember.CLIENT)
+        old = self.ages(self.AGE)
+        flow = self.flow()
+        self.agent_reaches_server(flow, flow.opening())
+        self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
+        self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=1))
+        self.assertPinned(flow, PinState.ESTABLISHED)
+        self.assertEqual(self.stamp(), old)
 
 
 class RefusalForgets(Remembering):

@@ -95,6 +95,11 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                         claimed = 1;
                     } else {
                         vacant_2 = true;
+#if defined(CONTENT)
+                        if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
+                            pin_server_2.read(meta.refused_by, (bit<32>)place.slot_2);
+                        }
+#endif
                     }
                 }
             }
@@ -112,6 +117,11 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
                     claimed = 1;
                 } else if (found.vacant == 1) {
                     meta.vacant = 1;
+#if defined(CONTENT)
+                    if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
+                        pin_server_1.read(meta.refused_by, (bit<32>)place.slot_1);
+                    }
+#endif
                 } else if (vacant_2) {
                     meta.vacant = 2;
                 }
