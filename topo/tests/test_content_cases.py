@@ -186,9 +186,7 @@ def test_connect_and_upgrade_are_opaque(lab: AnsweringLab, head: str) -> None:
 def guarding(lab: AnsweringLab) -> Iterator[AnsweringLab]:
     """The lab with a rule that refuses."""
     configuration = lab.controller.configuration
-    lab.controller.reload(
-        lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403})
-    )
+    lab.controller.reload(lab.with_rule({"name": "admin", "match": {"path": {"prefix": "/stay/admin"}}, "refuse": 403}))
     yield lab
     lab.controller.reload(configuration)
 
