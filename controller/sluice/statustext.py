@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import textlayout
+from .configcontent import REFUSE
 from .resourcesstatus import lines as resources_lines
 
 _INDENT = "  "
@@ -87,6 +88,9 @@ def _content(content: Mapping[str, Any]) -> list[str]:
         for one in content["agents"]
     ]
     lines = ["agents: " + "; ".join(agents)]
+    if (does := content["without_agents"]) is not None:
+        text = "are refused" if does == REFUSE else f"go to {does} unread"
+        lines.append(f"no agent is left: new connections {text}")
     lines += [f"agent {one['name']}: {one['error']}" for one in content["agents"] if one["error"]]
     counts = {name.replace("_", " "): count for name, count in content["counts"].items() if name != "by_default"}
     groups = {name: f"{one['opened']} ({one['failed']} failed)" for name, one in content["groups"].items()}
@@ -94,9 +98,22 @@ def _content(content: Mapping[str, Any]) -> list[str]:
         *lines,
         f"requests by rule (generation {content['generation']}): {listed(content['rules'])}",
         f"connections by group: {listed(groups)}",
+        *(
+            f"servers of {name}: {_ability(one['servers'])}"
+            for name, one in content["groups"].items()
+            if one.get("servers") is not None
+        ),
         f"refused: {listed(content['refused'])}",
         listed(counts),
     ]
+
+
+def _ability(servers: Mapping[str, Any]) -> str:
+    """What servers can do by their handshakes, the least of them; a dash for what none has shown."""
+    shown = {name: "-" if servers[name] is None else servers[name] for name in ("mss", "window")}
+    sack = {None: "-", True: "yes", False: "no"}[servers["sack"]]
+    scale = {None: "-", True: servers["scale"], False: "no"}[servers["scales"]]
+    return f"MSS {shown['mss']}, window {shown['window']}, SACK {sack}, window scale {scale}"
 
 
 def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sluice.agents import cookies
+from sluice.agents.abilities import Ability, Learned, merged
 from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
-from sluice.agents.messages import Problem, Report, Told, configuration
+from sluice.agents.messages import GroupName, Problem, Report, Told, configuration, shared
 from sluice.config import Config
+from sluice.configcontent import REFUSE
 from sluice.log import logger
-from sluice.names import Table
+from sluice.names import Meter, Table
 from sluice.switch.plan import Plan, Service
 
 from .commands import Refused
@@ -30,7 +32,9 @@ from .world import World
 
 _log = logger("agents")
 
-TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE})
+TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE, Table.SERVICES, Table.DESTINATIONS})
+METERS = frozenset({Meter.ADMISSION})
+"""What agents that come and go may change: who gets clients, and whether any is let in."""
 INTERVAL_S = 0.5
 """Seconds between two reports of an agent."""
 DEAD_S = 2.0
@@ -38,6 +42,8 @@ DEAD_S = 2.0
 LAST_S = 2 * DEAD_S
 """The same for agents that would leave their service without any, and whose connections stand: when all are silent at
 once the fault may be here, so each is asked a second time, by a new connection."""
+SHARE_AGAIN_S = 60.0
+"""Seconds after which an agent is told again what others have learned: it forgets that after ten minutes."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
@@ -82,6 +88,8 @@ class Agents:
         self._world = world
         self.views: dict[str, AgentView] = {}
         """By the place where they listen."""
+        self._unread: Mapping[int, Mapping[int, int]] = {}
+        """As last written; see State."""
         self._keys: Cookies | None = None
         self._made: dict[str, _Made] = {}
         """What each is to have: an agent is asked twice a second, and thousands of rules take a while to write."""
@@ -157,17 +165,50 @@ class Agents:
                     view.since_s = asyncio.get_running_loop().time()
 
     async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
-        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError."""
+        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError.
+
+        What the others learn it is told when that changes, behind each configuration, and once a minute: it forgets.
+        """
+        time_s = asyncio.get_running_loop().time
+        told, told_s = None, 0.0
         while True:
-            await self._configure(agent, view)
+            if await self._configure(agent, view):
+                told = None
+            learned = self._learned_by_others(view)
+            if view.has is not None and (learned != told or time_s() - told_s >= SHARE_AGAIN_S):
+                await agent.share(shared(learned))
+                told, told_s = learned, time_s()
             await asyncio.sleep(_LOOK_S)
+
+    def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:
+        """Of the groups of the services that an agent serves: without its own, or nothing would ever age."""
+        served = self._served(view.control)
+        return {
+            (service.name, group.name): Learned(frozenset(one.id for one in group.servers), ability)
+            for service, group in self._groups()
+            if service.name in served and (ability := self.ability(service, group, but=view.control)) is not None
+        }
+
+    def ability(self, service: Service, group: Service, but: str | None = None) -> Ability | None:
+        """What agents have learned of a group's present servers: all that answer or, all ``but`` one."""
+        name = (service.name, group.name)
+        reports = [view.report for view in self.views.values() if view.report is not None and view.control != but]
+        learned = [report.learned[name] for report in reports if name in report.learned]
+        return merged(learned, (server.id for server in group.servers))
+
+    def _groups(self) -> Iterator[tuple[Service, Service]]:
+        """Content services, each with each of its groups."""
+        services = {service.name: service for service in self._world.plan.services}
+        for service in services.values():
+            for name in service.config.content.groups if service.config.content is not None else ():
+                yield service, services[name]
 
     def _served(self, control: str) -> set[str]:
         """Names of the services that the agent there is to serve."""
         return {service.name for service, _, place in self._each() if place == control}
 
-    async def _configure(self, agent: Agent, view: AgentView) -> None:
-        """Give it what it is to do, if it has not got it. Raises AgentError."""
+    async def _configure(self, agent: Agent, view: AgentView) -> bool:
+        """Give it what it is to do, if it has not got it; whether that was so. Raises AgentError."""
         made_of = (self._world.plan, self._world.rules, self._cookies())
         known = self._made.get(view.control)
         if known is None or any(one is not other for one, other in zip(known.made_of, made_of, strict=True)):
@@ -175,12 +216,13 @@ class Agents:
             self._made[view.control] = known = _Made(made_of, message, message.SerializeToString(deterministic=True))
         message, wanted = known.message, known.text
         if view.has == wanted:
-            return
+            return False
         problems = await agent.configure(message)
         # Asked again only when something changes: it would refuse the same again.
         view.has, view.error, view.refuses = wanted, _listed(problems), bool(problems)
         if problems:
             _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
+        return True
 
     def _wanted(self, plan: Plan, control: str) -> Any:
         return configuration(plan, control, self._world.rules.then(plan.config), self._cookies())
@@ -198,10 +240,17 @@ class Agents:
     async def _judge(self, link: Link) -> None:
         while True:
             absent, leaving = self._away()
-            if (absent, leaving) != (self._world.absent, self._world.leaving):
+            changed = (absent, leaving) != (self._world.absent, self._world.leaving)
+            if changed:
                 self._tell(absent)
                 self._world.absent, self._world.leaving = absent, leaving
-                await link.apply(self._world.state(), TABLES)
+            before, self._unread = self._unread, self._world.unread
+            if changed or self._unread != before:
+                self._tell_unread(before.keys())
+                if before.keys() - self._unread.keys():
+                    # Before agents are chosen again: a SYN that is to pass unread would pin its connection to one.
+                    await link.apply(self._world.state(), {Table.SERVICES})
+                await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
 
     def _away(self) -> tuple[set[int], set[int]]:
@@ -244,6 +293,22 @@ class Agents:
                 self._world.events.tell(
                     Kind.AGENT, f"{service.name}: agent {control} is back", service=service.name, agent=control
                 )
+
+    def _tell_unread(self, before: Collection[int]) -> None:
+        """Say which services have lost their last agent, and which have one again."""
+        for service in self._world.plan.services:
+            if (service.id in before) == (service.id in self._unread) or service.config.content is None:
+                continue
+            if service.id in before:
+                _log.info("the service has an agent again", extra={"service": service.name})
+                self._world.events.tell(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
+                continue
+            does = service.config.content.without_agents
+            text = "are refused" if does == REFUSE else f"go to {does} unread"
+            _log.error("the service has no agent left", extra={"service": service.name, "without_agents": does})
+            self._world.events.tell(
+                Kind.AGENT, f"{service.name} has no agent left; new connections {text}", service=service.name, does=does
+            )
 
     def _each(self) -> Iterator[tuple[Service, int, str]]:
         for service in self._world.plan.services:
