@@ -91,4 +91,12 @@ async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decis
 
 def _event(decision: Decision) -> tuple[object, ...]:
     """What is worth a line in the log when it changes."""
-    return (decision.verdict, decision.frozen, decision.detection.alarm, decision.hot_spot, frozenset(decision.limits))
+    seen = decision.detection
+    return (
+        decision.verdict,
+        decision.frozen,
+        seen.alarm,
+        seen.unprotected,
+        decision.hot_spot,
+        frozenset(decision.limits),
+    )

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from .filters import HighLowFilter
+
+
+class Unprotected(StrEnum):
+    """Why a crowd might raise no alarm."""
+
+    UNKNOWN = "how fast responses usually are is not known yet"
+    RISEN = "requests were up already when responses were first seen"
+    DRIFTED = "responses have slowed down for hours while requests rose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,8 @@ class Detection:
     """Condition 2: requests are up beyond the tolerance."""
     recovered: bool
     """Condition 3 (in production mode: responses are close to usual)."""
+    unprotected: Unprotected | None = None
+    """A crowd that is going on, or comes, may be taken for usual traffic; None: it raises an alarm."""
 
 
 class PaperDetector:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+
+SLOWER = 16
+"""A baseline's slow average has so many times its time constant (of 64 s: 17 min)."""
 
 
 @dataclass(slots=True)
@@ -36,7 +40,8 @@ class Average:
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
 
-    While young it is the plain mean of what was seen, so that the first value does not outweigh the rest.
+    While young it is the plain mean of what was seen, so that the first value does not outweigh the rest. A second
+    average follows it much more slowly: a crowd that comes too slowly for the first is seen beside that.
     """
 
     gain: float
@@ -44,16 +49,24 @@ class Baseline:
     deviation: float = 0.0
     count: int = field(default=0)
     """Observations folded in."""
+    slow: float | None = None
+    """The average over SLOWER times as long."""
 
     def fold(self, observed: float) -> None:
         """Take in one observation."""
         self.count += 1
         if self.average is None:
-            self.average, self.deviation = observed, observed / 2
+            self.average, self.deviation, self.slow = observed, observed / 2, observed
             return
         weight = max(1 - self.gain, 1 / self.count)
         self.deviation += weight * (abs(observed - self.average) - self.deviation)
         self.average += weight * (observed - self.average)
+        self.slow = self.average if self.slow is None else self.slow
+        self.slow += max((1 - self.gain) / SLOWER, 1 / self.count) * (observed - self.slow)
+
+    def fall_back(self) -> None:
+        """What the average has learned of late was no usual traffic: go on from the slow one."""
+        self.average = self.slow
 
     @property
     def kept(self) -> Average | None:
@@ -63,9 +76,15 @@ class Baseline:
     def restore(self, kept: Average) -> None:
         """Go on from what an earlier process knew."""
         self.average, self.deviation, self.count = kept.average, kept.deviation, kept.count
+        self.slow = kept.average
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
         """Part of the average by which an observation must differ: ``noise`` deviations within the bounds."""
         if not self.average:
             return least
         return min(max(least, noise * self.deviation / self.average), max(least, most))
+
+
+def chance(usual: float) -> float:
+    """By how much a count of requests exceeds its usual value by chance: four standard deviations of Poisson's."""
+    return 4.0 * math.sqrt(usual)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from math import sqrt
 
 from sluice.addresses import Packed
 
 from .decision import Target
-from .filters import Average, Baseline
+from .filters import Average, Baseline, chance
 from .hotspot import HotSpotTable
 from .options import NewsMode, NewsOptions
 from .requests import Interval
@@ -16,8 +15,6 @@ from .window import MeasurementWindow
 
 _FURTHER = 1.5
 """Times its usual requests make a destination a further hot spot."""
-_CHANCE = 4.0
-"""Standard deviations of a Poisson count: requests that are no more than these above what is usual are so by chance."""
 
 
 class Identification:
@@ -62,6 +59,11 @@ class Identification:
         for destination, requests in interval.requests.items():
             usual = self._usual.setdefault(destination, Baseline(self._options.production.gain))
             usual.fold(requests.offered / interval.seconds)
+
+    def fall_back(self) -> None:
+        """What was learned of late was a crowd."""
+        for usual in self._usual.values():
+            usual.fall_back()
 
     @property
     def kept(self) -> dict[Packed, Average]:
@@ -113,7 +115,7 @@ class Identification:
                 continue
             offered, seconds = window.counted(destination)
             most = max(self.usual(destination) * _FURTHER, self.usual(destination) + least) * seconds
-            if seconds and offered > most + _CHANCE * sqrt(most):
+            if seconds and offered > most + chance(most):
                 found.append(destination)
             elif not seconds and not unknown:
                 unknown = True
@@ -138,7 +140,7 @@ class Identification:
     def _risen(self, destination: Packed, offered: int, seconds: float) -> bool:
         """The requests counted for a destination are up, and not by chance."""
         usual = self.usual(destination) * seconds
-        return seconds > 0 and self.up(destination, offered / seconds) and offered - usual > _CHANCE * sqrt(usual)
+        return seconds > 0 and self.up(destination, offered / seconds) and offered - usual > chance(usual)
 
     @property
     def enough(self) -> bool:

@@ -84,6 +84,11 @@ class ControlMode(ABC):
         """The last interval was healthy: what it shows is usual."""
         return False
 
+    @property
+    def fell_back(self) -> bool:
+        """What was learned of late was a crowd: everything that is usual is what it was before."""
+        return False
+
     def kept(self, spot: Identification) -> Usual | None:
         """What it knows of usual traffic and can go on from; None while that is nothing, and in modes that cannot."""
         return None
@@ -201,11 +206,16 @@ class ProductionMode(ControlMode):
             limiting=bool(self._crowds),
             sick=cause in (Cause.SICK, Cause.FLOOD),
             evident=measured.flows * self._options.fast_share >= 1,
+            seconds=measured.seconds,
         )
 
     @property
     def learned(self) -> bool:
         return self._detector.learned
+
+    @property
+    def fell_back(self) -> bool:
+        return self._detector.fell_back
 
     def kept(self, spot: Identification) -> Usual | None:
         averages = self._detector.kept

@@ -48,7 +48,7 @@ class News:
         self._pools = Pools(pools or {0: Pool()}, options.production.gain, options.window_intervals)
         self._name, self._server_name = name, server_name
         self._meter = RequestMeter()
-        self._window = MeasurementWindow(options.window_intervals)
+        self._window = MeasurementWindow(options.window_intervals, options.response_intervals)
         self._ledger = LedgerWindow(options.window_intervals)
         self._spot = Identification(options)
         self._time: float | None = None
@@ -119,7 +119,7 @@ class News:
         rates, changed = self._mode.rates, options.mode is not self._options.mode
         self._options = options
         self._pools.configure(pools or self._pools.pools, options.production.gain, options.window_intervals)
-        self._window.resize(options.window_intervals)
+        self._window.resize(options.window_intervals, options.response_intervals)
         self._ledger.resize(options.window_intervals)
         self._spot.configure(options)
         if changed:
@@ -159,7 +159,7 @@ class News:
         options = self._options
         share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
         self._window.push(rates, interval, keys, share)
-        self._pools.examine(self._ledger.sums, self._window.seconds, observation.ejected, observation.ratios)
+        self._pools.examine(self._ledger.sums, self._window.least_seconds, observation.ejected, observation.ratios)
         measured = self._window.measure(options.fast_share, options.min_requests)
         detection = self._steer(measured, interval)
         return self._decide(now, interval, measured, detection)
@@ -214,6 +214,9 @@ class News:
         """Detector and regulator of the mode take one step each."""
         before = self.alarm
         detection = self._mode.detect(measured, self._verdict.cause, self._pools.repeated)
+        if self._mode.fell_back:
+            self._spot.fall_back()
+            self._pools.fall_back()
         if self._mode.learned:
             self._spot.learn(interval)
             self._pools.learn()
@@ -361,6 +364,7 @@ class News:
             everyone=not self._options.identify,
             overall=self._options.identify and target is None,
             static=not self._mode.limits,
+            unprotected=decision.detection.unprotected,
             frozen=[] if len(frozen) == len(self._pools.pools) else frozen,
             name=self._name,
             server_name=self._server_name,

@@ -152,6 +152,12 @@ class NewsOptions:
         return self.production.intervals if self.mode is NewsMode.PRODUCTION else 1
 
     @property
+    def response_intervals(self) -> int:
+        """Observations in which the responses of a site with few requests are looked for, at most."""
+        extra = self.production
+        return round(extra.baseline_s / extra.detection_s) if self.mode is NewsMode.PRODUCTION else 1
+
+    @property
     def remember_s(self) -> float:
         """How long an admitted client is remembered; only production mode does."""
         return self.production.remember_s if self.mode is NewsMode.PRODUCTION else 0.0

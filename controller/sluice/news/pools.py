@@ -130,6 +130,11 @@ class Pools:
             completed = sum(counts.completed for counts in part.values())
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
+    def fall_back(self) -> None:
+        """What was learned of late was a crowd."""
+        for usual in self._completed.values():
+            usual.fall_back()
+
     def judge(self, *, crowds: Collection[Packed | None], slower: bool, busier: bool = False) -> dict[int, Verdict]:
         """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
 

@@ -22,6 +22,7 @@ def sentence(
     everyone: bool,
     overall: bool = False,
     static: bool = False,
+    unprotected: str | None = None,
     frozen: Sequence[str] = (),
     name: Callable[[Packed], str],
     server_name: Callable[[int], str],
@@ -29,8 +30,8 @@ def sentence(
     """One sentence.
 
     ``rates`` are the target's admitted and refused requests per second; ``overall``: of all destinations, though one is
-    meant. ``others``: further hot spots, their limits and rates. ``static``: this mode never limits. ``frozen`` names
-    the services whose weights are held, where these are not all.
+    meant. ``others``: further hot spots, their limits and rates. ``static``: this mode never limits. ``unprotected``:
+    why a crowd might raise no alarm. ``frozen`` names the services whose weights are held, where these are not all.
     """
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates
@@ -59,7 +60,8 @@ def sentence(
             kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
             kept += "".join(f", {theirs.rate:.1f}/s at {name(other)}" for other, theirs, _ in others)
             fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"
-            return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}."
+            warned = f"; a flash crowd may raise no alarm: {unprotected}" if unprotected else ""
+            return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}{warned}."
 
 
 def _listed(names: Sequence[str]) -> str:
