@@ -49,7 +49,7 @@ impl Expected {
         let edge = self.edge.later(self.next);
         let is_in_window = !segment.end().is_before(self.next) && !edge.is_before(segment.seq());
         if segment.has(RST) {
-            // RFC 5961, section 3.2: at the very number. A host resets at what it has sent last, or at what it was acknowledged.
+            // RFC 5961, section 3.2: at the very number. A host resets behind its last byte, or at the number last acknowledged to it.
             return match segment.seq() {
                 seq if seq == self.next || seq == self.received => Verdict::Reset,
                 _ if is_in_window => Verdict::Challenge,
@@ -74,7 +74,7 @@ impl Expected {
     }
 }
 
-/// What a segment says to a SYN (RFC 9293, section 3.10.7.3).
+/// How a segment answers a SYN (RFC 9293, section 3.10.7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// The server opens.
@@ -83,7 +83,7 @@ pub enum Reply {
     Refuses,
     /// It is of an earlier connection that the server has not forgotten: it is to be reset, and asked again.
     Stale,
-    /// It says nothing.
+    /// It is no answer.
     Nothing,
 }
 

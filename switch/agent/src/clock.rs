@@ -1,8 +1,8 @@
 //! The clock by which the agent judges others: it stands still while the agent itself is not run (stopped by a signal, or on a busy
-//! machine). What clients and servers have sent meanwhile is still unread, so their time must not be up.
+//! machine). What clients and servers have sent meanwhile is still unread, so their deadlines must not pass.
 
 /// Nanoseconds between two readings above which the agent was not run. Its loop reads the clock every 100 ms at least; the shortest
-/// time after which it judges somebody's silence is a second.
+/// time after which it gives a client or a server up is a second.
 const LATE: u64 = 250_000_000;
 
 /// Time in which the agent runs.

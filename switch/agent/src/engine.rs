@@ -39,7 +39,7 @@ pub type Key = (SocketAddrV4, SocketAddrV4);
 /// A service in use.
 struct Entry {
     service: Arc<Service>,
-    /// What clients are told that servers can do.
+    /// What the SYN-ACKs to clients offer.
     ability: Ability,
 }
 
@@ -319,7 +319,7 @@ impl Engine {
         }
     }
 
-    /// What a client with this initial number has said in its handshake, if a segment answers a cookie.
+    /// The options of the SYN that had this initial number, if a segment answers its cookie.
     fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<Offer> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
@@ -414,8 +414,8 @@ impl Engine {
         self.keep(now, connection, segment, out);
     }
 
-    /// The terms of a connection that begins, whose client was told this window scale.
-    fn terms(&self, segment: &Segment<'_>, offer: Offer, told: u8) -> Option<Terms> {
+    /// The terms of a connection that begins with this segment, after this window scale was announced to its client.
+    fn terms(&self, segment: &Segment<'_>, offer: Offer, announced_scale: u8) -> Option<Terms> {
         let own_address = segment.destination();
         let entry = self.services.get(&own_address.port())?;
         Some(Terms {
@@ -424,8 +424,8 @@ impl Engine {
             service: Arc::clone(&entry.service),
             generation: self.generation,
             offer,
-            told,
-            most: entry.ability.window,
+            announced_scale,
+            window_limit: entry.ability.window,
         })
     }
 

@@ -1,4 +1,4 @@
-//! What the present servers of a group can do, as their SYN-ACKs show; clients are told the least of it.
+//! What the present servers of a group can do, as their SYN-ACKs show. Agents offer clients the least of it.
 //!
 //! What an agent learns itself ages: it counts for five to ten minutes. What other agents have learned comes through the controller
 //! and counts until that repeats or replaces it, for ten minutes at most. Both end when the group's servers change.
@@ -10,16 +10,16 @@ use std::sync::Arc;
 use crate::config::Service;
 use crate::wire::{RawOffer, Segment};
 
-/// The window scale that every agent tells every client that offers scaling, so that any agent can go on with any handshake. It is
-/// that of Linux's default buffers; a larger one tells windows less exactly, and 8 MB are enough. The translation shifts windows of
+/// The window scale that every agent announces to every client that offers scaling, so that any agent can go on with any handshake. It is
+/// that of Linux's default buffers; a larger one rounds windows more, and 8 MB are enough. The translation shifts windows of
 /// servers with other scales.
 pub const SCALE: u8 = 7;
 /// Nanoseconds after which what was learned begins to age; after twice as long it is forgotten.
 pub const HALF_LIFE: u64 = 300_000_000_000;
-/// The MSS of an end that does not tell one (RFC 9293, section 3.7.1).
+/// The MSS of an end whose SYN has none (RFC 9293, section 3.7.1).
 pub const DEFAULT_MSS: u16 = 536;
 
-/// What clients are told that all servers of a service can do.
+/// What an agent offers clients, since all servers of a service can do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ability {
     /// Bytes of the largest segment that all take.
@@ -32,7 +32,7 @@ pub struct Ability {
 }
 
 impl Ability {
-    /// What is assumed before a server has answered, and the most that clients are told: Ethernet's MSS.
+    /// What is assumed before a server has answered, and the most that is offered: Ethernet's MSS.
     pub const ASSUMED: Ability = Ability { mss: 1460, sack: true, window: u16::MAX };
 
     fn limited(self, learned: &Learned) -> Ability {
@@ -151,7 +151,7 @@ impl Pool {
     }
 }
 
-/// What is known of each group, by its address.
+/// What was learned of each group, by its address.
 #[derive(Debug, Default)]
 pub struct Pools(HashMap<SocketAddrV4, Pool>);
 
@@ -189,7 +189,7 @@ impl Pools {
         }
     }
 
-    /// What this agent itself has learned of each group, for others: nothing of groups that have not answered lately.
+    /// What this agent itself has learned of each group, for the other agents. Groups without a recent SYN-ACK are left out.
     pub fn learned(&self, now: u64) -> Vec<Shared> {
         let own = |(group, pool): (&SocketAddrV4, &Pool)| Shared {
             group: *group,

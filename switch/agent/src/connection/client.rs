@@ -25,12 +25,12 @@ pub struct Terms {
     pub service: Arc<Service>,
     /// Of those rules.
     pub generation: u8,
-    /// What the client said in its SYN.
+    /// The options of the client's SYN.
     pub offer: Offer,
-    /// The window scale that the client was told; 0 without scaling.
-    pub told: u8,
-    /// Bytes that the client is told of the agent's window at most.
-    pub most: u16,
+    /// The window scale that the agent announced to the client; 0 without scaling.
+    pub announced_scale: u8,
+    /// Bytes of the agent's window that are announced at most.
+    pub window_limit: u16,
 }
 
 /// The client's side.
@@ -54,7 +54,7 @@ pub struct Client {
     pub window: u16,
     /// The number that its window ends before; it never goes back (RFC 9293, section 3.8.6).
     edge: Seq,
-    /// What the agent itself says.
+    /// Bytes of the agent's own for the client, until it has acknowledged them.
     pub speech: Option<Speech>,
     /// What is known of the server that the data plane has guessed.
     pub guess: Option<Box<Guess>>,
@@ -170,14 +170,14 @@ impl Client {
 
     /// The head of a segment of the agent's own to the client.
     fn head(&self, seq: Seq, flags: u8) -> Head {
-        let room = self.request.edge().since(self.acknowledged()).min(self.terms.most.into());
+        let room = self.request.edge().since(self.acknowledged()).min(self.terms.window_limit.into());
         Head {
             source: self.terms.own_address,
             destination: self.terms.client,
             seq,
             ack: self.acknowledged(),
             flags,
-            window: window_field(room, self.terms.told),
+            window: window_field(room, self.terms.announced_scale),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::wire::{Head, Passage, Segment, pass_on, window_field};
 /// The largest segment on Ethernet.
 const LARGEST: u16 = 1460;
 
-/// What a server has said of itself in its SYN-ACK.
+/// What a server's SYN-ACK says.
 pub struct Answer {
     /// Its first number.
     pub first: Seq,
@@ -77,7 +77,7 @@ impl Server {
             address: client.terms.service.groups[group].address,
             handover: Handover::new(client.request.base(), mss, answer.window),
             delta: order::delta(client.next, answer.first),
-            shift: scale.unwrap_or(0) as i8 - client.terms.told as i8,
+            shift: scale.unwrap_or(0) as i8 - client.terms.announced_scale as i8,
             client_shift: client_scale.filter(|_| scale.is_none()).unwrap_or(0),
             scale: scale.unwrap_or(0),
             opened: answer.first,
@@ -287,14 +287,14 @@ impl Server {
 
     /// The same of a segment that changes nothing.
     pub fn write_to_client(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
-        let told = client.terms.told;
+        let announced_scale = client.terms.announced_scale;
         let ack = segment.ack().later(client.owned);
         let window = if ack == segment.ack() {
             shifted(segment.window(), self.shift)
         } else {
             // The window ends where it ended.
             let edge = segment.ack() + (u32::from(segment.window()) << self.scale);
-            window_field(edge.since(ack), told)
+            window_field(edge.since(ack), announced_scale)
         };
         let head = Head {
             source: client.terms.own_address,
@@ -302,7 +302,7 @@ impl Server {
             seq: self.to_client(segment.seq()),
             ack: if segment.has(ACK) { ack } else { segment.ack() },
             flags: 0,
-            window: window.min(window_field(client.request.room(), told)),
+            window: window.min(window_field(client.request.room(), announced_scale)),
         };
         let passage = Passage { head, sacks: None };
         ctx.out.push_with(|frame| pass_on(segment, &ctx.link, &passage, frame));

@@ -31,9 +31,9 @@ impl Engine {
         let first = facts.isn + 1;
         let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
         // Without a scale of both there is none.
-        let (scale, told) = facts.client_scale.zip(facts.server_scale).unzip();
+        let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
         let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
-        let Some(terms) = self.terms(segment, offer, told.unwrap_or(0)) else { return };
+        let Some(terms) = self.terms(segment, offer, announced_scale.unwrap_or(0)) else { return };
         if !says || terms.service.rules.greets() {
             return;
         }

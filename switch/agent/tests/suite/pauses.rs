@@ -1,4 +1,4 @@
-//! An agent that was stopped judges nobody by the time of its absence.
+//! An agent that was stopped gives no client and no server up for the time of its absence.
 
 use sluice_agent::clock::Clock;
 use sluice_agent::wire::flags::SYN;

@@ -1,4 +1,4 @@
-//! What clients are told that servers can do: learned from SYN-ACKs, shared by agents, forgotten with the servers and with time.
+//! What agents offer clients on behalf of servers: learned from SYN-ACKs, shared by agents, forgotten with the servers and with time.
 
 use std::sync::Arc;
 
