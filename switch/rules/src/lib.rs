@@ -62,7 +62,7 @@
 //!
 //! A body is read as its `Content-Type` says: XML, JSON or a form (`application/x-www-form-urlencoded`), in which a value may be
 //! an XML document. JSON is UTF-8, and a name that rules ask for comes once in an object. What comes behind the value that decides is
-//! not read. Forms in several parts, XML attributes and the content of mails are not read.
+//! not read, but for JSON where a rule refuses. Forms in several parts, XML attributes and the content of mails are not read.
 #![forbid(unsafe_code)]
 
 mod blocks;

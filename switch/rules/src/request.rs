@@ -23,7 +23,9 @@ pub(crate) struct HttpRequest {
 #[derive(Debug)]
 struct Reading {
     request: Request,
-    encoded: bool,
+    /// It may have what rules ask for, in a form that is not read.
+    hidden: bool,
+    reads_on: bool,
     run: Run,
     reader: Option<Reader>,
     framer: BodyFramer,
@@ -85,12 +87,20 @@ impl HttpRequest {
         if let Some(outcome) = run.outcome(rules) {
             return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
-        let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run });
+        // A name that comes twice in JSON has two readings.
+        let reads_on = head.media == Media::Json && rules.guards_against(facts);
+        let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run, reads_on });
         let framer = BodyFramer::new(head.request.body);
-        let is_hidden = head.media == Media::Encoded || head.media == Media::OtherJson && !rules.json.is_empty();
-        let encoded = is_hidden && head.request.body != Body::Empty;
+        let is_hidden = match head.media {
+            Media::Encoded => true,
+            Media::OtherJson => !rules.json.is_empty(),
+            Media::OtherXml => !rules.xml.is_empty(),
+            Media::Parts => !rules.lookup.form.is_empty(),
+            _ => false,
+        };
+        let hidden = is_hidden && head.request.body != Body::Empty;
         let left = rules.limits.body.0;
-        self.body = Some(Reading { request: head.request, encoded, run, reader, framer, at: end, left });
+        self.body = Some(Reading { request: head.request, hidden, reads_on, run, reader, framer, at: end, left });
         let say = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
         Ok(ControlFlow::Continue(say))
     }
@@ -113,12 +123,13 @@ fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: R
 impl Reading {
     /// Reads what has come of the body.
     fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<Answer> {
-        let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.run, self.encoded)) };
+        let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.run, self.hidden)) };
         let (run, left) = (&mut self.run, &mut self.left);
-        if let Some(outcome) = run.outcome(rules) {
+        let is_begun = self.at > self.request.head;
+        if let Some(outcome) = run.outcome(rules).filter(|_| !self.reads_on || !is_begun) {
             return Some(Ok(outcome));
         }
-        let mut asking = Asking { rules, run };
+        let mut asking = Asking { rules, run, reads_on: self.reads_on };
         let reach = self.framer.feed(&stream[self.at..], &mut |data| {
             let seen = data.len().min(*left);
             reader.push(&data[..seen], &mut asking)?;
@@ -144,10 +155,10 @@ impl Reading {
     }
 }
 
-/// Rules ask about a body that is not to be read: of another media type, or encoded, which may hide what a rule refuses.
-fn unread(rules: &RuleSet, run: &mut Run, encoded: bool) -> Answer {
-    const HIDDEN: Fault = Fault { status: 415, why: "the body is encoded, and a rule on it may refuse" };
-    if encoded {
+/// Rules ask about a body that is not to be read: of another media type, or one that may hide what a rule refuses.
+fn unread(rules: &RuleSet, run: &mut Run, hidden: bool) -> Answer {
+    const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
+    if hidden {
         return run.give_up(rules).ok_or(HIDDEN);
     }
     run.close_all(rules);

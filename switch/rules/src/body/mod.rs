@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use crate::field::{Field, FieldId};
 use crate::http::Fault;
 use crate::http::head::Media;
-use crate::ruleset::RuleSet;
+use crate::ruleset::{Action, RuleSet};
 use crate::run::{Outcome, Run};
 
 /// What came of a request, when it is not yet a decision about a group.
@@ -26,6 +26,8 @@ const VALUES: usize = 4;
 pub(crate) struct Asking<'r> {
     pub rules: &'r RuleSet,
     pub run: &'r mut Run,
+    /// A decision for a group waits for the body's end, which may show that the body has two readings.
+    pub reads_on: bool,
 }
 
 impl Asking<'_> {
@@ -42,6 +44,9 @@ impl Asking<'_> {
     /// Ends the reading of a body that is too large.
     pub(crate) fn give_up(&mut self) -> Answer {
         const ABOVE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
+        if self.reads_on && self.run.outcome(self.rules).is_some() {
+            return Err(ABOVE);
+        }
         self.run.give_up(self.rules).ok_or(ABOVE)
     }
 
@@ -51,7 +56,10 @@ impl Asking<'_> {
     }
 
     fn decided(&mut self) -> Flow {
-        self.run.outcome(self.rules).map_or(Flow::Continue(()), |outcome| Flow::Break(Ok(outcome)))
+        match self.run.outcome(self.rules) {
+            Some(outcome) if !self.reads_on || matches!(outcome.action, Action::Refuse(_)) => Flow::Break(Ok(outcome)),
+            _ => Flow::Continue(()),
+        }
     }
 }
 

@@ -76,8 +76,11 @@ pub(crate) enum Media {
     Form,
     /// Compressed, so that nothing in it is matched.
     Encoded,
-    /// JSON in a character set of its own, of which nothing is matched either.
+    /// JSON or XML in a character set of its own, of which nothing is matched either.
     OtherJson,
+    OtherXml,
+    /// A form in several parts, of which nothing is matched.
+    Parts,
     Other,
 }
 
@@ -309,9 +312,10 @@ fn media(value: &[u8]) -> Media {
     let kind = kind.trim_ascii().to_ascii_lowercase();
     match &kind[..] {
         b"application/x-www-form-urlencoded" => Media::Form,
-        b"text/xml" | b"application/xml" => Media::Xml,
+        b"multipart/form-data" => Media::Parts,
+        b"text/xml" | b"application/xml" => xml(parameters),
         b"application/json" | b"text/json" => json(parameters),
-        _ if kind.ends_with(b"+xml") => Media::Xml,
+        _ if kind.ends_with(b"+xml") => xml(parameters),
         _ if kind.ends_with(b"+json") => json(parameters),
         _ => Media::Other,
     }
@@ -319,12 +323,27 @@ fn media(value: &[u8]) -> Media {
 
 /// JSON is UTF-8 (RFC 8259, section 8.1), whose parameters need not say so. Some servers believe one that says otherwise.
 fn json(parameters: &[u8]) -> Media {
-    let is_other = |parameter: &[u8]| {
-        let (name, value) = split(parameter, b'=');
+    if charsets(parameters).all(is_utf8) { Media::Json } else { Media::OtherJson }
+}
+
+/// XML may be in any character set. In these ASCII is as it is written.
+fn xml(parameters: &[u8]) -> Media {
+    let has_ascii = |charset: &[u8]| {
+        let charset = charset.to_ascii_lowercase();
+        is_utf8(&charset) || charset.starts_with(b"iso-8859-") || charset.starts_with(b"windows-125")
+    };
+    if charsets(parameters).all(has_ascii) { Media::Xml } else { Media::OtherXml }
+}
+
+fn is_utf8(charset: &[u8]) -> bool {
+    [&b"utf-8"[..], b"utf8", b"us-ascii"].iter().any(|name| name.eq_ignore_ascii_case(charset))
+}
+
+/// The character sets that a media type's parameters name.
+fn charsets(parameters: &[u8]) -> impl Iterator<Item = &[u8]> {
+    parameters.split(|&byte| byte == b';').map(|parameter| split(parameter, b'=')).filter_map(|(name, value)| {
         let value = value.trim_ascii();
         let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-        let is_utf8 = || [&b"utf-8"[..], b"utf8", b"us-ascii"].iter().any(|name| name.eq_ignore_ascii_case(value));
-        name.trim_ascii().eq_ignore_ascii_case(b"charset") && !is_utf8()
-    };
-    if parameters.split(|&byte| byte == b';').any(is_other) { Media::OtherJson } else { Media::Json }
+        name.trim_ascii().eq_ignore_ascii_case(b"charset").then_some(value)
+    })
 }

@@ -466,3 +466,44 @@ fn digits_of_the_length_split() {
         assert_eq!(short(&rules, &pieces(&rules, request.as_bytes(), [offset].into_iter())), "yes");
     }
 }
+
+/// A server may take the second of two: where a rule refuses, the document is read to its end before it goes anywhere.
+#[test]
+fn json_names_that_come_again_behind_the_value_that_decides() {
+    let list = |last: Value| http(json!([{"name": "a", "match": {"json": {"type": "a"}}, "to": "a"}, last]));
+    let (guarding, other) = (list(json!({"name": "b", "refuse": 403})), list(json!({"name": "b", "to": "b"})));
+    let twice = r#"{"type": "a", "x": [1], "type": "evil"}"#;
+    assert_eq!(decide(&guarding, post("application/json", twice)), "400");
+    assert_eq!(decide(&other, post("application/json", twice)), "a");
+    assert_eq!(decide(&guarding, post("application/json", r#"{"type": "a", "x": [1]}"#)), "a");
+    assert_eq!(decide(&guarding, post("application/json", r#"{"type": "b"}"#)), "403");
+    let long = format!(r#"{{"type": "a", "x": "{}"}}"#, "x".repeat(70 << 10));
+    let of = |rules: &Arc<RuleSet>| short(rules, &whole(rules, post("application/json", &long).as_bytes()));
+    assert_eq!((&*of(&guarding), &*of(&other)), ("413", "a"));
+}
+
+/// Bodies that may have what a rule refuses, in a form that is not read.
+#[test]
+fn bodies_that_hide_what_a_rule_refuses() {
+    for (field, media) in [
+        ("form", "multipart/form-data; boundary=x"),
+        ("xml", "text/xml; charset=utf-16"),
+        ("xml", "application/soap+xml; charset=\"UTF-7\""),
+        ("json", "application/json; charset=utf-16"),
+    ] {
+        let on = json!({field: {"role": "admin"}});
+        let rules = http(json!([{"name": "a", "match": on, "refuse": 403}]));
+        assert_eq!(decide(&rules, post(media, "xx")), "415", "{media}");
+        let rules =
+            http(json!([{"name": "a", "match": on, "to": "a"}, {"name": "b", "match": {"path": "/x"}, "refuse": 403}]));
+        assert_eq!(decide(&rules, post(media, "xx")), "all", "{media}");
+    }
+    let rules = http(json!([{"name": "a", "match": {"xml": {"role": "admin"}}, "refuse": 403}]));
+    for charset in ["utf-8", "UTF8", "iso-8859-1", "Windows-1252"] {
+        assert_eq!(
+            decide(&rules, post(&format!("text/xml;charset={charset}"), "<role>admin</role>")),
+            "403",
+            "{charset}"
+        );
+    }
+}
