@@ -220,17 +220,31 @@ fn share_actions(c: &mut Control, actions: &[Action]) {
 
 fn profile(j: &J, scope: &Scope, c: &mut Control) -> Result<()> {
     let selector = j.opt("selector").map(|s| calculation(&s, "input", scope)).transpose()?;
-    let info = ProfileInfo {
-        name: j.str("name")?.into(),
-        size: j.opt("max_size").map_or(Ok(0), |s| s.as_u64())?,
-        has_selector: selector.is_some(),
-        tables: Vec::new(),
-    };
+    let size = j.opt("max_size").map_or(Ok(0), |s| s.as_u64())?;
+    add_profile(j, j.str("name")?, size, selector, c)
+}
+
+/// The profile that a table of BMv2's older JSON declares by itself: `act_prof_name`, and a selector beside it. Its size is not written there.
+fn own_profile<'a>(j: &J<'a>, name: &J<'a>, scope: &Scope, c: &mut Control) -> Result<J<'a>> {
+    let selector = j.opt("selector").map(|s| calculation(&s, "input", scope)).transpose()?;
+    add_profile(name, name.as_str()?, 0, selector, c)?;
+    Ok(name.clone())
+}
+
+fn add_profile(j: &J, name: &str, size: u64, selector: Option<Calculation>, c: &mut Control) -> Result<()> {
+    let info = ProfileInfo { name: name.into(), size, has_selector: selector.is_some(), tables: Vec::new() };
     if c.profile_by_name.insert(info.name.clone(), c.profiles.len() as u32).is_some() {
         return Err(j.error("the name of this action profile is taken"));
     }
     c.profiles.push(Profile { info, selector });
     Ok(())
+}
+
+/// The first action of a name, as BMv2 takes it where a table of its older JSON has no `action_ids`.
+fn named_action(name: &J, actions: &[Action]) -> Result<ActionId> {
+    let found = actions.iter().position(|a| a.info.name == *name.value);
+    let found = found.ok_or_else(|| name.error(format!("there is no action {}", name.quoted())))?;
+    Ok(ActionId(found as u32))
 }
 
 /// The error of an action id that no action has.
@@ -273,7 +287,10 @@ fn table(
     let profile = match table_type {
         "simple" => None,
         "indirect" | "indirect_ws" => {
-            let at = j.get("action_profile")?;
+            let at = match j.opt("act_prof_name") {
+                Some(own) if j.opt("action_profile").is_none() => own_profile(j, &own, scope, c)?,
+                _ => j.get("action_profile")?,
+            };
             let p = c.profile_by_name.get(at.as_str()?);
             let &p = p.ok_or_else(|| at.error(format!("there is no action profile {}", at.quoted())))?;
             let profile = &mut c.profiles[p as usize];
@@ -290,10 +307,10 @@ fn table(
         let id = a.as_u32()?;
         action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))
     };
-    let ids = j.list("action_ids")?.iter().map(&find_action).collect::<Result<Vec<_>>>()?;
-    if ids.is_empty() && j.opt("action_ids").is_none() {
-        return Err(j.refused("'action_ids' is missing", "compile the program with a current p4c"));
-    }
+    let ids = match j.opt("action_ids") {
+        Some(ids) => ids.items()?.iter().map(&find_action).collect::<Result<Vec<_>>>()?,
+        None => j.get("actions")?.items()?.iter().map(|a| named_action(a, actions)).collect::<Result<Vec<_>>>()?,
+    };
     let direct_meter = match j.opt("direct_meters") {
         None => None,
         Some(m) => {

@@ -8,6 +8,7 @@ mod handles;
 mod keys;
 mod meters;
 mod native;
+mod older;
 mod parser;
 mod paths;
 mod prefixes;
