@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sluice.resources.idle import IdleOptions
+from sluice.resources.pauses import DEFAULT_AGE_S
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
@@ -26,7 +26,7 @@ SETTLE_S, SECONDS, QUICK_SECONDS = 6.0, 60.0, 18.0
 USERS = (10, 20, 30, 40, 60)
 QUICK_USERS = (10, 40, 60)
 ENDS = (USERS[0], USERS[-1])
-"""All that the quick form has of those that are only beside."""
+"""All that the quick form has of some; of others it has the last."""
 REPETITIONS = 3
 GRACE_S = 60.0
 GAIN, PAGE_SHARE = 1.25, 0.1
@@ -41,32 +41,26 @@ class Variant:
 
     name: str
     server: WebServer
-    least_age_s: float | None = None
-    """None: nothing is closed."""
-
-    @property
-    def label(self) -> str:
-        """The name in tables, with the age of what is closed."""
-        if self.least_age_s is None:
-            return self.name
-        is_default = self.least_age_s == IdleOptions().least_age_s
-        return f"closing after {self.least_age_s:g} s{' (default)' if is_default else ''}"
-
-    @property
-    def idle(self) -> Mapping[str, float] | None:
-        """The service's options."""
-        return None if self.least_age_s is None else {**IDLE, "least_age_s": self.least_age_s}
+    idle: Mapping[str, float] | None = None
+    """The service's options; None: nothing is closed."""
 
 
 PLAIN = Variant("prefork, 15 s", WebServer("prefork", WORKERS, 15))
-CLOSED = Variant("prefork, 15 s, closing", WebServer("prefork", WORKERS, 15), 1.0)
-SOON = Variant("closing after 0.5 s", WebServer("prefork", WORKERS, 15), 0.5)
-SHORT = Variant("prefork, 1 s", WebServer("prefork", WORKERS, 1))
+DEFAULT = Variant("closing, age learned (default)", PLAIN.server, IDLE)
+LATE = Variant(f"closing after {DEFAULT_AGE_S:g} s", PLAIN.server, IDLE | {"least_age_s": DEFAULT_AGE_S})
+"""The default as long as nothing is learned."""
+SOON = Variant("closing after 0.5 s", PLAIN.server, IDLE | {"least_age_s": 0.5})
+SHORT = Variant("KeepAliveTimeout 1", WebServer("prefork", WORKERS, 1))
+SHORTEST = Variant("KeepAliveTimeout 500ms", WebServer("prefork", WORKERS, 0.5))
+EQUALS = {DEFAULT.name: SHORT, SOON.name: SHORTEST}
+"""What closes at the same age by itself, by the name of what the switch closes."""
 VARIANTS = (
     PLAIN,
-    CLOSED,
+    DEFAULT,
+    LATE,
     SOON,
     SHORT,
+    SHORTEST,
     Variant("prefork, 5 s", WebServer("prefork", WORKERS, 5)),
     Variant("prefork, KeepAlive Off", WebServer("prefork", WORKERS, 0)),
     Variant("event MPM, 15 s", WebServer("event", WORKERS, 15)),
@@ -87,8 +81,14 @@ def points(quick: bool) -> Sequence[Point]:
         )
         for one in VARIANTS
         for number in range(1 if quick else REPETITIONS)
-        for users in ((QUICK_USERS if one in (PLAIN, CLOSED, SHORT) else ENDS) if quick else USERS)
+        for users in (_quick_users(one) if quick else USERS)
     ]
+
+
+def _quick_users(variant: Variant) -> Sequence[int]:
+    if variant in (PLAIN, DEFAULT, SHORT):
+        return QUICK_USERS
+    return ENDS if variant in (SOON, SHORTEST) else ENDS[-1:]
 
 
 @contextmanager
@@ -183,13 +183,14 @@ def _goal(text: str, ratios: Mapping[int, float], holds: Callable[[float], bool]
 
 
 def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
+    beside = EQUALS[closing.name]
     closed = [one.result for one in records if one.parameters["variant"] == closing.name]
     expected = math.fsum(one["races_expected"] for one in closed)
     raced, ended, lost = (sum(one[name] for one in closed) for name in ("raced", "ended", "lost"))
     seen = f"{raced} of {ended:,}, expected {expected:.1f}"
     return [
         _goal(
-            f"{closing.label}, users beyond workers: throughput at least 1.25 times",
+            f"{closing.name}, users beyond workers: throughput at least 1.25 times",
             _ratios(records, closing, throughput, PLAIN, WORKERS),
             lambda ratio: ratio >= GAIN,
         ),
@@ -199,11 +200,13 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
             lambda ratio: ratio <= PAGE_SHARE,
         ),
         _goal(
-            "beside KeepAliveTimeout 1: throughput at least 0.98",
-            _ratios(records, closing, throughput, SHORT, 0),
+            f"beside {beside.name}, of equal age: throughput at least 0.98",
+            _ratios(records, closing, throughput, beside, 0),
             lambda ratio: ratio >= BESIDE,
         ),
-        _goal("page time at most 1.1", _ratios(records, closing, page_s, SHORT, 0), lambda ratio: ratio <= BESIDE_TIME),
+        _goal(
+            "page time at most 1.1", _ratios(records, closing, page_s, beside, 0), lambda ratio: ratio <= BESIDE_TIME
+        ),
         Goal("no page lost to closing", None if not ended else lost == 0, f"{lost} in {ended:,} closings"),
         Goal("races at most 1.5 x hazard x RTT", None if not ended else raced <= RACES * expected, seen),
     ]
@@ -212,18 +215,18 @@ def _goals(records: Sequence[Record], closing: Variant) -> list[Goal]:
 def report(records: Sequence[Record]) -> Report:
     """Pages and their time by users; what became of tickles; the goals."""
     used = [users for users in USERS if any(one.parameters["users"] == users for one in records)]
-    rows = [[one.label, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
+    rows = [[one.name, *(_cell(records, one, users) for users in used)] for one in VARIANTS]
     closings = [
         [str(users), *(f"{sum(one.result['closings'][name] for one in runs):,}" for name in COUNTS)]
         for users in used
-        if (runs := [*_runs(records, CLOSED, users), *_runs(records, SOON, users)])
+        if (runs := [*_runs(records, DEFAULT, users), *_runs(records, SOON, users)])
     ]
     return Report(
         tables=[
             Table(["pages/s (ms a page)", *(f"{users} users" for users in used)], rows),
             Table(["users", *(name.replace("_", " ") for name in COUNTS)], closings),
         ],
-        goals=[*_goals(records, SOON), *_goals(records, CLOSED)],
+        goals=[*_goals(records, DEFAULT), *_goals(records, SOON)],
         summary={one.key: {**one.parameters, **one.result} for one in records},
     )
 
@@ -244,8 +247,8 @@ def draw(records: Sequence[Record], figure: Figure) -> None:
 def _series(axes: Axes, records: Sequence[Record], of: Callable[..., Mean]) -> None:
     for one in VARIANTS:
         known = {users: mean.value for users in USERS if (mean := of(records, one, users)).runs}
-        beside = one not in (PLAIN, CLOSED, SOON)
-        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.label, ms=3)
+        beside = one not in (PLAIN, DEFAULT, SOON)
+        axes.plot(list(known), list(known.values()), "o--" if beside else "o-", label=one.name, ms=3)
 
 
 EXPERIMENT = Experiment(

@@ -28,7 +28,7 @@ from experiments.tcptrace import traced
 from testbed.processes import run_in
 from topo.nets import READY_S, SWITCH, Net
 
-KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPSackRecovery", "TCPRenoRecovery")
+KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery")
 GRACE_S = 30.0
 RATE = 600_000
 """Bytes per second of a connection at most: the delay line is a program."""
@@ -39,6 +39,8 @@ class MeasuredPlace(Net):
 
     names: Sequence[str] = (SWITCH, "client", "server")
     """Hosts; the second is the switch's neighbour."""
+    loses: tuple[str, str] = ("client", "INPUT")
+    """Where segments of the server's get lost: host, and chain of its packet filter."""
 
     def __init__(self, distances: Sequence[Distance]) -> None:
         super().__init__("sabt-")
@@ -75,18 +77,36 @@ class MeasuredPlace(Net):
 
     def run(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
         """Every connection: what the switch, the kernel and a capture say of it; and the kernel's counts of all."""
+        capture = self.directory / "sent.pcap"
+        dump = ["tcpdump", "-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture), f"tcp and host {SERVER}"]
+        recorder = self.start("tcpdump", dump, "server")
+        with ExitStack() as ends:
+            ends.callback(recorder.stop)
+            recorder.await_output("listening", READY_S)
+            sent = self.sent(congestion, loss, seconds)
+        captured = losses(
+            (one.time_s, one.destination_port, one.sequence, one.payload)
+            for one in read_capture(capture)
+            if one.source_port == PORT
+        )
+        told_by_tcptrace = traced(capture, PORT)
+        capture.unlink()
+        for one in sent["transfers"]:
+            of = captured[one["port"]]
+            one["captured"] = {name: getattr(of, name) for name in ("segments", "again", "events")}
+            one["tcptrace"] = asdict(told_by_tcptrace[one["port"]])
+        return sent
+
+    def sent(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
+        """Every connection: what the switch and the kernel say of it; and the kernel's counts of all."""
         before = self._kernel()
         total = sum(one.connections for one in self.distances)
-        capture = self.directory / "sent.pcap"
+        host, chain = self.loses
         rule = ["-p", "tcp", "--sport", str(PORT), "-m", "statistic", "--mode", "random", "--probability", str(loss)]
         with ExitStack() as ends:
             if loss:
-                run_in(self.pid("client"), ["iptables", "-A", "INPUT", *rule, "-j", "DROP"])
-                ends.callback(run_in, self.pid("client"), ["iptables", "-D", "INPUT", *rule, "-j", "DROP"])
-            dump = ["tcpdump", "-i", "eth0", "-s", "96", "-B", "16384", "-w", str(capture), f"tcp and host {SERVER}"]
-            recorder = self.start("tcpdump", dump, "server")
-            ends.callback(recorder.stop)
-            recorder.await_output("listening", READY_S)
+                run_in(self.pid(host), ["iptables", "-A", chain, *rule, "-j", "DROP"])
+                ends.callback(run_in, self.pid(host), ["iptables", "-D", chain, *rule, "-j", "DROP"])
             options = {"port": PORT, "connections": total, "congestion": congestion, "rate": RATE, "seconds": seconds}
             words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
             sender = self.start("sender", [sys.executable, "-m", "experiments.sabtsender", *words], "server")
@@ -98,24 +118,8 @@ class MeasuredPlace(Net):
             ends.callback(receiver.stop)
             sender.wait(seconds + GRACE_S)
             seen = json.loads(self._switch("read"))
-            recorder.stop()
         told = json.loads(sender.output().splitlines()[-1])
-        captured = losses(
-            (one.time_s, one.destination_port, one.sequence, one.payload)
-            for one in read_capture(capture)
-            if one.source_port == PORT
-        )
-        told_by_tcptrace = traced(capture, PORT)
-        capture.unlink()
-        transfers = [
-            {
-                **one,
-                "captured": {name: getattr(captured[one["port"]], name) for name in ("segments", "again", "events")},
-                "tcptrace": asdict(told_by_tcptrace[one["port"]]),
-                "switch": _of(seen, one["client"], one["port"]),
-            }
-            for one in told
-        ]
+        transfers = [{**one, "switch": _of(seen, one["client"], one["port"])} for one in told]
         return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self._kernel().items()}}
 
     def _kernel(self) -> dict[str, int]:

@@ -68,6 +68,7 @@ NEVER_ON_TOFINO = {
             "losses",
             "sent",
             "flight",
+            "hole",
         )
     },
     **{
@@ -79,7 +80,7 @@ NEVER_ON_TOFINO = {
     },
     **{
         ("register", f"closing_{name}"): "as resources"
-        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced")
+        for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced", "pauses")
     },
 }
 ONLY_V1MODEL = {

@@ -26,7 +26,7 @@ class WebServer:
     kind: str
     """One of KINDS."""
     workers: int
-    keep_s: int
+    keep_s: float
 
     def files(self, directory: Path, address: str) -> Mapping[str, str]:
         """Return its configuration, by the name of the file."""
@@ -57,7 +57,7 @@ ListenBacklog {BACKLOG}
 MaxRequestWorkers {server.workers}
 MaxConnectionsPerChild 0
 KeepAlive {"On" if server.keep_s else "Off"}
-KeepAliveTimeout {server.keep_s or 5}
+KeepAliveTimeout {round(1000 * (server.keep_s or 5))}ms
 MaxKeepAliveRequests 0
 Timeout {TIMEOUT_S}
 DocumentRoot {directory}/files
@@ -91,7 +91,7 @@ pid {directory}/nginx.pid;
 events {{ worker_connections 4096; }}
 http {{
   access_log off;
-  keepalive_timeout {server.keep_s};
+  keepalive_timeout {server.keep_s:g};
   keepalive_requests 1000000;
   client_body_temp_path {directory}/body;
   proxy_temp_path {directory}/proxy;

@@ -19,6 +19,7 @@ CPU_PORT: Final = 510
 INTO_PIPELINE: Final = 0xFFFF
 CLOSE_SESSION: Final = 1
 CLONE_OF_RECEIVED: Final = 1
+RESUBMITTED: Final = 6
 ETHERTYPE_IPV4: Final = 0x0800
 ETHERTYPE_ARP: Final = 0x0806
 ETHERTYPE_VLAN: Final = 0x8100
@@ -44,6 +45,8 @@ CONNECTION_SLOT_BITS: Final = 17
 CONNECTION_SLOTS: Final = 131072
 SPLICES: Final = 262144
 CLOSING_HINTS: Final = 4096
+PAUSE_LENGTH_BITS: Final = 4
+CLOSING_PAUSES: Final = 16384
 REMEMBERED_CLIENT_BITS: Final = 16
 REMEMBERED_CLIENTS: Final = 65536
 TRANSFER_BITS: Final = 12
@@ -160,6 +163,7 @@ class Register(StrEnum):
     CLOSING_STATE = "SluiceIngress.closing.closing_state"
     CLOSING_PEER = "SluiceIngress.closing.closing_peer"
     CLOSING_HINT = "SluiceIngress.closing.closing_hint"
+    CLOSING_PAUSES = "SluiceIngress.closing.closing_pauses"
     CLOSING_TAKEN = "SluiceIngress.closing.closing_taken"
     CLOSING_TAKEN_BACK = "SluiceIngress.closing.closing_taken_back"
     CLOSING_RACED = "SluiceIngress.closing.closing_raced"
@@ -170,6 +174,7 @@ class Register(StrEnum):
     TRANSFER_PROBE = "SluiceIngress.transfers.probe.transfer_probe"
     TRANSFER_LEAST = "SluiceIngress.transfers.least.transfer_least"
     TRANSFER_RTT = "SluiceIngress.transfers.rtt.transfer_rtt"
+    TRANSFER_HOLE = "SluiceIngress.transfers.hole.transfer_hole"
     TRANSFER_RECOVERY = "SluiceIngress.transfers.recovery.transfer_recovery"
     TRANSFER_LOSSES = "SluiceIngress.transfers.losses.transfer_losses"
     TRANSFER_SENT = "SluiceIngress.transfers.sent.transfer_sent"
@@ -289,6 +294,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.CLOSING_STATE: 262144,
     Register.CLOSING_PEER: 262144,
     Register.CLOSING_HINT: 4096,
+    Register.CLOSING_PAUSES: 16384,
     Register.CLOSING_TAKEN: 1024,
     Register.CLOSING_TAKEN_BACK: 1024,
     Register.CLOSING_RACED: 1024,
@@ -299,6 +305,7 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.TRANSFER_PROBE: 4096,
     Register.TRANSFER_LEAST: 4096,
     Register.TRANSFER_RTT: 4096,
+    Register.TRANSFER_HOLE: 4096,
     Register.TRANSFER_RECOVERY: 4096,
     Register.TRANSFER_LOSSES: 4096,
     Register.TRANSFER_SENT: 4096,
@@ -401,13 +408,15 @@ class DropReason(IntEnum):
     UNBOUND = 27
     """A content server's, but its connection has no slot, or is another server's now."""
     CLOSED = 28
-    """Of a connection that the switch has closed: an ACK of its client's, or late data of its server's."""
+    """Of a connection that the switch has closed: an ACK of its client's."""
     CLOSED_RESET = 29
-    """The same, but payload of its client's, and a reset was sent back."""
+    """The same, but payload of its client's, or anything late of its server's, and a reset was sent back."""
     NOT_IDLE = 30
     """A tickle, but its connection is not idle, or unknown, or may not be closed."""
     SYN_PAYLOAD = 31
     """A client's SYN with payload, of a content connection that has left its agent: no rule would read it."""
+    CLOSED_AGAIN = 32
+    """As closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK."""
 
 
 class PuntReason(IntEnum):

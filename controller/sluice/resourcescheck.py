@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .config import Config, ServerConfig
 from .configresources import ReceiveConfig, ResourcesConfig, SendConfig
 from .configtypes import Size, in_bytes
+from .resources.pauses import DEFAULT_AGE_S
 from .yamlplace import Finding, Path
 
 LEAST_BUDGET = 16 << 10
@@ -32,6 +33,18 @@ def findings(config: Config) -> Iterator[Finding]:
             yield from _asked(service.resources, path)
         for number, server in enumerate(service.servers):
             yield from _server(server, service.resources, ("services", index, "servers", number, "resources"))
+
+
+def warnings(config: Config) -> Iterator[Finding]:
+    """What may be meant, and yet harms."""
+    for index, service in enumerate(config.services):
+        idle = service.resources and service.resources.idle
+        if idle and idle.least_age_s is not None and idle.least_age_s < DEFAULT_AGE_S:
+            yield Finding(
+                ("services", index, "resources", "idle", "least_age_s"),
+                f"a response that pauses for {idle.least_age_s:g} s is cut off, and its client may not notice",
+                f"leave it out, and it is learned from the service's own pauses; or give {DEFAULT_AGE_S:g} or more",
+            )
 
 
 def _asked(resources: ResourcesConfig, path: Path) -> Iterator[Finding]:

@@ -47,6 +47,8 @@ def _idling(one: Idling) -> dict[str, Any]:
         "learned": one.learner is not None,
         "open": one.connections,
         "idle": one.idle,
+        "least_age_s": round(one.closer.least_age_s, 3),
+        "responses_seen": round(one.age.responses),
         "asked": one.asked,
         "lapsed": one.lapsed,
         **asdict(one.closings),
@@ -73,9 +75,9 @@ def lines(name: str, shown: Mapping[str, Any]) -> list[str]:
         one = shown["idle"]
         limit = "an unknown number" if one["limit"] is None else str(one["limit"])
         text.append(
-            f"{name} connections: {one['open']} of {limit}, {one['idle']} idle; closed {one['closed']} of "
-            f"{one['asked']} asked, {one['lapsed']} without an answer, {one['taken_back']} taken back, "
-            f"{one['raced']} raced"
+            f"{name} connections: {one['open']} of {limit}, {one['idle']} idle for {one['least_age_s']:g} s; "
+            f"closed {one['closed']} of {one['asked']} asked, {one['lapsed']} without an answer, "
+            f"{one['taken_back']} taken back, {one['raced']} raced"
         )
     return text
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from . import programs
+from . import programs, resourcescheck
 from .agents import binary
 from .agents.messages import Problem
 from .config import Config, ServiceConfig
@@ -52,6 +52,8 @@ def _check(options: argparse.Namespace) -> int:
         wrong += [_complaint(options.config, one, below, lines) for one in problems]
         for one in known:
             print(_complaint(options.config, one, below, lines), file=sys.stderr)
+    for finding in resourcescheck.warnings(config):
+        print(complaint_of(options.config, finding, lines), file=sys.stderr)
     if wrong:
         raise ConfigError(sorted(wrong, key=lambda one: (one.line, one.field)))
     servers = len({(one.address, one.port) for service in config.services for one in service.members})

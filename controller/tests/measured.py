@@ -14,20 +14,22 @@ MSS = 1460.0
 
 @dataclass(frozen=True)
 class Seen:
-    """Transfers without losses and 50 ms away, by what they have in flight at most."""
+    """Transfers 50 ms away, by what they have in flight at most."""
 
     flow: Numbers
     server: Numbers
     fingerprint: Numbers
     sent: Numbers
     flight: Column
+    segments: Column | float = 1000.0
+    losses: Column | float = 0.0
 
     def since(self, before: Seen | None) -> Reading:
         many = len(self.flow)
         other = before is None or (self.flow != before.flow) | (self.fingerprint != before.fingerprint)
         return Reading(
-            segments=np.full(many, 1000.0),
-            losses=np.zeros(many),
+            segments=np.broadcast_to(self.segments, many),
+            losses=np.broadcast_to(self.losses, many),
             timeouts=np.zeros(many),
             rtt_s=np.full(many, 0.05),
             rto_s=np.full(many, 0.25),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from experiments.eatbt_fig3 import EXPERIMENT, PLAIN, SHORT, SOON, VARIANTS, Variant, points, summary
+from experiments.eatbt_fig3 import DEFAULT, EXPERIMENT, PLAIN, SHORT, VARIANTS, Variant, points, summary
 from experiments.experiment import Record, Report
 from experiments.tests.small import goal_of, said
 
@@ -30,8 +30,8 @@ def runs(**closed: Any) -> list[Record]:
     return [
         record(PLAIN, 40, 100, 3.0),
         record(SHORT, 40, 200, 0.2),
-        record(SOON, 10, 10, 0.2),
-        record(SOON, 40, most.pop("pages"), most.pop("page_s"), **most),
+        record(DEFAULT, 10, 10, 0.2),
+        record(DEFAULT, 40, most.pop("pages"), most.pop("page_s"), **most),
     ]
 
 
@@ -59,8 +59,8 @@ def test_what_was_not_measured_is_not_judged() -> None:
 
 def test_a_run_is_told_and_drawn() -> None:
     text = said(EXPERIMENT, runs())
-    assert f"| {SOON.label} | 1.0 (200) | 20.0 (200) |" in text
-    assert f"| {VARIANTS[-1].label} | - | - |" in text
+    assert f"| {DEFAULT.name} | 1.0 (200) | 20.0 (200) |" in text
+    assert f"| {VARIANTS[-1].name} | - | - |" in text
 
 
 def test_races_are_expected_by_each_connections_distance() -> None:

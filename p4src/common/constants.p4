@@ -65,6 +65,7 @@ const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the sw
 const bit<16> INTO_PIPELINE = 0xffff; // as egress port of a packet of the controller's: through the pipeline
 const bit<32> CLOSE_SESSION = 1;      // the clone session whose copies pass once more; its port is of no use
 const bit<32> CLONE_OF_RECEIVED = 1;  // v1model's instance_type of a clone from ingress to egress
+const bit<32> RESUBMITTED = 6;        // and of a packet that passes ingress again
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP  = 0x0806;

@@ -123,7 +123,8 @@ header sack_block_h {
     bit<32> right;
 }
 
-// What a SYN or SYN-ACK of a content connection keeps of its options: MSS, SACK permitted, window scale; or NOPs.
+// What a SYN or SYN-ACK of a content connection keeps of its options: MSS, SACK permitted, window scale; or NOPs. Of a closed connection's
+// ACK, timestamps: NOP, NOP, kind and length, the sender's (sack), and the one echoed (scale_lead and scale).
 header kept_options_h {
     bit<16> mss_lead;
     bit<16> mss;

@@ -144,18 +144,19 @@
 #define REGISTER_SPLICE_VALUE_1 0x44 // way 1: the delta of a slot's connection, or the address of its agent (Tofino)
 #define REGISTER_SPLICE_VALUE_2 0x45 // way 2: the same
 
-// Registers of transfers, 0x48 to 0x57. Next free: 0x53
+// Registers of transfers, 0x48 to 0x57. Next free: 0x54
 #define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others)
 #define REGISTER_TRANSFER_EDGE     0x49   // largest segment, and right edge of what the server has sent
-#define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement
+#define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement, and whether its window was closed
 #define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the last packet
 #define REGISTER_TRANSFER_PROBE    0x4c   // the segment whose round trip is being measured
 #define REGISTER_TRANSFER_LEAST    0x4d   // least round trip
 #define REGISTER_TRANSFER_RTT      0x4e   // sum and number of the round trips
-#define REGISTER_TRANSFER_RECOVERY 0x4f   // up to where retransmissions belong to a loss event that was counted
+#define REGISTER_TRANSFER_RECOVERY 0x4f   // up to where retransmissions belong to a loss event that was counted, or to a tail-loss probe
 #define REGISTER_TRANSFER_LOSSES   0x50   // retransmissions, loss events, timeouts, tail-loss probes, holes
 #define REGISTER_TRANSFER_SENT     0x51   // bytes and segments
 #define REGISTER_TRANSFER_FLIGHT   0x52   // largest flight of this interval and the one before
+#define REGISTER_TRANSFER_HOLE     0x53   // the hole in what the server has sent: where and when it opened
 
 // Registers of caps, 0x58 to 0x5f. Next free: 0x5f
 #define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model)
@@ -189,9 +190,12 @@
 #define REGISTER_IDLE_TICKET_HEAD  0x73 // the same, looked at of the queue's head (v1model)
 #define REGISTER_STALE_IDLE        0x74 // connections of each server that ended unseen; written by the controller (v1model)
 
-// Registers of stages to come, 0x78 to 0xff. Next free: 0x78
+// Registers of closing, continued, 0x78 to 0x7f. Next free: 0x79
+#define REGISTER_CLOSING_PAUSES 0x78 // responses of each server by the pause that was in them (v1model)
 
-// Why a packet was dropped: an index of the counter `verdicts`. Next free: 32
+// Registers of stages to come, 0x80 to 0xff. Next free: 0x80
+
+// Why a packet was dropped: an index of the counter `verdicts`. Next free: 33
 enum bit<8> DropReason {
     none                 = 0,  // forwarded, answered or punted
     truncated            = 1,  // a header goes past the end of the frame
@@ -221,10 +225,11 @@ enum bit<8> DropReason {
     no_slot              = 25, // an agent's, without a slot: both ways are taken, or the connection has ended
     spliced              = 26, // an agent's, but the connection is spliced, or another agent has it
     unbound              = 27, // a content server's, but its connection has no slot, or is another server's now
-    closed               = 28, // of a connection that the switch has closed: an ACK of its client's, or late data of its server's
-    closed_reset         = 29, // the same, but payload of its client's, and a reset was sent back
+    closed               = 28, // of a connection that the switch has closed: an ACK of its client's
+    closed_reset         = 29, // the same, but payload of its client's, or anything late of its server's, and a reset was sent back
     not_idle             = 30, // a tickle, but its connection is not idle, or unknown, or may not be closed
-    syn_payload          = 31  // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
+    syn_payload          = 31, // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
+    closed_again         = 32  // as closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the

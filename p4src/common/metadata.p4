@@ -47,7 +47,7 @@ enum bit<8> Pass {
     limit     = 5,   // a routed SYN meets the limits that its first pass has found (Tofino)
     guess     = 6,   // a SYN with its options read claims a slot for its client's last server (v1model)
     facts     = 7,   // the SYN-ACK of a content server, with its options read (v1model)
-    close     = 8    // a server's answer is its FIN, which the switch sends in its place (v1model)
+    close     = 8    // a server's answer, or a client's ACK of a closed connection, is the FIN that the switch sends in the server's place (v1model)
 }
 
 // What the ledger writes down.

@@ -31,6 +31,8 @@ const bit<32> CONNECTION_SLOTS = 1 << CONNECTION_SLOT_BITS;
 
 const bit<32> SPLICES          = 2 << CONNECTION_SLOT_BITS; // a cell for each slot of both ways
 const bit<32> CLOSING_HINTS    = 4096;   // connections that became idle between two polls, some times over
+const int PAUSE_LENGTH_BITS    = 4;      // pauses within responses, by powers of two: up to 18 minutes
+const bit<32> CLOSING_PAUSES   = 1024 << PAUSE_LENGTH_BITS; // all of each server
 
 // 2^16 cells, as of admitted clients.
 const int REMEMBERED_CLIENT_BITS = 16;

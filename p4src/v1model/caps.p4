@@ -10,7 +10,7 @@
 // A window goes on as far as the edge: nothing that was promised is taken back, to within 2^scale - 1 bytes, unless by
 // the endpoint itself. Another cap waits for an acknowledgement that advances, so that duplicates stay duplicates. Caps
 // begin with the ACK that ends the handshake: it is the first whose scale is known. A SYN in mid-connection, which anybody
-// can send, changes nothing; a SYN-ACK to it ends them.
+// can send, changes nothing; a SYN-ACK to it ends them. Where more has passed unseen than fits, the server's numbers are learned again.
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 
@@ -62,16 +62,36 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             number = hdr.tcp.sequence + 1 + (bit<32>)meta.payload; \
             cap_server.write(index, number ++ hdr.tcp.acknowledgement[30:0]); \
             cap_client.write(index, hdr.tcp.acknowledgement ++ hdr.tcp.sequence[30:0]); \
-            agreed = CAP_AGREED ++ 13w0 ++ agreed[ASKED_FLOOR] ++ client_scale \
-                   ++ least_cap(meta.options.mss) ++ server_scale; \
+            bit<20> floor = least_cap(meta.options.mss); \
+            if (agreed[ASKED_FLOOR] < floor) { \
+                floor = agreed[ASKED_FLOOR]; \
+            } \
+            agreed = CAP_AGREED ++ 13w0 ++ floor ++ client_scale ++ floor ++ server_scale; \
         }
 
     // A segment of a side: its numbers, its peer's, the offer that bounds it, and the offer that it makes to its peer.
-    #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side) \
+    #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side, is_server) \
         facts = agreed[side]; \
         peer_side.read(peer, index); \
         bounding.read(offer, index); \
         own_side.read(own, index); \
+        bit<1> is_lost = 0; \
+        if (!is_misfit(end, hdr.tcp.acknowledgement, own, peer, offer)) { \
+            if (agreed[AGREED_MISFITS] != 0) { \
+                agreed[AGREED_MISFITS] = 0; \
+                cap_agreed.write(index, agreed); \
+            } \
+        } else if (is_server) { \
+            agreed[AGREED_MISFITS] = agreed[AGREED_MISFITS] + 1; \
+            if (agreed[AGREED_MISFITS] == LEARN_AFTER) { \
+                agreed[AGREED_MISFITS] = 0; \
+                is_lost = 1; \
+                learn_again(hdr.tcp.sequence, end, hdr.tcp.acknowledgement, own, peer, offer); \
+                peer_side.write(index, peer); \
+                bounding.write(index, offer); \
+            } \
+            cap_agreed.write(index, agreed); \
+        } \
         step_numbers(end, offer[OFFER_EDGE], hdr.tcp.acknowledgement, peer[NUMBERS_NEXT], own, ack); \
         own_side.write(index, own); \
         bit<32> cap = meta.resources.caps; \
@@ -83,6 +103,9 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             cap_in_effect(facts, cap); \
         } \
         made.read(offer, index); \
+        if (is_lost == 1) { \
+            offer[OFFER_CAP] = 0; \
+        } \
         step_offer(ack, cap[30:0], hdr.tcp.acknowledgement, hdr.tcp.window, facts[FACTS_SCALE], offer); \
         made.write(index, offer);
 
@@ -111,9 +134,9 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                 } else if (agreed[AGREED_STATE] == CAP_AGREED) {
                     bit<32> end = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
                     if (meta.path == Path.to_service) {
-                        CAPS_SEGMENT(cap_client, cap_server, cap_offered_client, cap_offered_server, send_cap, AGREED_CLIENT)
+                        CAPS_SEGMENT(cap_client, cap_server, cap_offered_client, cap_offered_server, send_cap, AGREED_CLIENT, false)
                     } else {
-                        CAPS_SEGMENT(cap_server, cap_client, cap_offered_server, cap_offered_client, receive_cap, AGREED_SERVER)
+                        CAPS_SEGMENT(cap_server, cap_client, cap_offered_server, cap_offered_client, receive_cap, AGREED_SERVER, true)
                     }
                     if (ack.known == 1) {
                         bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);

@@ -32,12 +32,13 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.kept_options.mss_lead, hdr.kept_options.mss, hdr.kept_options.sack, hdr.kept_options.scale_lead, hdr.kept_options.scale },
             hdr.tcp.checksum, HashAlgorithm.csum16);
 #endif
-        // The reset of a refused SYN.
+        // What the switch says itself: resets, and the FIN again with its timestamps.
         update_checksum(meta.reset == 1,
-            { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 16w20,
+            { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 10w0, hdr.tcp.data_offset, 2w0,
               hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
               hdr.tcp.data_offset, hdr.tcp.reserved, hdr.tcp.cwr, hdr.tcp.ece, hdr.tcp.urg, hdr.tcp.ack, hdr.tcp.psh,
-              hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.urgent },
+              hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.urgent,
+              hdr.kept_options.mss_lead, hdr.kept_options.mss, hdr.kept_options.sack, hdr.kept_options.scale_lead, hdr.kept_options.scale },
             hdr.tcp.checksum, HashAlgorithm.csum16);
     }
 }

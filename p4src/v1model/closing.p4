@@ -1,20 +1,24 @@
 // Closing: ends an idle connection of a server's in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT).
 //
 //   reads  the place, path, event, payload, held, pinned, claimed, state, server, connection, now, resources; tcp; the tickle
-//   writes the cells of closing_*; tickle; the answer or the refused payload, turned round as a RST; path; the clone's pass; event
-//   drops  not_idle, closed, closed_reset
+//   writes the cells of closing_*; tickle; the answer or the refused payload, turned round as a RST; the client's ACK, turned round as the
+//          FIN again; path; the clone's pass; event
+//   drops  not_idle, closed, closed_reset, closed_again
 //
 // The controller asks by a tickle (ctdb's word): an ACK with impossible numbers in the client's name, which a host answers with its
 // own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961).
-// Its clone becomes the server's FIN in a pass of its own: seq, ack and timestamps are right by themselves.
+// Its clone becomes the server's FIN in a pass of its own: seq, ack and timestamps are right by themselves. Both may get lost. So what the
+// server sends afterwards is answered by a RST, and what the client sends without having seen the FIN, by the FIN again: in a pass of its
+// own too, where timestamps are read.
 #ifndef SLUICE_V1MODEL_CLOSING_P4
 #define SLUICE_V1MODEL_CLOSING_P4
 
 #include <externs/count_registers.p4>
 #include "closing_cells.p4"
 
-// The packet becomes a RST to whoever sent it. What was behind its header stays in the frame, as a trailer that no host looks at.
-control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
+// The packet goes back to its sender, as an ACK of so much. What was behind its header stays in the frame, as a trailer that no host looks
+// at.
+control TurnRound(inout headers_t hdr, inout metadata_t meta, in bit<32> acknowledged, inout verdict_t verdict) {
     apply {
         hdr.ethernet.dst = hdr.ethernet.src;
         hdr.ethernet.src = meta.router_mac;
@@ -27,7 +31,6 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.ipv4.dst = meta.flow.src;
         hdr.tcp.src_port = meta.flow.dst_port;
         hdr.tcp.dst_port = meta.flow.src_port;
-        bit<32> acknowledged = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
         hdr.tcp.sequence = hdr.tcp.acknowledgement;
         hdr.tcp.acknowledgement = acknowledged;
         hdr.tcp.data_offset = 5;
@@ -37,7 +40,7 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
         hdr.tcp.urg = 0;
         hdr.tcp.ack = 1;
         hdr.tcp.psh = 0;
-        hdr.tcp.rst = 1;
+        hdr.tcp.rst = 0;
         hdr.tcp.syn = 0;
         hdr.tcp.fin = 0;
         hdr.tcp.window = 0;
@@ -47,19 +50,53 @@ control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t 
     }
 }
 
+// The packet becomes a RST to its sender.
+control ResetSender(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
+    TurnRound() turn_round;
+
+    apply {
+        bit<32> acknowledged = hdr.tcp.sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin;
+        turn_round.apply(hdr, meta, acknowledged, verdict);
+        hdr.tcp.rst = 1;
+    }
+}
+
+// A client's ACK becomes the server's FIN again, or the ACK behind it, with the timestamps turned round (RFC 7323, section 3.2: without them
+// a host may drop it).
+control SayAgain(inout headers_t hdr, inout metadata_t meta, in bit<32> client_number, in bit<1> says_fin, inout verdict_t verdict) {
+    TurnRound() turn_round;
+
+    apply {
+        turn_round.apply(hdr, meta, client_number, verdict);
+        hdr.tcp.fin = says_fin;
+        hdr.tcp.window = 0xffff;                          // a FIN into a closed window has to wait
+        if (hdr.kept_options.isValid()) {
+            bit<32> echoed = hdr.kept_options.scale_lead ++ hdr.kept_options.scale;
+            hdr.kept_options.scale_lead = hdr.kept_options.sack[31:8];
+            hdr.kept_options.scale = hdr.kept_options.sack[7:0];
+            hdr.kept_options.sack = echoed;
+            hdr.tcp.data_offset = 8;
+            hdr.ipv4.total_length = 52;
+        }
+    }
+}
+
 control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, inout verdict_t verdict) {
     ClosingCells() cells;
     ResetSender() reset_sender;
+    SayAgain() say_again;
 
     COUNT_REGISTER(REGISTER_CLOSING_TAKEN, server_id_t, SERVERS, closing_taken)
     COUNT_REGISTER(REGISTER_CLOSING_TAKEN_BACK, server_id_t, SERVERS, closing_taken_back)
     COUNT_REGISTER(REGISTER_CLOSING_RACED, server_id_t, SERVERS, closing_raced)
 
     ClosingStep step;
+    bit<32> client_number;
+    bit<1> says_fin;
 
     apply {
-        if (hdr.tcp.isValid() && meta.pass != Pass.close) {
-            cells.apply(hdr, meta, place, step);
+        if (hdr.tcp.isValid() && (meta.pass != Pass.close || meta.path == Path.to_service)) {
+            cells.apply(hdr, meta, place, step, client_number, says_fin);
             if (step == ClosingStep.probe) {
                 hdr.tickle.setInvalid();
             } else if (step == ClosingStep.end) {
@@ -68,6 +105,11 @@ control Closing(inout headers_t hdr, inout metadata_t meta, in place_t place, in
                 COUNT(closing_taken_back, meta.server)
             } else if (step == ClosingStep.hold) {
                 verdict.drop = DropReason.closed;
+            } else if (step == ClosingStep.say_again && meta.pass == Pass.first) {
+                meta.next_pass = Pass.close;
+            } else if (step == ClosingStep.say_again) {
+                verdict.drop = DropReason.closed_again;
+                say_again.apply(hdr, meta, client_number, says_fin, verdict);
             } else if (step >= ClosingStep.refuse && step <= ClosingStep.refuse_first) {
                 verdict.drop = DropReason.closed_reset;
                 if (step == ClosingStep.refuse_first) {

@@ -8,9 +8,13 @@
 //       |                               |----- RST ------------------->|
 //       |<------------------- FIN ------|                              |
 //
-// Both numbers are the server's word: what somebody sends in the client's name moves none. Any payload takes `probing` back; a keepalive
-// (the number before the next, at most one byte) is no payload. Two more kinds of connections are not idle. Where the server acknowledges
-// more without an answer, it has work to do. Where the client's window is closed, the server may have more to send.
+// Both numbers are the server's word: what is sent in the client's name moves none. Any payload takes `probing` back; a keepalive
+// (the number before the next, at most one byte) is no payload. Three more kinds of connections are not idle. Where the server acknowledges
+// more without an answer, it has work to do. Where the client's window is closed, the server may have more to send. Where the server has
+// answered by `100 Continue` alone, the client has.
+//
+// An idle connection looks like one whose server pauses within a response: pauses that the server ended are counted, by server and length,
+// and so are those that it did not. From their counts the controller learns how long is idle.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
@@ -26,13 +30,24 @@ typedef bit<62> closing_state_t;
 #define CLOSING_SERVER_SPOKE 59:59     // the last payload is the server's
 #define CLOSING_ACKNOWLEDGED 58:58     // all of it
 #define CLOSING_LAST 57:26             // when it passed, or was acknowledged, in ticks
-#define CLOSING_PROBED 25:0            // when the last tickle passed
+#define CLOSING_PAUSE 25:22            // a PauseLength: how long the connection looked idle before the server's last payload
+#define CLOSING_SHORT 21:21            // and that was shorter than any response
+#define CLOSING_PROBED 20:0            // when the last tickle passed
 
 // Whose connection a slot has, as of when it became idle: 63 bits, for Thrift carries signed 64-bit values.
 typedef bit<63> closing_peer_t;        // client's address, its port, server
 
 // An idle connection: flow index, server (of SERVERS), and the low 31 bits of when it became idle: 63 bits in the large build.
 typedef bit<(CONNECTION_SLOT_BITS + 42)> closing_hint_t;
+
+// Pauses of each server by their length: 0, or below 2^length ticks and not below half of that; the last are all that are longer.
+typedef bit<4> pause_length_t;
+
+// An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
+const bit<16> CONTINUE_BYTES = 25;
+
+// What a server says before it closes is no response: TLS's last alert (RFC 8446, section 6.1), which is shorter.
+const bit<16> LEAST_RESPONSE = 64;
 
 typedef bit<2> closing_status_t;       // a ClosingStatus in a cell
 const closing_status_t CLOSING_OPEN    = 0;
@@ -47,12 +62,42 @@ enum bit<8> ClosingStep {
     take       = 2,  // its answer: becomes RST and FIN
     hold       = 3,  // of a closed connection: dropped
     refuse     = 4,  // the same, and a RST goes back
-    refuse_first = 5, // the first of them
-    taken_back = 6,  // payload before the answer
-    end        = 7   // the server's RST: it had no connection any more
+    refuse_first = 5, // the first of them with payload of the client's
+    say_again  = 6,  // the same, and the server's FIN goes back, or an ACK
+    taken_back = 7,  // payload before the answer
+    end        = 8   // the server's RST: it had no connection any more
 }
 
-control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step) {
+pause_length_t pause_length(in bit<32> ticks) {
+    bit<32> left = ticks;
+    pause_length_t length = 0;
+    if (left >= (1 << 14)) {
+        length = 15;
+    } else {
+        if (left >= 128) {
+            length = 7;
+            left = left >> 7;
+        }
+        if (left >= 8) {
+            length = length + 3;
+            left = left >> 3;
+        }
+        if (left >= 4) {
+            length = length + 2;
+            left = left >> 2;
+        }
+        if (left >= 2) {
+            length = length + 2;
+        } else {
+            length = length + left[3:0];
+        }
+    }
+    return length;
+}
+
+// `client_number`: the client's next number, where `step` is say_again; `says_fin`: the client has not acknowledged the FIN.
+control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step, out bit<32> client_number,
+                     out bit<1> says_fin) {
     @name(".SluiceIngress.closing.closing_server_next")
     @id(REGISTER_CLOSING_SERVER_NEXT)
     register<closing_number_t>(SPLICES) closing_server_next;
@@ -68,6 +113,9 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     @name(".SluiceIngress.closing.closing_hint")
     @id(REGISTER_CLOSING_HINT)
     register<closing_hint_t>(CLOSING_HINTS) closing_hint;
+    @name(".SluiceIngress.closing.closing_pauses")
+    @id(REGISTER_CLOSING_PAUSES)
+    register<bit<32>>(CLOSING_PAUSES) closing_pauses;
 
     bit<32> index;
     bit<32> end;                       // the number behind the packet's payload
@@ -76,6 +124,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     closing_state_t before;
     closing_state_t state;
     bool keepalive;
+    bool pauses;                       // the pause before the server's last payload is over, and to be counted
 
     @hidden
     action spoke(bit<1> by_server) {
@@ -87,6 +136,9 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
 
     apply {
         step = ClosingStep.nothing;
+        client_number = 0;
+        says_fin = 0;
+        pauses = false;
         index = flow_index(meta.way, place.slot_1, place.slot_2);
         if (meta.claimed == 1 || meta.pass == Pass.move) {
             closing_server_next.write(index, 0);
@@ -98,7 +150,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
             closing_client_next.read(client_next, index);
             closing_state.read(before, index);
             state = before;
-            bit<26> waited = meta.now[25:0] - before[CLOSING_PROBED];
+            bit<21> waited = meta.now[20:0] - before[CLOSING_PROBED];
             bool probing = before[CLOSING_STATUS] == CLOSING_PROBING && (bit<32>)waited <= PROBE_TIME;
             bool closed = before[CLOSING_STATUS] >= CLOSING_CLOSED;
 
@@ -122,7 +174,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                     }
                     if (closed) {
                         if (meta.payload != 0 || meta.event == Event.ack) {
-                            step = ClosingStep.hold;
+                            step = ClosingStep.refuse;    // the RST was late, or is lost
                         }
                     } else if (meta.payload == 0 && meta.event == Event.ack) {
                         if (probing && as_stored && meta.state == PinState.established) {
@@ -131,8 +183,26 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                         } else if (client_next[CLOSING_KNOWN] == 1 && later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
                             spoke(0);
                         }
+                    } else if (meta.payload == CONTINUE_BYTES && meta.event == Event.ack && before[CLOSING_SERVER_SPOKE] == 0) {
+                        spoke(0);
                     } else if (!keepalive) {
                         spoke(1);
+                        if (before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1 && meta.payload != 0
+                            && later(end, server_next[CLOSING_NUMBER])) {
+                            state[CLOSING_PAUSE] = pause_length(meta.now - before[CLOSING_LAST]);
+                            state[CLOSING_SHORT] = 0;
+                            if (meta.payload < LEAST_RESPONSE) {
+                                state[CLOSING_SHORT] = 1;
+                            }
+                        } else if (meta.payload != 0) {
+                            state[CLOSING_SHORT] = 0;
+                        }
+                        if (meta.event == Event.fin) {
+                            if (state[CLOSING_SHORT] == 1) {
+                                state[CLOSING_PAUSE] = 0;
+                            }
+                            pauses = state[CLOSING_PAUSE] != 0;
+                        }
                     }
                 }
             } else {
@@ -141,11 +211,18 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                     if (!closed && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
                         && meta.state == PinState.established && meta.now - before[CLOSING_LAST] >= hdr.tickle.least_age) {
                         state[CLOSING_STATUS] = CLOSING_PROBING;
-                        state[CLOSING_PROBED] = meta.now[25:0];
+                        state[CLOSING_PROBED] = meta.now[20:0];
                         step = ClosingStep.probe;
                     }
                 } else if (closed) {
-                    if (meta.payload != 0 && meta.event != Event.reset && meta.event != Event.syn) {
+                    client_number = client_next[CLOSING_NUMBER];
+                    if (server_next == 1w1 ++ hdr.tcp.acknowledgement) {
+                        says_fin = 1;
+                    }
+                    if (meta.event == Event.ack && (keepalive || (says_fin == 1 && meta.payload == 0))
+                        && (says_fin == 1 || server_next == 1w1 ++ (hdr.tcp.acknowledgement - 1))) {
+                        step = ClosingStep.say_again;
+                    } else if (meta.payload != 0 && meta.event != Event.reset && meta.event != Event.syn) {
                         step = ClosingStep.refuse;
                         if (before[CLOSING_STATUS] == CLOSING_CLOSED) {
                             step = ClosingStep.refuse_first;
@@ -162,12 +239,21 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
                     } else if (before[CLOSING_ACKNOWLEDGED] == 0) {
                         state[CLOSING_ACKNOWLEDGED] = 1;
                         state[CLOSING_LAST] = meta.now;
+                        pauses = true;
                         closing_peer.write(index, meta.connection.client ++ meta.connection.client_port ++ meta.server[14:0]);
                         closing_hint.write(index & (CLOSING_HINTS - 1), index[CONNECTION_SLOT_BITS:0] ++ meta.server[9:0] ++ meta.now[30:0]);
                     }
                 } else {
                     spoke(0);
+                    pauses = before[CLOSING_PAUSE] != 0;
                 }
+            }
+            if (pauses) {
+                bit<32> cell = (bit<32>)(meta.server[9:0] ++ state[CLOSING_PAUSE]);
+                bit<32> counted;
+                closing_pauses.read(counted, cell);
+                closing_pauses.write(cell, counted + 1);
+                state[CLOSING_PAUSE] = 0;
             }
             if (probing && state[CLOSING_STATUS] == CLOSING_OPEN) {
                 step = ClosingStep.taken_back;

@@ -127,10 +127,30 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition accept;
     }
 
-    // The answer of a server whose connection is closed becomes its FIN: one more in its checksum.
+    // The answer of a server whose connection is closed becomes its FIN: one more in its checksum. A client's ACK comes by resubmission.
     state parse_fin {
+        transition select(intrinsic.instance_type, hdr.tcp.data_offset) {
+            (RESUBMITTED, 0 .. 7) : accept;
+            (RESUBMITTED, _)      : parse_stamps;
+            default               : parse_cloned;
+        }
+    }
+
+    state parse_cloned {
         hdr.tcp.fin = 1;
         meta.respliced = 1;
+        transition accept;
+    }
+
+    state parse_stamps {
+        transition select(packet.lookahead<bit<32>>()) {
+            0x0101080a : parse_stamps_values;
+            default    : accept;
+        }
+    }
+
+    state parse_stamps_values {
+        packet.extract(hdr.kept_options);
         transition accept;
     }
 #endif

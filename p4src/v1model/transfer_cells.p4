@@ -20,7 +20,8 @@ enum bit<8> Segment {
     none    = 0,     // a bare FIN, a keepalive, a window probe; or no such segment
     next    = 1,     // in order
     ahead   = 2,     // behind a hole: what is in the hole was lost, or is late, in front of the switch
-    again   = 3      // a retransmission
+    again   = 3,     // a retransmission
+    late    = 4      // fills a hole sooner than a retransmission can
 }
 
 struct transfer_t {
@@ -33,6 +34,8 @@ struct transfer_t {
     bit<32>         edge;             // and has
     bit<32>         acked;            // highest acknowledgement, of this packet's too
     bit<1>          moves;            // the ACK is within what was sent
+    bit<1>          advances;         // and above those before it
+    bit<1>          is_closed;        // the client's window was closed by its last ACK
     transfer_time_t silence;          // since the packet before, of either side
     transfer_span_t sample;           // a round trip; 0: none
     bit<32>         least;            // round trip so far; 0: none
@@ -116,21 +119,35 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
     }
 }
 
-// The highest acknowledgement: what lies outside of what is under way moves nothing.
+// The highest acknowledgement: what lies outside of what is under way moves nothing. And whether the client's window was closed with it.
+typedef bit<33> transfer_acked_t;
+#define TRANSFER_CLOSED 32:32
+#define TRANSFER_NUMBER 31:0
+
 control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_ACKED)
-    register<bit<32>>(TRANSFERS) transfer_acked;
+    register<transfer_acked_t>(TRANSFERS) transfer_acked;
 
     apply {
-        transfer_acked.read(transfer.acked, transfer.slot);
+        transfer_acked_t cell;
+        transfer_acked.read(cell, transfer.slot);
+        transfer.acked = cell[TRANSFER_NUMBER];
+        transfer.is_closed = cell[TRANSFER_CLOSED];
         if (transfer.op == TransferOp.start) {
             transfer.acked = transfer.first;
-            transfer_acked.write(transfer.slot, transfer.acked);
+            transfer_acked.write(transfer.slot, 1w0 ++ transfer.first);
         } else if (transfer.op == TransferOp.acked
                    && hdr.tcp.acknowledgement - transfer.acked <= transfer.edge - transfer.acked) {
             transfer.moves = 1;
+            if (hdr.tcp.acknowledgement != transfer.acked) {
+                transfer.advances = 1;
+            }
             transfer.acked = hdr.tcp.acknowledgement;
-            transfer_acked.write(transfer.slot, transfer.acked);
+            transfer.is_closed = 0;
+            if (hdr.tcp.window == 0) {
+                transfer.is_closed = 1;
+            }
+            transfer_acked.write(transfer.slot, transfer.is_closed ++ transfer.acked);
         }
     }
 }
@@ -222,25 +239,80 @@ control TransferRtt(in transfer_t transfer) {
     }
 }
 
-// The recovery point: what is retransmitted below it belongs to a loss event that was counted. Whatever is acknowledged, is below it.
-control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
-    @id(REGISTER_TRANSFER_RECOVERY)
-    register<bit<32>>(TRANSFERS) transfer_recovery;
+// Where and when the hole opened that is the oldest, but younger than a round trip. The ACKs that make a host repeat what is in a hole take
+// the least round trip at least: what fills it sooner was late, and is no loss.
+typedef bit<63> transfer_hole_t;
+#define TRANSFER_HOLE_START 62:31
+#define TRANSFER_HOLE_AT 30:0         // 0: none
+
+control TransferHole(in headers_t hdr, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_HOLE)
+    register<transfer_hole_t>(TRANSFERS) transfer_hole;
 
     apply {
-        bit<32> point;
-        transfer_recovery.read(point, transfer.slot);
+        transfer_hole_t cell;
+        transfer_span_t now = transfer.now[30:0] | 1;
+        transfer_hole.read(cell, transfer.slot);
+        transfer_span_t age = now - cell[TRANSFER_HOLE_AT];
+        bool is_young = cell[TRANSFER_HOLE_AT] != 0 && (bit<32>)age < transfer.least;
         if (transfer.op == TransferOp.start) {
-            point = transfer.first;
-        } else if (transfer.segment == Segment.again) {
-            if (!later(point, hdr.tcp.sequence) && transfer.is_probe == 0) {
-                transfer.is_loss = 1;
-                point = transfer.edge;
+            transfer_hole.write(transfer.slot, 0);
+        } else if (transfer.segment == Segment.ahead) {
+            if (!is_young) {
+                transfer_hole.write(transfer.slot, transfer.edge_before ++ now);
             }
-        } else if (later(transfer.acked, point)) {
-            point = transfer.acked;
+        } else if (is_young && !later(cell[TRANSFER_HOLE_START], hdr.tcp.sequence)) {
+            transfer.segment = Segment.late;
         }
-        transfer_recovery.write(transfer.slot, point);
+    }
+}
+
+// The recovery point: what is retransmitted below it belongs to a loss event that was counted. Whatever is acknowledged, is below it.
+//
+// A tail-loss probe is judged as Linux does: by a later ACK of more than it. If one before that has a longer header than the probe, it
+// reports that the probe was one copy too many (DSACK, RFC 2883: where all is acknowledged there is nothing else to report), and so does an
+// ACK that repeats itself. Otherwise the probe has repaired a loss.
+typedef bit<36> transfer_recovery_t;
+#define TRANSFER_POINT 35:4
+#define TRANSFER_JUDGED 3:0           // the probe's data offset; 0: none waits for its judgement
+
+control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
+    @id(REGISTER_TRANSFER_RECOVERY)
+    register<transfer_recovery_t>(TRANSFERS) transfer_recovery;
+
+    apply {
+        transfer_recovery_t cell;
+        transfer_recovery.read(cell, transfer.slot);
+        bool is_judged = cell[TRANSFER_JUDGED] != 0;
+        bool is_new = !later(cell[TRANSFER_POINT], hdr.tcp.sequence);
+        bool is_beyond = later(transfer.acked, cell[TRANSFER_POINT]);
+        if (transfer.op == TransferOp.start) {
+            cell = transfer.first ++ 4w0;
+        } else if (transfer.segment == Segment.again) {
+            if (transfer.is_probe == 1) {
+                if (is_new) {
+                    cell = transfer.edge ++ hdr.tcp.data_offset;
+                }
+            } else if (is_new || is_judged) {
+                transfer.is_loss = 1;
+                cell = transfer.edge ++ 4w0;
+            }
+        } else if (!is_judged) {
+            if (is_beyond) {
+                cell[TRANSFER_POINT] = transfer.acked;
+            }
+        } else if (is_beyond || transfer.acked == cell[TRANSFER_POINT]) {
+            if (hdr.tcp.data_offset > cell[TRANSFER_JUDGED] || (!is_beyond && transfer.advances == 0)) {
+                cell[TRANSFER_JUDGED] = 0;
+            } else if (is_beyond) {
+                transfer.is_loss = 1;
+                cell[TRANSFER_JUDGED] = 0;
+            }
+            if (is_beyond) {
+                cell[TRANSFER_POINT] = transfer.acked;
+            }
+        }
+        transfer_recovery.write(transfer.slot, cell);
     }
 }
 
@@ -267,16 +339,16 @@ control TransferLosses(in transfer_t transfer) {
             cell = 0;
         } else if (transfer.segment == Segment.ahead) {
             cell[TRANSFER_HOLES] = cell[TRANSFER_HOLES] + 1;
-        } else {
+        } else if (transfer.segment == Segment.again) {
             cell[TRANSFER_AGAIN] = cell[TRANSFER_AGAIN] + 1;
             if (transfer.is_probe == 1) {
                 cell[TRANSFER_PROBES] = cell[TRANSFER_PROBES] + 1;
             } else if (transfer.silence > TRANSFER_TIMEOUT + (transfer_time_t)(transfer.least >> 3)) {
                 cell[TRANSFER_TIMEOUTS] = cell[TRANSFER_TIMEOUTS] + 1;
             }
-            if (transfer.is_loss == 1) {
-                cell[TRANSFER_LOSSES] = cell[TRANSFER_LOSSES] + 1;
-            }
+        }
+        if (transfer.is_loss == 1) {
+            cell[TRANSFER_LOSSES] = cell[TRANSFER_LOSSES] + 1;
         }
         transfer_losses.write(transfer.slot, cell);
     }

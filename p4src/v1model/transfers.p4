@@ -18,6 +18,7 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
     TransferProbe() probe;
     TransferLeast() least;
     TransferRtt() rtt;
+    TransferHole() hole;
     TransferRecovery() recovery;
     TransferLosses() losses;
     TransferSent() sent;
@@ -28,7 +29,7 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
     // What the packet is, as far as no cell is needed to know that.
     @hidden
     action look() {
-        transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+        transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
         transfer.first = hdr.tcp.acknowledgement;
     }
 
@@ -65,6 +66,11 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
                 if (starts || transfer.op == TransferOp.sent || transfer.op == TransferOp.acked) {
                     edge.apply(hdr, meta, transfer);
                     acked.apply(hdr, transfer);
+                    // One byte in front of the edge: a keepalive, where all is acknowledged; a window probe, where the window is closed.
+                    if (transfer.op == TransferOp.sent && transfer.segment == Segment.none && meta.payload == 1
+                        && transfer.acked != transfer.edge && transfer.is_closed == 0) {
+                        transfer.segment = Segment.again;
+                    }
                 }
                 if (starts || transfer.moves == 1 || transfer.segment != Segment.none) {
                     activity.apply(transfer);
@@ -72,11 +78,14 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
                 if (starts || transfer.op == TransferOp.repeat || transfer.moves == 1 || transfer.segment != Segment.none) {
                     probe.apply(transfer);
                 }
-                if (starts || transfer.sample != 0 || transfer.segment == Segment.again) {
+                if (starts || transfer.sample != 0 || transfer.segment >= Segment.ahead) {
                     least.apply(transfer);
                 }
                 if (starts || transfer.sample != 0) {
                     rtt.apply(transfer);
+                }
+                if (starts || transfer.segment >= Segment.ahead) {
+                    hole.apply(hdr, transfer);
                 }
                 // Linux repeats the last segment behind two round trips without an ACK, so that the receiver says what it lacks (RFC 8985,
                 // section 7); a timeout begins with the first.
@@ -88,7 +97,7 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
                 if (starts || transfer.moves == 1 || transfer.segment == Segment.again) {
                     recovery.apply(hdr, transfer);
                 }
-                if (starts || transfer.segment == Segment.again || transfer.segment == Segment.ahead) {
+                if (starts || transfer.segment == Segment.again || transfer.segment == Segment.ahead || transfer.is_loss == 1) {
                     losses.apply(transfer);
                 }
                 if (starts || transfer.segment != Segment.none) {

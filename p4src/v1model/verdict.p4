@@ -39,7 +39,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             intrinsic.egress_spec = (bit<9>)CPU_PORT;
         } else if (verdict.punt == PuntReason.arp
                    || (verdict.drop != DropReason.none && verdict.drop != DropReason.admission_reset
-                       && verdict.drop != DropReason.closed_reset)) {
+                       && verdict.drop != DropReason.closed_reset && verdict.drop != DropReason.closed_again)) {
             mark_to_drop(intrinsic);
         } else {
             intrinsic.egress_spec = (bit<9>)verdict.egress_port;

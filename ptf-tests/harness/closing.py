@@ -12,6 +12,7 @@ from sluice.names import (
     CLOSE_SESSION,
     CPU_PORT,
     INTO_PIPELINE,
+    PAUSE_LENGTH_BITS,
     Counter,
     DropReason,
     Register,
@@ -27,6 +28,7 @@ from .plan import S1, WEB
 WRAP = 1 << 32
 GET = b"GET / HTTP/1.1\r\n\r\n"
 PAGE = b"HTTP/1.1 200 OK\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 STAMPS: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", (11, 22))]
 PASSES = {(Counter.VERDICTS, DropReason.NONE): 1}
 COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
@@ -58,6 +60,26 @@ class Talk:
         """In the client's name, with impossible numbers."""
         return self.flow.request(flags="A", seq=0, ack=0)
 
+    def again_to(self, sender: Packet, stamps: tuple[int, int] | None = None, *, fin: bool = True) -> bytes:
+        """The server's FIN again, or its ACK, that goes back to the client, with the timestamps that the client's
+        frame is to be answered with; what was behind its headers as a trailer."""
+        came: Any = sender
+        options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
+        frame = layers(
+            Ether(dst=came[Ether].src, src=plan.CLIENT.mac),
+            IP(src=came[IP].dst, dst=came[IP].src, ttl=64),
+            TCP(
+                sport=came[TCP].dport,
+                dport=came[TCP].sport,
+                flags="FA" if fin else "A",
+                seq=came[TCP].ack,
+                ack=self.client,
+                window=0xFFFF,
+                options=options,
+            ),
+        )
+        return octets(frame) + octets(sender)[len(frame) :]
+
     def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
         """The RST that goes back to who sent a frame, with what was behind the TCP header as a trailer."""
         came: Any = sender
@@ -87,7 +109,7 @@ class Closing(StageTest):
         self._session(P4UpdateType.INSERT, session)
         self.addCleanup(self._session, P4UpdateType.DELETE, session)
         self.manage()
-        for register in (*LOADS, *COUNTS, Register.CLOSING_HINT):
+        for register in (*LOADS, *COUNTS, Register.CLOSING_HINT, Register.CLOSING_PAUSES):
             self.switch.registers.clear(register)
 
     def manage(self) -> None:
@@ -182,6 +204,18 @@ class Closing(StageTest):
         """Of s1."""
         found = self.switch.registers.read([(register, S1.id) for register in COUNTS])
         self.assertEqual(found, [taken, back, raced])
+
+    def ages(self, talk: Talk, ticks: int) -> None:
+        """The last payload of a connection in way 1 is older by so many ticks."""
+        cell = (Register.CLOSING_STATE, talk.flow.key.slot_1)
+        (state,) = self.switch.registers.read([cell])
+        self.switch.registers.write(*cell, state - (ticks << 26))
+
+    def assertPauses(self, **expected: int) -> None:
+        """Responses of s1 by the pause that was in them: ``of_3=1`` of 4 to 7 ticks."""
+        cells = [(Register.CLOSING_PAUSES, S1.id << PAUSE_LENGTH_BITS | at) for at in range(1 << PAUSE_LENGTH_BITS)]
+        found = {f"of_{at}": many for at, many in enumerate(self.switch.registers.read(cells)) if many}
+        self.assertEqual(found, expected)
 
     def assertLoad(self, connections: int) -> None:
         """Of s1, in both copies."""

@@ -27,6 +27,7 @@ CELLS = (
     Register.TRANSFER_LOSSES,
     Register.TRANSFER_SENT,
     Register.TRANSFER_FLIGHT,
+    Register.TRANSFER_HOLE,
 )
 MSS = 1000
 _SPAN = (1 << SENT_AT_BITS) - 1
@@ -58,10 +59,10 @@ class TransferTest(StageTest):
         number = (ANSWER + 1 + offset) % (1 << 32)
         self.server_sends(flow, flow.reply(bytes(size), flags=flags, seq=number, ack=FIRST + 1))
 
-    def acknowledges(self, flow: Flow, offset: int, payload: bytes = b"") -> None:
+    def acknowledges(self, flow: Flow, offset: int, payload: bytes = b"", **fields: Any) -> None:
         """The client acknowledges all up to there."""
         number = (ANSWER + 1 + offset) % (1 << 32)
-        self.client_sends(flow, flow.request(payload, flags="A", seq=FIRST + 1, ack=number))
+        self.client_sends(flow, flow.request(payload, flags="A", seq=FIRST + 1, ack=number, **fields))
 
     # -- cells
 
@@ -73,6 +74,11 @@ class TransferTest(StageTest):
     def put(self, flow: Flow, register: Register, value: int) -> None:
         """Write a cell of the flow's slot."""
         self.switch.registers.write(register, self.measured(flow).slot, value)
+
+    def put_least(self, flow: Flow, microseconds: int) -> None:
+        """The least round trip of the flow is so long."""
+        least = self.cells(flow)[CELLS.index(Register.TRANSFER_LEAST)]
+        self.put(flow, Register.TRANSFER_LEAST, least >> 32 << 32 | microseconds)
 
     def passes(self, flow: Flow, microseconds: int) -> None:
         """Time passes: what the cells remember is older by then. Nothing waits."""
@@ -105,13 +111,13 @@ def row(transfers: Transfers, slot: int) -> dict[str, Any]:
 
 def older(cells: dict[Register, int], microseconds: int) -> dict[Register, int]:
     """The same by so much later: those cells that have a time in them."""
-    owner, probe = cells[Register.TRANSFER_OWNER], cells[Register.TRANSFER_PROBE]
+    owner = cells[Register.TRANSFER_OWNER]
     stamp = (owner & 0xFFFF) - (microseconds >> 16) & 0xFFFF
     changed = {
         Register.TRANSFER_OWNER: owner >> 16 << 16 | stamp if owner else 0,
         Register.TRANSFER_ACTIVITY: max(0, cells[Register.TRANSFER_ACTIVITY] - microseconds),
     }
-    if probe & _SPAN:
-        sent_at = (probe & _SPAN) - microseconds & _SPAN | 1
-        changed[Register.TRANSFER_PROBE] = probe >> SENT_AT_BITS << SENT_AT_BITS | sent_at
+    for register in (Register.TRANSFER_PROBE, Register.TRANSFER_HOLE):
+        if at := (cell := cells[register]) & _SPAN:
+            changed[register] = cell >> SENT_AT_BITS << SENT_AT_BITS | (at - microseconds & _SPAN | 1)
     return changed

@@ -28,7 +28,7 @@ from harness.flow import ANSWER, FIRST, Flow
 from harness.frames import Packet
 from harness.plan import S1, S3, WEB
 from harness.slots import colliding
-from sluice.dataplane.windows import Hello, Segment, agreed
+from sluice.dataplane.windows import LEARN_AFTER, Hello, Segment, agreed
 from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 
@@ -181,13 +181,16 @@ class ScaleUnknown(Capped):
 
 
 class LeastCap(Capped):
-    """A cap is at least four segments of the sender's, and the window at least the cap."""
+    """A cap is at least four segments of the side that takes the smaller ones, and the window at least the cap."""
 
     send = receive = 1
 
     def runTest(self) -> None:
         cases: tuple[tuple[Options, Options, int, int], ...] = (
-            (options(SCALE, 1460), options(SCALE, 700), 46, 22),  # 5,840 bytes are 45.6 units, 2,800 are 21.9
+            (options(SCALE, 1460), options(SCALE, 700), 22, 22),  # 2,800 bytes are 21.9 units
+            (options(SCALE, 700), options(SCALE, 1460), 22, 22),
+            (options(SCALE, 65_495), options(SCALE, 1460), 46, 46),  # 5,840 are 45.6
+            (options(SCALE, 9000), options(SCALE, 65_495), 282, 282),
             ([("WScale", SCALE)], [("WScale", SCALE)], 17, 17),  # none is said: 536
             ([("WScale", SCALE), ("MSS", 0)], options(SCALE), 17, 17),
             (options(14), options(0), 1, 4 * MSS),
@@ -247,6 +250,44 @@ class DataOfNothing(Capped):
             self.sends(talk, False, blind, 1)
             self.acks(talk, 400, 400, ack=far + 5)
             self.acks(talk, 500, 100)
+
+
+class LearnedAgain(Capped):
+    """What passes while a server is not managed is not seen. Then its word is taken, and its caps hold again; what was
+    promised meanwhile is not taken back."""
+
+    send = receive = CAP
+    unseen = 300_000
+
+    def runTest(self) -> None:
+        for client in (True, False):
+            with self.subTest(capped="client" if client else "server"):
+                talk = Talk(Flow(WEB, S1, client_port=40_000 + client))
+                self.shakes(talk)
+                self.advances(talk, 500, 100, client)
+                managed = entries.managed(S1, self.send, self.receive)
+                self.switch.delete([managed])
+                try:
+                    talk.next[not client] = (talk.next[not client] + self.unseen) % WRAP
+                finally:
+                    self.switch.insert([managed])
+                for _ in range(LEARN_AFTER - 1):
+                    self.advances(talk, 500, 500, client)
+                self.advances(talk, 500, 500, client)
+                for left in (493, 485, 477):  # promised: 64,000 bytes, less 1,000 each
+                    self.advances(talk, 500, left, client)
+                self.acks(talk, 500, 477, client)
+                for _ in range(45):
+                    self.data(talk, not client, 1000)
+                self.acks(talk, 500, 125, client)
+                for left in (118, 110, 102, 100, 100):
+                    self.advances(talk, 500, left, client)
+
+
+class LearnedAgainFarAway(LearnedAgain):
+    """Half of all numbers further, too."""
+
+    unseen = 1 << 31
 
 
 class ProbeBeyondTheEdge(Capped):
@@ -535,8 +576,8 @@ class RandomSegments(Capped):
         expected = [
             (Register.CAP_CLIENT, client.next << 31 | client.acked % (1 << 31)),
             (Register.CAP_SERVER, server.next << 31 | server.acked % (1 << 31)),
-            (Register.CAP_OFFERED_SERVER, client.cap << 32 | client.edge),
-            (Register.CAP_OFFERED_CLIENT, server.cap << 32 | server.edge),
+            (Register.CAP_OFFERED_SERVER, (0 if client.is_lost else client.cap) << 32 | client.edge),
+            (Register.CAP_OFFERED_CLIENT, (0 if server.is_lost else server.cap) << 32 | server.edge),
         ]
         found = self.switch.registers.read((register, talk.index) for register, _ in expected)
         self.assertEqual(dict(zip(dict(expected), found, strict=True)), dict(expected))

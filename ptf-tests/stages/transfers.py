@@ -358,8 +358,7 @@ class NoTimeout(Established):
     def runTest(self) -> None:
         for place in range(3):
             self.sends(self.flow, place * MSS)
-        least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
-        self.put(self.flow, Register.TRANSFER_LEAST, least >> 32 << 32 | 100 * SECOND)
+        self.put_least(self.flow, 100 * SECOND)
         self.passes(self.flow, 60 * SECOND)
         self.acknowledges(self.flow, MSS)
         self.sends(self.flow, MSS)
@@ -367,7 +366,7 @@ class NoTimeout(Established):
 
 
 class TailLossProbe(Established):
-    """The last segment again, behind a silence, while others are under way: neither a timeout nor a loss event."""
+    """The last segment again, behind a silence, while others are under way: neither a timeout nor by itself a loss."""
 
     def runTest(self) -> None:
         for place in range(3):
@@ -378,6 +377,63 @@ class TailLossProbe(Established):
         self.acknowledges(self.flow, MSS)
         self.sends(self.flow, MSS)
         self.assertSeen(self.flow, again=2, probes=1, losses=1)
+
+
+class ProbeRepairs(Established):
+    """A tail-loss probe was needed if what follows is acknowledged, and the probe itself not as a second copy."""
+
+    def probes(self) -> None:
+        """The last segment of a flight, twice."""
+        for place in range(3):
+            self.sends(self.flow, place * MSS)
+        self.passes(self.flow, 30 * SECOND)
+        self.sends(self.flow, 2 * MSS)
+
+    def runTest(self) -> None:
+        self.probes()
+        self.acknowledges(self.flow, 2 * MSS)
+        self.acknowledges(self.flow, 3 * MSS)
+        self.assertSeen(self.flow, losses=0, probes=1)
+        self.sends(self.flow, 3 * MSS)
+        self.acknowledges(self.flow, 4 * MSS)
+        self.assertSeen(self.flow, losses=1, probes=1, again=1, timeouts=0)
+        self.sends(self.flow, 4 * MSS)
+        self.acknowledges(self.flow, 5 * MSS)
+        self.assertSeen(self.flow, losses=1)
+
+
+class ProbeTooMany(ProbeRepairs):
+    """Both copies have come: the client says so by a DSACK (RFC 2883), or by the same acknowledgement once more."""
+
+    def runTest(self) -> None:
+        number = ANSWER + 1 + 2 * MSS
+        dsack = [("NOP", None), ("NOP", None), ("SAck", (number, number + MSS))]
+        for options in (dsack, []):
+            with self.subTest(options=options):
+                self.forget()
+                self.switch.clear_connections()
+                self.establishes(self.flow)
+                self.probes()
+                if not options:
+                    self.acknowledges(self.flow, 3 * MSS)
+                self.acknowledges(self.flow, 3 * MSS, options=options)
+                self.sends(self.flow, 3 * MSS)
+                self.acknowledges(self.flow, 4 * MSS)
+                self.assertSeen(self.flow, losses=0, probes=1)
+
+
+class ProbeLostToo(ProbeRepairs):
+    """A timeout behind a tail-loss probe is the loss event."""
+
+    def runTest(self) -> None:
+        self.probes()
+        self.passes(self.flow, 30 * SECOND)
+        self.sends(self.flow, 0)
+        self.assertSeen(self.flow, losses=1, probes=1, timeouts=1)
+        self.acknowledges(self.flow, 3 * MSS)
+        self.sends(self.flow, 3 * MSS)
+        self.acknowledges(self.flow, 4 * MSS)
+        self.assertSeen(self.flow, losses=1)
 
 
 class Keepalive(Established):
@@ -400,20 +456,54 @@ class WindowProbe(Established):
         self.acknowledges(self.flow, MSS)
         for _ in range(3):
             self.passes(self.flow, SECOND)
+            self.acknowledges(self.flow, MSS, window=0)
             self.sends(self.flow, MSS, 1)
-            self.acknowledges(self.flow, MSS)
         self.assertSeen(self.flow, segments=2, sent=MSS + 1, again=0, timeouts=0, losses=0)
 
 
+class LastByte(Established):
+    """A last segment of one byte that comes again is a retransmission like any other, and ends the timing."""
+
+    def runTest(self) -> None:
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        before = self.seen(self.flow)
+        self.sends(self.flow, MSS, 1)
+        self.passes(self.flow, 3 * SECOND)
+        self.sends(self.flow, MSS, 1)
+        self.assertSeen(self.flow, segments=3, again=1, timeouts=1, losses=1)
+        self.acknowledges(self.flow, MSS + 1)
+        self.assertSeen(self.flow, rtt_count=before["rtt_count"], rtt_sum_us=before["rtt_sum_us"])
+
+
 class Hole(Established):
-    """What was lost in front of the switch is a hole: counted, for what fills it looks like a retransmission."""
+    """What is missing in front of the switch is a hole. Lost, it is filled a round trip later at the earliest."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
         self.sends(self.flow, 2 * MSS)
         self.assertSeen(self.flow, holes=1, again=0, sent=3 * MSS, segments=2, under_way=3 * MSS)
+        self.put_least(self.flow, 100 * SECOND)
+        self.passes(self.flow, 101 * SECOND)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, holes=1, again=1)
+        self.assertSeen(self.flow, holes=1, again=1, losses=1)
+
+
+class Late(Established):
+    """What fills holes sooner was late: no loss. A retransmission of what lies before the hole is one."""
+
+    def runTest(self) -> None:
+        self.put_least(self.flow, 100 * SECOND)
+        for place in (0, 1, 3, 5, 4, 2):
+            self.sends(self.flow, place * MSS)
+        self.assertSeen(self.flow, holes=2, again=0, losses=0, segments=6, sent=6 * MSS)
+        self.sends(self.flow, MSS)
+        self.assertSeen(self.flow, holes=2, again=1, losses=1)
+        self.passes(self.flow, 101 * SECOND)
+        self.acknowledges(self.flow, 6 * MSS)
+        for place in (7, 6):
+            self.sends(self.flow, place * MSS)
+        self.assertSeen(self.flow, holes=3, again=1, losses=1)
 
 
 class NumbersWrap(TransferTest):
@@ -512,6 +602,7 @@ class PortsAgain(Established):
 FLAGS = ("A", "A", "A", "A", "A", "PA", "FA", "R")
 PAUSES = (0, 0, 0, 0, SILENCE, 40 * SECOND)
 PACKETS = 500
+DSACK = (("NOP", None), ("NOP", None), ("SAck", (1, 2)))
 
 
 class RandomSegments(TransferTest):
@@ -552,7 +643,7 @@ class RandomSegments(TransferTest):
         """Any segment, near what the flow's slot says: whether the server sends it, and the frame."""
         slot = self.measured(flow).slot
         edge = self.memory.of(Register.TRANSFER_EDGE)[slot] & 0xFFFFFFFF
-        acked = self.memory.of(Register.TRANSFER_ACKED)[slot]
+        acked = self.memory.of(Register.TRANSFER_ACKED)[slot] & 0xFFFFFFFF
         draw = self.source.choice
         if self.source.random() < 0.6:
             flags, size = draw(FLAGS), draw((0, 1, 1, 100, MSS, MSS, 1400))
@@ -571,8 +662,13 @@ class RandomSegments(TransferTest):
             )
             return True, flow.reply(bytes(size), flags=flags, seq=draw(starts) % (1 << 32), ack=FIRST + 1)
         numbers = (edge, edge, edge, acked, (edge + acked) // 2, edge + 1, acked - 1, edge + (1 << 31))
-        number = draw(numbers) % (1 << 32)
-        return False, flow.request(bytes(draw((0, 0, 30))), flags=draw(FLAGS), seq=FIRST + 1, ack=number)
+        fields: dict[str, Any] = {
+            "seq": FIRST + 1,
+            "ack": draw(numbers) % (1 << 32),
+            "window": draw((0, 500, 500, 500)),
+        }
+        options = draw(((), (), DSACK))
+        return False, flow.request(bytes(draw((0, 0, 30))), flags=draw(FLAGS), options=options, **fields)
 
     def opening(self, flow: Flow) -> list[tuple[bool, Any]]:
         """A handshake; the answer is sent twice at times, and its ACK gets lost."""
@@ -589,7 +685,18 @@ class RandomSegments(TransferTest):
         self.exchange(flow.server.host.port if by_server else CLIENT, frame)
         after, got = self.state(flow), self.table()
         payload = len(frame[TCP].payload)
-        segment = Segment(by_server, frame[TCP].seq, frame[TCP].ack, payload, int(frame[TCP].flags), before, after)
+        sent = TCP(bytes(frame[TCP]))
+        segment = Segment(
+            by_server,
+            sent.seq,
+            sent.ack,
+            payload,
+            int(sent.flags),
+            before,
+            after,
+            window=sent.window,
+            data_offset=sent.dataofs,
+        )
         measured = self.measured(flow)
         self.time = self._time(cells, got, measured.slot, after)
         self.model.packet(self.time, measured, segment)

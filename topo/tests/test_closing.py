@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces ne
 
 KEPT_S = 300
 """Apache's KeepAliveTimeout: it closes nothing itself."""
+KEEPALIVES_S = 6
+"""More than three keepalives take that get no answer, a second apart."""
 GET = f"GET /page HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 LARGE = b"a large page\n" * 200_000
 GET_LARGE = GET.replace(b"/page", b"/large")
@@ -170,4 +172,80 @@ def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
             assert await asyncio.to_thread(other.recv, 1) == b""
             assert await asyncio.to_thread(answer, paused) == LARGE
 
+    closing(net.config, act)
+
+
+def keeps_alive(connection: socket.socket) -> None:
+    """Ask for the peer every second, and give up behind three silences."""
+    for option, value in (
+        (socket.TCP_KEEPIDLE, 1),
+        (socket.TCP_KEEPINTVL, 1),
+        (socket.TCP_KEEPCNT, 3),
+    ):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+@pytest.mark.parametrize("stamps", [True, False])
+def test_a_client_whose_fin_got_lost_gets_it_again(net: Net, stamps: bool) -> None:
+    """With its next keepalive, with TCP timestamps and without."""
+    client = net.place.pid("client")
+    lost = ["INPUT", "-p", "tcp", "--tcp-flags", "FIN", "FIN", "-j", "DROP"]
+
+    async def act(closer: Closer) -> None:
+        with net.connected() as connection, ExitStack() as stack:
+            port = connection.getsockname()[1]
+            assert await asyncio.to_thread(asks, connection) == PAGE
+            run_in(client, ["iptables", "-A", *lost])
+            rule = stack.enter_context(ExitStack())
+            rule.callback(run_in, client, ["iptables", "-D", *lost])
+            await closer.close(1)
+            await becomes("the socket is gone", lambda: not net.sockets("server", port))
+            assert net.sockets("client", port) == ["ESTAB"]
+            rule.close()
+            keeps_alive(connection)
+            assert await asyncio.to_thread(connection.recv, 1) == b""
+            assert net.sockets("client", port) == ["CLOSE-WAIT"]
+
+    run_in(client, ["sysctl", "-qw", f"net.ipv4.tcp_timestamps={int(stamps)}"])
+    try:
+        closing(net.config, act)
+    finally:
+        run_in(client, ["sysctl", "-qw", "net.ipv4.tcp_timestamps=1"])
+
+
+def test_a_client_that_does_not_close_does_not_take_its_peer_for_lost(net: Net) -> None:
+    async def act(closer: Closer) -> None:
+        with net.connected() as connection:
+            port = connection.getsockname()[1]
+            assert await asyncio.to_thread(asks, connection) == PAGE
+            await closer.close(1)
+            await becomes("the client has the FIN", lambda: net.sockets("client", port) == ["CLOSE-WAIT"])
+            keeps_alive(connection)
+            await asyncio.sleep(KEEPALIVES_S)
+            assert net.sockets("client", port) == ["CLOSE-WAIT"], "three keepalives without an answer end it"
+
+    closing(net.config, act)
+
+
+def test_a_server_whose_reset_got_lost_gets_it_again(net: Net) -> None:
+    """With its next keepalive."""
+    server = net.place.pid("server")
+    lost = ["INPUT", "-p", "tcp", "--tcp-flags", "RST", "RST", "-j", "DROP"]
+
+    async def act(closer: Closer) -> None:
+        with net.connected() as connection:
+            port = connection.getsockname()[1]
+            assert await asyncio.to_thread(asks, connection) == PAGE
+            run_in(server, ["iptables", "-A", *lost])
+            try:
+                await closer.close(1)
+                await becomes("the client has the FIN", lambda: net.sockets("client", port) == ["CLOSE-WAIT"])
+            finally:
+                run_in(server, ["iptables", "-D", *lost])
+            assert net.sockets("server", port) == ["ESTAB"]
+            await becomes("the socket is gone", lambda: not net.sockets("server", port))
+
+    settings = {"time": 1, "intvl": 1, "probes": 100}
+    run_in(server, ["sysctl", "-qw", *(f"net.ipv4.tcp_keepalive_{name}={value}" for name, value in settings.items())])
     closing(net.config, act)

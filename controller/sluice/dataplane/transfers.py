@@ -25,6 +25,8 @@ INTERVAL_BITS, PERIOD_BITS = 20, 28
 STAMP_BITS, SERVER_BITS = 16, 10
 SENT_AT_BITS, SAMPLES_BITS, SEGMENTS_BITS = 31, 23, 28
 FLIGHT_BITS, LEAST_BITS, EDGE_BITS = 24, 32, 32
+JUDGED_BITS = 4
+"""Of a cell of ``transfer_recovery``: the data offset of a tail-loss probe that waits for its judgement, or 0."""
 LOSSES = {"again": (47, 16), "losses": (31, 16), "timeouts": (20, 11), "probes": (10, 10), "holes": (0, 10)}
 """Fields of a cell of ``transfer_losses``: lowest bit and width."""
 
@@ -65,6 +67,10 @@ class Segment(NamedTuple):
     after: PinState = PinState.ESTABLISHED
     moved: bool = False
     """It has moved the pin to the server that is a candidate's."""
+    window: int = 0xFFFF
+    """As in the header."""
+    data_offset: int = 5
+    """The header's length in words of 32 bits."""
 
 
 class Kind(Enum):
@@ -95,7 +101,7 @@ class TransferCells:
         self._probe, self._least = memory.of(Register.TRANSFER_PROBE), memory.of(Register.TRANSFER_LEAST)
         self._rtt, self._recovery = memory.of(Register.TRANSFER_RTT), memory.of(Register.TRANSFER_RECOVERY)
         self._losses, self._sent = memory.of(Register.TRANSFER_LOSSES), memory.of(Register.TRANSFER_SENT)
-        self._flight = memory.of(Register.TRANSFER_FLIGHT)
+        self._flight, self._hole = memory.of(Register.TRANSFER_FLIGHT), memory.of(Register.TRANSFER_HOLE)
 
     def packet(self, now_us: int, flow: Flow, segment: Segment) -> bool:
         """A packet between client and pinned server; whether the slot is its connection's."""
@@ -116,7 +122,7 @@ class TransferCells:
             if segment.payload or what is Event.FIN:
                 self._data(now_us, flow.slot, segment)
         elif segment.flags & ACK:
-            self._ack(now_us, flow.slot, segment.acknowledgement)
+            self._ack(now_us, flow.slot, segment)
         return True
 
     def _owns(self, now_us: int, flow: Flow, segment: Segment, begins: bool) -> bool:
@@ -135,7 +141,9 @@ class TransferCells:
         return True
 
     def _start(self, now_us: int, slot: int, first: int, *, timed: bool) -> None:
-        self._edge[slot] = self._acked[slot] = self._recovery[slot] = first
+        self._edge[slot] = self._acked[slot] = first
+        self._recovery[slot] = first << JUDGED_BITS
+        self._hole[slot] = 0
         self._activity[slot] = now_us
         self._probe[slot] = first << SENT_AT_BITS | (_span(now_us) if timed else 0)
         self._least[slot] = _period(now_us) << LEAST_BITS
@@ -151,47 +159,84 @@ class TransferCells:
         if not segment.payload:
             return
         kind = _kind(sequence, segment.payload, end, before)
+        closed, acked = divmod(self._acked[slot], 1 << EDGE_BITS)
         if kind is Kind.NONE:
-            return
+            if acked == edge or closed:
+                return
+            kind = Kind.AGAIN
         silence, self._activity[slot] = now_us - self._activity[slot], now_us
         if kind is Kind.AGAIN:
             self._probe[slot] &= ~_SPAN
-            ends = (sequence + segment.payload) % _WRAP == before
-            self._again(slot, sequence, silence, edge, ends)
+            if not self._fills(now_us, slot, sequence):
+                ends = (sequence + segment.payload) % _WRAP == before
+                self._again(slot, segment, silence, edge, ends)
         elif kind is Kind.AHEAD:
+            self._opens(now_us, slot, before)
             self._count(slot, "holes")
         elif not self._probe[slot] & _SPAN:
             self._probe[slot] = edge << SENT_AT_BITS | _span(now_us)
         octets, segments = divmod(self._sent[slot], 1 << SEGMENTS_BITS)
         octets = (octets + (edge - before) % _WRAP) % (1 << 35)
         self._sent[slot] = octets << SEGMENTS_BITS | (segments + 1) % (1 << SEGMENTS_BITS)
-        self._fly(now_us, slot, (edge - self._acked[slot]) % _WRAP)
+        self._fly(now_us, slot, (edge - acked) % _WRAP)
 
-    def _again(self, slot: int, sequence: int, silence: int, edge: int, ends: bool) -> None:
+    def _opens(self, now_us: int, slot: int, start: int) -> None:
+        """A hole opens: it is remembered, unless there is one that is younger than a round trip."""
+        if not self._is_young(now_us, slot):
+            self._hole[slot] = start << SENT_AT_BITS | _span(now_us)
+
+    def _fills(self, now_us: int, slot: int, sequence: int) -> bool:
+        """Whether a segment fills a hole sooner than a retransmission can: it was late, and is no loss."""
+        start = self._hole[slot] >> SENT_AT_BITS
+        return self._is_young(now_us, slot) and not _later(start, sequence)
+
+    def _is_young(self, now_us: int, slot: int) -> bool:
+        opened = self._hole[slot] & _SPAN
+        return opened != 0 and (_span(now_us) - opened) & _SPAN < _field(self._least[slot], 0, LEAST_BITS)
+
+    def _again(self, slot: int, segment: Segment, silence: int, edge: int, ends: bool) -> None:
         """A retransmission; ``ends``: of the last segment that was sent."""
+        sequence, acked = segment.sequence, _field(self._acked[slot], 0, EDGE_BITS)
         least = _field(self._least[slot], 0, LEAST_BITS)
-        is_probe = bool(ends and least and sequence != self._acked[slot] and silence > least)
+        is_probe = bool(ends and least and sequence != acked and silence > least)
         self._count(slot, "again")
         if is_probe:
             self._count(slot, "probes")
         elif silence > TIMEOUT_US + (least >> 3):
             self._count(slot, "timeouts")
-        if not is_probe and not _later(self._recovery[slot], sequence):
+        point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
+        is_new = not _later(point, sequence)
+        if is_probe and is_new:
+            self._recovery[slot] = edge << JUDGED_BITS | segment.data_offset
+        elif not is_probe and (is_new or judged):
             self._count(slot, "losses")
-            self._recovery[slot] = edge
+            self._recovery[slot] = edge << JUDGED_BITS
 
-    def _ack(self, now_us: int, slot: int, number: int) -> None:
-        edge, acked = _field(self._edge[slot], 0, EDGE_BITS), self._acked[slot]
+    def _ack(self, now_us: int, slot: int, segment: Segment) -> None:
+        number = segment.acknowledgement
+        edge, acked = _field(self._edge[slot], 0, EDGE_BITS), _field(self._acked[slot], 0, EDGE_BITS)
         if (number - acked) % _WRAP > (edge - acked) % _WRAP:
             return
-        self._acked[slot] = number
+        self._acked[slot] = (segment.window == 0) << EDGE_BITS | number
         self._activity[slot] = now_us
         expected, sent_at = divmod(self._probe[slot], 1 << SENT_AT_BITS)
         if sent_at and not _later(expected, number):
             self._probe[slot] = expected << SENT_AT_BITS
             self._sample(now_us, slot, (_span(now_us) - sent_at) & _SPAN | 1)
-        if _later(number, self._recovery[slot]):
-            self._recovery[slot] = number
+        self._recover(slot, segment, number != acked)
+
+    def _recover(self, slot: int, segment: Segment, advances: bool) -> None:
+        """What an acknowledgement says of a tail-loss probe: whether that has repaired a loss."""
+        number = segment.acknowledgement
+        point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
+        is_beyond = _later(number, point)
+        if judged and (is_beyond or number == point):
+            if segment.data_offset > judged or not (is_beyond or advances):
+                judged = 0
+            elif is_beyond:
+                self._count(slot, "losses")
+                judged = 0
+        self._recovery[slot] = (number if is_beyond else point) << JUDGED_BITS | judged
 
     def _sample(self, now_us: int, slot: int, sample: int) -> None:
         period, least = divmod(self._least[slot], 1 << LEAST_BITS)

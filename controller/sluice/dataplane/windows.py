@@ -14,6 +14,8 @@ NO_CAP = (1 << 31) - 1
 DEFAULT_MSS = 536
 """Where a handshake says none (RFC 9293, section 3.7.1)."""
 LARGEST_SCALE = 14
+LEARN_AFTER = 16
+"""Where so many of a server's segments in a row do not fit, and none of its client's does, its numbers are taken."""
 BEYOND_OFFER = 1 << 16
 """Bytes that a receiver may take beyond what it offered, such as that of a window probe."""
 
@@ -74,6 +76,11 @@ class Side:
     """Right edge that it has offered its peer."""
     cap: int = NO_CAP
     """In effect on its windows, in bytes."""
+    is_server: bool = False
+    misfits: int = 0
+    """Of a server: its segments in a row that do not fit."""
+    is_lost: bool = False
+    """What it has offered its peer is not known: its next window says it."""
 
     def sends(self, peer: Side, segment: Segment, cap: int) -> int:
         """The window that its peer gets to see.
@@ -81,11 +88,22 @@ class Side:
         ``cap``: in bytes, what is to be in effect from an acknowledgement that advances on; 0: none.
         """
         end = (segment.number + segment.payload + segment.fin) % _WRAP
+        server = self if self.is_server else peer
+        if self._fits(peer, segment, end):
+            server.misfits = 0
+        elif self.is_server:
+            self.misfits = (self.misfits + 1) % LEARN_AFTER
+            if not self.misfits:
+                self._learn_again(peer, segment, end)
         if later(end, self.next) and not later(end, (peer.edge + BEYOND_OFFER) % _WRAP):
             self.next = end
         ack = self._ack(peer, segment.acknowledgement)
         if ack is Ack.ADVANCES:
             self.acked = segment.acknowledgement
+        if self.is_lost and ack is not Ack.UNKNOWN:
+            self.is_lost, self.cap = False, NO_CAP
+            self.edge = (segment.acknowledgement + (segment.window << self.scale)) % _WRAP
+        elif ack is Ack.ADVANCES:
             self.cap = min(NO_CAP, max(cap, self.least)) if cap else NO_CAP
         if ack is Ack.UNKNOWN:
             return segment.window
@@ -95,6 +113,19 @@ class Side:
                 self.edge = edge
         left = (self.edge - segment.acknowledgement) % _WRAP
         return min(segment.window, -(-left >> self.scale))
+
+    def _fits(self, peer: Side, segment: Segment, end: int) -> bool:
+        """Whether a segment's numbers fit those that are known."""
+        most = (peer.edge + BEYOND_OFFER - self.next) % _WRAP
+        is_sent = (end - self.next + _QUARTER) % _WRAP <= (most + _QUARTER) % _WRAP
+        return is_sent and (peer.next - segment.acknowledgement) % _WRAP < _QUARTER
+
+    def _learn_again(self, peer: Side, segment: Segment, end: int) -> None:
+        """A server's word on both sides' numbers is taken. What was promised is not known: the next windows of both
+        sides pass as they are."""
+        self.next, self.acked = end, segment.acknowledgement
+        peer.next, peer.acked, peer.edge = segment.acknowledgement, segment.number, end
+        self.is_lost = peer.is_lost = True
 
     def _ack(self, peer: Side, acknowledgement: int) -> Ack:
         if (peer.next - acknowledgement) % _WRAP >= _QUARTER:
@@ -109,19 +140,21 @@ def agreed(syn: Hello, syn_ack: Hello, acknowledgement: int) -> tuple[Side, Side
     scales = 0, 0
     if syn.scale is not None and syn_ack.scale is not None:
         scales = min(syn.scale, LARGEST_SCALE), min(syn_ack.scale, LARGEST_SCALE)
+    least = min(_least(syn.mss), _least(syn_ack.mss))
     client = Side(
         scale=scales[0],
-        least=_least(syn.mss),
+        least=least,
         next=acknowledgement,
         acked=syn_ack.number,
         edge=(syn_ack.number + 1 + syn.window) % _WRAP,
     )
     server = Side(
         scale=scales[1],
-        least=_least(syn_ack.mss),
+        least=least,
         next=(syn_ack.number + 1 + syn_ack.payload) % _WRAP,
         acked=acknowledgement,
         edge=(acknowledgement + syn_ack.window) % _WRAP,
+        is_server=True,
     )
     return client, server
 

@@ -44,7 +44,7 @@ async def share_once(world: World, link: Link, view: ResourcesView, stages: Stag
     """One interval's end: read, decide, write what has changed. Raises SwitchError."""
     before = view.written
     columns = await stages.transfers()
-    decision = view.observe(columns, await read_loads(link.registers, view.receiving) if view.receiving else {})
+    decision = view.observe(columns, await read_loads(link.registers, view.sharing))
     await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
         # To make and compare the entries of 1,000 servers takes longer than all the rest.
@@ -65,6 +65,7 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
     while True:
         await asyncio.sleep(due - loop.time())
         if loop.time() >= learned:
+            view.heed(loop.time(), await stages.pauses(list(view.idling)))
             if view.learning:
                 readings.begin()
                 ledger = await read_ledger(link.registers, view.learning)
@@ -96,7 +97,7 @@ async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: fl
             if one is None or not view.still(one, server):
                 view.denied(now_s, flow, server)
                 continue
-            await stages.probe(one, view.least_age_s(server))
+            await stages.probe(one, view.least_age_s(server, flow))
             view.asked(now_s, one)
             probed.append(one)
             many += 1

@@ -15,11 +15,13 @@ from sluice.balance import Counts
 from sluice.config import ServerConfig
 from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig
 from sluice.configtypes import Size, in_bytes
+from sluice.names import TICK_US
 from sluice.resources import shares
 from sluice.resources.columns import Columns, Flags
 from sluice.resources.direction import LARGEST, Budget
 from sluice.resources.idle import Closer, Idle, IdleOptions
 from sluice.resources.learner import Learner
+from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, PauseAge
 from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
 from sluice.switch.closing import Candidate, Closings, Noted
@@ -59,6 +61,10 @@ class Stages(Protocol):
         silent for the least age. Its facts have been read."""
         ...
 
+    async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """Responses by the pause in front of their last part, by server (``sluice.resources.pauses``)."""
+        ...
+
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """What became of probes, by server."""
         ...
@@ -70,6 +76,10 @@ class Idling:
 
     closer: Closer
     learner: Learner | None
+    age: PauseAge
+    """Its service's."""
+    responses: int = 0
+    """Of the server's in the last second, as far as they were acknowledged before anything else was asked."""
     connections: int = 0
     """Open, as last read."""
     idle: int = 0
@@ -103,6 +113,8 @@ class ResourcesView:
         self.caps: Mapping[int, Defaults] = {}
         """What the switch is to hold for connections without a cap of their own, by server."""
         self._sharer = Sharer({})
+        self._ages: dict[str, PauseAge] = {}
+        """By service."""
         self._asked: dict[int, _Asked] = {}
         """By the connection's number."""
         self.configure(plan)
@@ -119,12 +131,13 @@ class ResourcesView:
                 if options.send or options.receive:
                     managed[server.id] = managed_of(options, config)
                 if options.idle is not None:
-                    idling[server.id] = self._idling(server.id, options.idle, config)
+                    age = self._ages.setdefault(service.config.name, PauseAge(TICK_US / 1e6))
+                    idling[server.id] = self._idling(server.id, options.idle, config, age)
         self._sharer.configure(managed)
         self.idling = idling
         self.caps = {server: self.caps.get(server, _alone(one)) for server, one in managed.items()}
 
-    def _idling(self, server: int, options: IdleOptions, config: ServerConfig) -> Idling:
+    def _idling(self, server: int, options: IdleOptions, config: ServerConfig, age: PauseAge) -> Idling:
         limit = config.resources.limit if config.resources and config.resources.limit else options.limit
         before = self.idling.get(server)
         learner = None
@@ -134,7 +147,7 @@ class ResourcesView:
                 learner.limit = before.learner.limit
         closer = Closer(options)
         closer.limit = learner.limit if learner else limit
-        one = Idling(closer, learner)
+        one = Idling(closer, learner, age)
         if before:
             one.connections, one.idle, one.closings = before.connections, before.idle, before.closings
             one.asked, one.lapsed = before.asked, before.lapsed
@@ -154,9 +167,9 @@ class ResourcesView:
         return bool(self._sharer.managed)
 
     @property
-    def receiving(self) -> list[int]:
-        """Servers whose receive buffers are shared."""
-        return [server for server, one in self._sharer.managed.items() if one.receive]
+    def sharing(self) -> list[int]:
+        """Servers whose buffers are shared."""
+        return list(self._sharer.managed)
 
     def observe(self, columns: Columns, loads: Mapping[int, int]) -> Decision:
         """The end of an interval. ``loads`` are open connections of servers, where they are known."""
@@ -175,12 +188,22 @@ class ResourcesView:
 
     # -- idle connections
 
+    def heed(self, now_s: float, pauses: Mapping[int, Sequence[int]]) -> None:
+        """The pauses within servers' responses, cumulative: how long is idle."""
+        for age in {id(one.age): one.age for one in self.idling.values()}.values():
+            seen = age.observe(now_s, {server: pauses[server] for server, one in self.idling.items() if one.age is age})
+            for server, responses in seen.items():
+                self.idling[server].responses = responses
+        for one in self.idling.values():
+            if one.closer.options.least_age_s is None:
+                one.closer.least_age_s = one.age.age_s
+
     def learn(self, now_s: float, ledger: Mapping[int, Counts]) -> None:
         """What servers have refused."""
         for server, counts in ledger.items():
             one = self.idling[server]
             if one.learner:
-                one.learner.observe(now_s, one.connections, counts)
+                one.learner.observe(now_s, one.connections, counts, one.responses)
                 one.closer.limit = one.learner.limit
 
     def rebase_limits(self) -> None:
@@ -209,13 +232,16 @@ class ResourcesView:
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
-        least_s = np.full(1 + max(self.idling, default=0), np.inf)
+        servers = 1 + max(self.idling, default=0)
+        least_s = np.full((2, servers), np.inf)
         for server, view in self.idling.items():
-            least_s[server] = view.closer.options.least_age_s
-        known = noted.server < least_s.size
+            least_s[:, server] = view.closer.least_age_s, self._control_age_s(server)
+        known = noted.server < servers
         known &= ~np.isin(noted.flow, np.fromiter(barred, np.int64, len(barred)))
-        old = known & (noted.idle_s >= least_s[np.where(known, noted.server, 0)])
-        many = np.bincount(noted.server[old], minlength=least_s.size)
+        old = known & (
+            noted.idle_s >= least_s[(noted.flow % CONTROLS == 0).astype(np.intp), np.where(known, noted.server, 0)]
+        )
+        many = np.bincount(noted.server[old], minlength=servers)
         waiting, listed = Counter(pending.values()), _ByServer(noted, old)
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
@@ -265,13 +291,18 @@ class ResourcesView:
                 barred.add(flow)
         return barred
 
-    def least_age_s(self, server: int) -> float:
-        """No connection of the server is closed that has been idle for less."""
-        return self.idling[server].closer.options.least_age_s
+    def least_age_s(self, server: int, flow: int) -> float:
+        """The server's connection of this number is not closed when it has been silent for less, in seconds."""
+        return self._control_age_s(server) if flow % CONTROLS == 0 else self.idling[server].closer.least_age_s
+
+    def _control_age_s(self, server: int) -> float:
+        """The same of those few connections that show pauses longer than what was learned."""
+        closer = self.idling[server].closer
+        return closer.least_age_s if closer.options.least_age_s else max(DEFAULT_AGE_S, closer.least_age_s)
 
     def still(self, one: Candidate, server: int) -> bool:
         """Whether a chosen connection is what it was taken for."""
-        return one.server == server and one.idle_s >= self.least_age_s(server)
+        return one.server == server and one.idle_s >= self.least_age_s(server, one.flow)
 
     def denied(self, now_s: float, flow: int, server: int) -> None:
         """A chosen connection has been active since it was noted: it is no candidate before it is noted anew."""

@@ -50,6 +50,10 @@ class SwitchStages:
             self._services = closing.services_of(self._plan)
         await self._closing.tickle(one.flow, self._services[one.server], least_age_s)
 
+    async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """See Stages."""
+        return await self._closing.pauses(servers)
+
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """See Stages."""
         return await self._closing.counts(servers)

@@ -54,6 +54,10 @@ class Segment:
     """Of the IPv4 packet."""
     hop_limit: int
     acknowledgement: int = 0
+    window: int = 0xFFFF
+    """As in the header."""
+    data_offset: int = 5
+    """Of the TCP header, in words of 32 bits."""
 
 
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
@@ -114,7 +118,8 @@ def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment
     if len(frame) < tcp + _TCP_BYTES:
         return incomplete
     source_port, destination_port, sequence = struct.unpack_from("!HHI", frame, tcp)
-    payload = total_length - (tcp - offset) - (frame[tcp + 12] >> 4) * 4
+    data_offset = frame[tcp + 12] >> 4
+    payload = total_length - (tcp - offset) - data_offset * 4
     return Segment(
         time_s,
         source,
@@ -127,4 +132,6 @@ def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment
         total_length,
         hop_limit,
         int.from_bytes(frame[tcp + 8 : tcp + 12], "big"),
+        int.from_bytes(frame[tcp + 14 : tcp + 16], "big"),
+        data_offset,
     )

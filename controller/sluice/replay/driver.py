@@ -219,7 +219,7 @@ class Driver:
         view = self._world.resources
         assert view is not None
         columns = self._run(transfers.read(self._registers))
-        loads = self._run(read_loads(self._registers, view.receiving)) if view.receiving else {}
+        loads = self._run(read_loads(self._registers, view.sharing))
         decision = view.observe(columns, loads)
         view.wrote(decision)
         self._share_due = next_turn(self._share_due, SHARE_S, now_s)

@@ -43,5 +43,7 @@ class MeasuredTransfers:
                 segment.flags,
                 pin.before,
                 pin.after,
+                window=segment.window,
+                data_offset=segment.data_offset,
             ),
         )

@@ -18,6 +18,8 @@ SMALL = 64_000
 """Bytes below which a transfer is left alone. The papers say "small" without a number."""
 WORTH = 1 / 8
 """A cap is written when it changes by more than this part."""
+RESERVED = 1 / 8
+"""What small transfers that found no slot may take of a budget beyond an equal share."""
 UNUSED = 1 / 32
 """Small changes are written as well when they would leave more than this part of a budget unused."""
 LARGEST = float((1 << 30) - 1)
@@ -57,6 +59,14 @@ class Direction:
         """The caps in the switch, in bytes; 0 is none, NaN not known."""
         self.defaults = dict(defaults)
 
+    def in_effect(self, server: Numbers) -> Column:
+        """The caps of all slots' transfers, in bytes: their own or their server's; infinite without one, NaN where that
+        is not known."""
+        defaults = np.zeros(1 + max(int(server.max(initial=0)), max(self.defaults, default=0)))
+        defaults[list(self.defaults)] = list(self.defaults.values())
+        caps = np.where(self.held == 0, defaults[server], self.held)
+        return np.where(caps == 0, np.inf, caps)
+
     def decide(
         self,
         budgets: Mapping[int, tuple[Budget, int]],
@@ -64,17 +74,29 @@ class Direction:
         needs: Column,
         flight: Column,
         mss: Column,
+        *,
+        slotted: float = 1.0,
     ) -> tuple[Column, Flags, dict[int, Told]]:
         """The caps, which of them are to be written, and a row for each server.
 
         ``budgets``: by server, with the sampling: of 2^sampling connections one is in a slot, and their part of the
-        budget is shared among them.
+        budget is shared among them. ``slotted``: the part of those connections that found a slot. The others have the
+        default, which comes off the budget.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
         parts = np.full(servers, np.inf)
+        taking = needs > 0
+        sharing = np.bincount(server[taking], minlength=servers).tolist()
+        defaults: dict[int, int] = {}
         for number, (budget, sampling) in budgets.items():
+            unslotted = round(sharing[number] * (1 / slotted - 1))
+            reserve = RESERVED * budget.size / 2**sampling
+            least = SMALL if unslotted * SMALL <= reserve else reserve / unslotted
+            sharers = (sharing[number] + unslotted) * 2**sampling + 1
+            before = self.defaults.get(number, 0)
+            defaults[number] = default_cap(budget.size, budget.fixed, sharers, before, least)
             if budget.fixed is None:
-                parts[number] = budget.size / 2**sampling
+                parts[number] = max(0.0, budget.size / 2**sampling - unslotted * defaults[number])
         caps = shared(budgets, parts, server, needs, mss)
         is_worth = _differs(self.held, caps)
         effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
@@ -83,22 +105,19 @@ class Direction:
         is_off = (effect > parts) | ((effect < enough) & (np.bincount(server, caps, servers) >= enough))
         is_worth |= is_off[server] & (caps != self.held)
 
-        taking = needs > 0
         columns = (taking, caps < needs - np.maximum(mss - 1.0, 0.0), np.where(taking, flight, 0.0), needs, caps)
         sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
         told: dict[int, Told] = {}
-        for (number, (budget, sampling)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
-            sharers = (int(transfers) << sampling) + 1
-            default = default_cap(budget.size, budget.fixed, sharers, self.defaults.get(number, 0))
-            told[number] = Told(budget.size, default, int(transfers), int(capped), *sizes)
+        for (number, (budget, _)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
+            told[number] = Told(budget.size, defaults[number], int(transfers), int(capped), *sizes)
         return caps, is_worth, told
 
 
-def default_cap(budget: float, fixed: float | None, sharers: int, before: int) -> int:
-    """An equal share, but never of a small transfer; as before when it would change by little. All in bytes."""
+def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
+    """An equal share, but at least so much; as before when it would change by little. All in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
-    new = min(LARGEST, max(SMALL, budget / max(1, sharers)))
+    new = min(LARGEST, max(least, budget / max(1, sharers)))
     return int(new) if abs(new - before) > WORTH * before else before
 
 

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from sluice.balance.options import Count, NotNegative, Positive, Share
 
+from .pauses import DEFAULT_AGE_S
+
 
 @dataclass(frozen=True, slots=True)
 class IdleOptions:
@@ -28,9 +30,10 @@ class IdleOptions:
     """The part of the limit above which idle ones are closed (Azuma et al.: 800)."""
     release: Share = 0.95
     """Closing goes on until the connections are at this part of the threshold, so that it does not flutter."""
-    least_age_s: Positive = 0.5
-    """No connection is closed that has been idle for less (ADR 0129). Websockets and slow queries look idle: mind
-    them."""
+    least_age_s: Positive | None = None
+    """No connection is closed that has been silent for less, in seconds. A response with a longer pause in it is cut
+    off, and its client may not notice: below 10 s `sluice check` warns. Left out: 10 s, until pauses within the
+    service's own responses say more or less (ADR 0152)."""
     rate: Positive = 100.0
     """Closings a second, at most."""
     burst_s: NotNegative = 0.25
@@ -53,6 +56,8 @@ class Closer:
         self.options = options
         self.limit: float | None = options.limit
         """Connections that the server can have; None: not known, and nothing is closed."""
+        self.least_age_s = DEFAULT_AGE_S if options.least_age_s is None else options.least_age_s
+        """No connection is closed that has been silent for less, in seconds."""
         self._is_closing = False
         self._allowance = options.rate * options.burst_s
         self._read_s: float | None = None
@@ -78,7 +83,7 @@ class Closer:
             return []
         surplus = max(0, connections - pending - int(goal))
         number = min(surplus, int(self._allowance))
-        old = sorted((one for one in idle if one.idle_s >= options.least_age_s), key=lambda one: -one.idle_s)
+        old = sorted((one for one in idle if one.idle_s >= self.least_age_s), key=lambda one: -one.idle_s)
         chosen = old[:number]
         self._allowance -= len(chosen)
         return chosen

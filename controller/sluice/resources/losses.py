@@ -21,13 +21,11 @@ class Losses:
         self._segments, self._events, self._timeouts = np.zeros(slots), np.zeros(slots), np.zeros(slots)
 
     def observe(self, segments: Column, events: Column, timeouts: Column, is_new: NDArray[np.bool_]) -> None:
-        """Counts of an interval; where the events are NaN, it tells nothing. New ones begin anew."""
-        told = ~np.isnan(events)
-        kept = np.where(told, self._per_interval * self._per_event ** np.where(told, events, 0.0), 1.0)
-        kept[is_new] = 0.0
-        self._segments = kept * self._segments + np.where(told, segments, 0.0)
-        self._events = kept * self._events + np.where(told, events, 0.0)
-        self._timeouts = kept * self._timeouts + np.where(told, timeouts, 0.0)
+        """Counts of an interval. New ones begin anew."""
+        weight = np.where(is_new, 0.0, self._per_interval * self._per_event**events)
+        self._segments = weight * self._segments + segments
+        self._events = weight * self._events + events
+        self._timeouts = weight * self._timeouts + timeouts
 
     def own(self) -> Column:
         """Loss events per segment, of each by itself."""

@@ -2,7 +2,9 @@
 
 A need is throughput times round trip (Matsuo et al., equation 1). The papers leave open: how losses are smoothed, what
 a transfer without a loss needs, and what a slow reader needs (Azuma et al., section 2.1.3: a send buffer that is hardly
-used is taken away). Here losses fade over intervals, and no need is above twice the observed flight.
+used is taken away). Here losses fade over intervals, and no need is above twice the observed flight. The flight of a
+transfer that fills its cap says how large the cap is, and nothing of the need: in production such transfers of a server
+may all need twice what the largest of them has (ADR 0153).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Reading:
 
     segments: Column
     losses: Column
-    """Loss events, at most one a window; NaN where the switch cannot tell them (a hole in the numbers)."""
+    """Loss events, at most one a window."""
     timeouts: Column
     """Those of the losses that only a time-out found."""
     rtt_s: Column
@@ -81,14 +83,16 @@ class Estimator:
         self._intervals = kept * self._intervals + 1.0
         self._flight = kept * self._flight + reading.under_way
 
-    def needs(self, how: Needs, server: NDArray[np.int64]) -> Column:
+    def needs(self, how: Needs, server: NDArray[np.int64], caps: Column | None = None) -> Column:
         """The needs in bytes, as in Needs; 0 for slots without a transfer, or without a round trip yet.
 
-        ``server``: of each slot's transfer, whose losses are held against those of the same server.
+        ``server``: of each slot's transfer, whose losses are held against those of the same server; ``caps``: those
+        that were in effect, in bytes, NaN where they are not known.
         """
         reading = self._reading
         is_known = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
         mss = np.where(is_known, reading.mss, 1.0)
+        most = GROWTH * reading.flight
         if how is Needs.PRESENT:
             wanted = GROWTH * reading.under_way
         elif how is Needs.PAPER:
@@ -96,8 +100,12 @@ class Estimator:
         else:
             modelled = self._modelled(self._losses.pooled(server), mss, is_known, COUNTED, self._losses.late())
             kept = self._flight / np.maximum(1.0, self._intervals)
-            wanted = np.where(kept > BELIEVED * modelled, kept, modelled)
-        wanted = np.minimum(wanted, GROWTH * reading.flight)
+            fills = is_known & (reading.flight + mss >= (np.inf if caps is None else caps))
+            largest = np.zeros(1 + int(server.max(initial=0)))
+            np.maximum.at(largest, server[fills], reading.flight[fills])
+            most = np.where(fills, GROWTH * largest[server], most)
+            wanted = np.where(kept > BELIEVED * modelled, np.where(fills, most, kept), modelled)
+        wanted = np.minimum(wanted, most)
         return np.where(is_known, np.maximum(wanted, LEAST_SEGMENTS * mss), 0.0)
 
     def _modelled(

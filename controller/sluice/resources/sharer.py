@@ -6,11 +6,14 @@ alone (Matsuo et al., section 2.2.2), and one that sends nothing gives its cap b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+from sluice.names import TRANSFERS
 
 from .columns import NONE, Columns, Flags, Numbers
 from .direction import SMALL, Budget, Direction, Told
@@ -83,14 +86,16 @@ class Sharer:
     def observe(self, columns: Columns, connections: Mapping[int, int]) -> Decision:
         """Decide on what was read at an interval's end.
 
-        ``connections``: open ones by server, of those whose receive buffers are shared.
+        ``connections``: open ones by server, as far as they are known.
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
         self._estimator.observe(reading)
         needs = self._send_needs(columns, server)
         sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
-        caps, worth, send = self._send.decide(sending, server, needs, reading.flight, reading.mss)
+        measured = sum(connections.get(number, 0) / 2**sampling for number, (_, sampling) in sending.items())
+        part = slotted(TRANSFERS, measured)
+        caps, worth, send = self._send.decide(sending, server, needs, reading.flight, reading.mss, slotted=part)
         receive = {
             number: received(one.receive, connections.get(number, 0), self.defaults.get(number, Defaults()).receive)
             for number, one in self.managed.items()
@@ -115,11 +120,11 @@ class Sharer:
 
     def _send_needs(self, columns: Columns, server: Numbers) -> Column:
         """Each server's as its budget says; those of others and of small transfers are 0."""
-        needs = np.zeros(len(server))
+        needs, caps = np.zeros(len(server)), self._send.in_effect(server)
         for how in Needs:
             mine = [number for number, one in self.managed.items() if one.send and one.send.needs is how]
             if mine:
-                needs = np.where(_among(server, mine), self._estimator.needs(how, server), needs)
+                needs = np.where(_among(server, mine), self._estimator.needs(how, server, caps), needs)
         needs[columns.sent < SMALL] = 0.0
         return needs
 
@@ -128,6 +133,12 @@ class Sharer:
         self._send.held = decision.held
         self.defaults = dict(decision.defaults)
         self._send.defaults = {server: one.send for server, one in decision.defaults.items()}
+
+
+def slotted(slots: int, connections: float) -> float:
+    """The part of so many connections that find a slot, each hashed to one of ``slots`` and taking it if it is free."""
+    load = connections / max(1, slots)
+    return -math.expm1(-load) / load if load > 0 else 1.0
 
 
 def _among(server: Numbers, wanted: Iterable[int]) -> Flags:

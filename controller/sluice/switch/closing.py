@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import tickle
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
+from sluice.resources.pauses import LENGTHS
 
 from .errors import AlreadyThere, SwitchError
 from .plan import Plan
@@ -156,6 +157,13 @@ class Closing:
         ticks = int(least_age_s * 1e6 / self._registers.units.tick_us)
         frame = tickle(peer.client, peer.client_port, *service)
         await self._session.send_packet(ticks.to_bytes(4, "big") + frame, INTO_PIPELINE)
+
+    async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """Responses by the pause in front of their last part, by server: see ``sluice.resources.pauses``."""
+        (column,) = await self._registers.columns(
+            (Register.CLOSING_PAUSES,), [server * LENGTHS + length for server in servers for length in range(LENGTHS)]
+        )
+        return {server: column[at * LENGTHS : (at + 1) * LENGTHS] for at, server in enumerate(servers)}
 
     async def counts(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """What became of tickles, by server."""

@@ -65,11 +65,11 @@ class Transfers:
     again: Counts
     """Retransmitted segments; 16 bits."""
     losses: Counts
-    """Loss events, at most one a window; 16 bits."""
+    """Loss events, at most one a window, as the sender counts them; 16 bits."""
     timeouts: Counts
     """Of the retransmissions, those behind a silence; 11 bits."""
     probes: Counts
-    """Of the retransmissions, tail-loss probes, which are no loss events; 10 bits."""
+    """Of the retransmissions, tail-loss probes: a loss event only where they have repaired one; 10 bits."""
     holes: Counts
     """Segments that came ahead of others: these were lost, or are late, in front of the switch; 10 bits."""
     rtt_sum_us: Counts
@@ -105,10 +105,9 @@ class Transfers:
 
         widths = {name: width for name, (_, width) in LOSSES.items()}
         rtt_s = _mean(change("rtt_sum_us", 40), change("rtt_count", SAMPLES_BITS))
-        losses = np.where(change("holes", widths["holes"]) > 0, np.nan, change("losses", widths["losses"]))
         return Reading(
             segments=change("segments", SEGMENTS_BITS).astype(np.float64),
-            losses=losses,
+            losses=change("losses", widths["losses"]).astype(np.float64),
             timeouts=change("timeouts", widths["timeouts"]).astype(np.float64),
             rtt_s=rtt_s,
             rto_s=np.where(np.isnan(rtt_s), self.rtt_s, rtt_s) + LEAST_RTO_S,
@@ -143,7 +142,7 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
         rtt_count=_field(rtt, 0, SAMPLES_BITS),
         least_rtt_s=np.where(least > 0, least / 1e6, np.nan),
         flight=_flight(column[Register.TRANSFER_FLIGHT], latest, silent_us),
-        under_way=(right - column[Register.TRANSFER_ACKED]) % (1 << EDGE_BITS),
+        under_way=(right - _field(column[Register.TRANSFER_ACKED], 0, EDGE_BITS)) % (1 << EDGE_BITS),
         mss=_field(edge, EDGE_BITS, 16),
         silent_s=np.where(held, silent_us / 1e6, np.nan),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sluice.dataplane.windows import NO_CAP, Hello, Segment, Side, agreed, later
+from sluice.dataplane.windows import LEARN_AFTER, NO_CAP, Hello, Segment, Side, agreed, later
 
 WRAP = 1 << 32
 scales = st.none() | st.integers(0, 15)
@@ -141,3 +141,42 @@ def test_data_far_beyond_what_was_offered_moves_nothing() -> None:
     for far in (1 << 20, 1 << 30, (1 << 31) - 1):
         client.sends(server, Segment((8 + far) % WRAP, 1001, 9, 100), 0)
         assert client.next == 8
+
+
+@pytest.mark.parametrize("unseen", [300_000, 1 << 30, 3 << 29, 1 << 31, 5 << 29])
+@pytest.mark.parametrize("uploads", [False, True])
+def test_what_passed_unseen_is_learned_again_and_takes_nothing_back(unseen: int, uploads: bool) -> None:
+    """Caps hold again within a few windows, and the first window is that of the endpoint itself."""
+    ends = handshake(7, 1000, 7)
+    receiver, sender = ends[::-1] if uploads else ends
+    edge = (sender.next + unseen) % WRAP
+    windows: list[int] = []
+    for _ in range(60):
+        sender.sends(receiver, Segment(edge, receiver.next, 500, 1000), 0)
+        edge = (edge + 1000) % WRAP
+        windows.append(receiver.sends(sender, Segment(receiver.next, edge, 300), 20_000))
+    learned = next(number for number, window in enumerate(windows) if window < 300)
+    assert LEARN_AFTER <= learned < 2 * LEARN_AFTER
+    assert all(a - b <= 8 for a, b in zip(windows[learned:], windows[learned + 1 :], strict=False))
+    assert windows[-1] == -(-20_000 // 128)
+
+
+def test_what_does_not_fit_now_and_then_teaches_nothing() -> None:
+    client, server = handshake(7, 1000, 0)
+    for _ in range(50):
+        before = replace(client), replace(server)
+        server.sends(client, Segment((server.next + (1 << 29)) % WRAP, 8, 1, 5), 0)
+        for _ in range(30):
+            client.sends(server, Segment(8 + (1 << 29), (server.next + (1 << 29)) % WRAP, 9), 0)
+        assert (client.next, server.next, client.edge) == (before[0].next, before[1].next, before[0].edge)
+        client.sends(server, Segment(8, server.next, 1), 0)
+        assert server.misfits == 0
+    for number in range(LEARN_AFTER - 1):
+        server.sends(client, Segment((server.next + (1 << 29)) % WRAP, 8, 1, 5), 0)
+        assert server.misfits == number + 1
+
+
+@pytest.mark.parametrize("mss", [(65_495, 1460), (1460, 9000)])
+def test_the_least_cap_is_four_of_the_smaller_segments(mss: tuple[int, int]) -> None:
+    client, server = agreed(Hello(0, 1, mss[0]), Hello(0, 1, mss[1]), 1)
+    assert client.least == server.least == 4 * 1460

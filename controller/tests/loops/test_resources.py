@@ -20,6 +20,7 @@ from sluice.loops.resourcesview import PROBE_S, ResourcesView
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
+from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, LENGTHS
 from sluice.resources.sharer import Caps, Defaults
 from sluice.switch import pipeline
 from sluice.switch.closing import Candidate, Closings, Noted
@@ -70,6 +71,8 @@ class Lab:
     """Connections that are active again by the time they are looked at."""
     slow_s: float = 0.0
     """What it takes to read the notes."""
+    paused: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    """Responses by the pause in them, by server."""
     noted: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     """As the switch's notes are: of what has ended, too, until somebody looks."""
 
@@ -131,6 +134,9 @@ class Lab:
         if self.answers:
             del self.connections[one.flow]
             self.registers.count(Register.LOAD_FIRST, one.server, -1)
+
+    async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        return {server: self.paused.get(server, [0] * LENGTHS) for server in servers}
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         closed = len(self.probes) if self.answers else 0
@@ -250,7 +256,8 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
 
 # -- idle connections
 
-IDLE = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000}"
+IDLE = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000, least_age_s: 0.5}"
+LEARNING = "{limit: 100, threshold: 0.8, release: 0.95, rate: 1000}"
 
 
 def test_below_the_threshold_nothing_is_closed() -> None:
@@ -322,7 +329,7 @@ def test_a_controller_that_looks_late_does_not_take_closed_connections_for_lapse
 
 
 def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
-    it, lab = world("{idle: {learned: true, rate: 1000}}"), Lab()
+    it, lab = world("{idle: {learned: true, rate: 1000, least_age_s: 0.5}}"), Lab()
     lab.open(S1, 200, idle_s=5.0)
     lab.registers.count(Register.LEDGER_SYN, S1, 200)
     lab.registers.count(Register.LEDGER_SYNACK, S1, 200)
@@ -331,11 +338,64 @@ def test_a_limit_is_learned_from_what_a_server_refuses() -> None:
 
     def refuse(now_s: float) -> None:
         if now_s == pytest.approx(1.5):
-            lab.registers.count(Register.LEDGER_SYN, S1, 10)
+            lab.registers.count(Register.LEDGER_SYN, S1, 14)
+            lab.registers.count(Register.LEDGER_SYNACK, S1, 4)
 
     closing(it, lab, 4, refuse)
     assert view_of(it).idling[S1].closer.limit == pytest.approx(190, rel=0.01)
     assert len(lab.connections) == pytest.approx(0.8 * 0.95 * 190, abs=1)
+
+
+def test_a_server_that_is_off_shows_no_limit() -> None:
+    """It is off from 2.5 to 12.5 s, with 300 connections open; its SYNs are answered before and afterwards."""
+    it, lab = world("{idle: {learned: true, rate: 1000, least_age_s: 0.5}}"), Lab()
+    lab.open(S1, 300, idle_s=5.0)
+
+    def asked(now_s: float) -> None:
+        lab.registers.count(Register.LEDGER_SYN, S1, 5)
+        lab.answers = not 2.5 <= now_s < 12.5
+        if lab.answers:
+            lab.registers.count(Register.LEDGER_SYNACK, S1, 5)
+
+    closing(it, lab, 16, asked)
+    assert view_of(it).idling[S1].closer.limit is None
+    assert len(lab.connections) == 300, "none is closed"
+
+
+def test_before_anything_is_learned_a_pause_of_nine_seconds_is_no_idleness() -> None:
+    it, lab = world(f"{{idle: {LEARNING}}}"), Lab()
+    lab.open(S1, 100, idle_s=DEFAULT_AGE_S - 1)
+    closing(it, lab, 0.9)
+    assert lab.probes == []
+    closing(it, lab, 1.5)
+    assert len(lab.probes) == 24
+
+
+def test_quick_responses_make_idle_shorter_but_for_those_that_would_show_a_longer_pause() -> None:
+    it, lab = world(f"{{idle: {LEARNING}}}"), Lab()
+    lab.open(S1, 100, idle_s=3.0)
+    lab.paused[S1] = [5000, *[0] * (LENGTHS - 1)]
+    closing(it, lab, 2)
+    closed = {flow for _, flow in lab.probes}
+    assert len(closed) == 24 and not any(flow % CONTROLS == 0 for flow in closed)
+    assert view_of(it).idling[S1].closer.least_age_s == 1.0
+
+
+def test_one_long_pause_of_any_of_its_servers_makes_idle_longer_for_a_whole_service() -> None:
+    it, lab = world(f"{{idle: {LEARNING}}}"), Lab()
+    lab.open(S1, 100, idle_s=30.0)
+    lab.paused[S2] = [5000, *[0] * 8, 1, *[0] * 6]
+    closing(it, lab, 2)
+    assert lab.probes == []
+    assert view_of(it).idling[S1].closer.least_age_s == pytest.approx(2 * 512 * 0.065536)
+
+
+def test_an_age_that_is_given_stays() -> None:
+    it, lab = world(f"{{idle: {IDLE}}}"), Lab()
+    lab.open(S1, 100, idle_s=3.0)
+    lab.paused[S1] = [5000, *[0] * 8, 1, *[0] * 6]
+    closing(it, lab, 2)
+    assert len(lab.probes) == 24
 
 
 def test_a_server_can_have_a_limit_of_its_own() -> None:

@@ -72,6 +72,8 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
         "learned": False,
         "open": 70,
         "idle": 0,
+        "least_age_s": 10.0,
+        "responses_seen": 0,
         "asked": 0,
         "lapsed": 0,
         "closed": 0,
@@ -82,7 +84,7 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
     assert "s1 send buffers: 977 KiB; in flight" in text and "2 transfers, 2 of them below their need" in text
     assert one["receive"] == {"budget": 7_000_000, "connections": 70, "default_cap": 100_000}
     assert "s1 receive buffers: 6,836 KiB; 70 open connections, 98 KiB each" in text
-    assert "s1 connections: 70 of 100, 0 idle; closed 0 of 0 asked" in text
+    assert "s1 connections: 70 of 100, 0 idle for 10 s; closed 0 of 0 asked" in text
     found = samples(shown)
     assert found["sluice_buffers_share_bytes[('direction', 'send'), ('server', 's1'), ('service', 'web')]"] == 1_000_000
     assert (

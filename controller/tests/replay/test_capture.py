@@ -105,7 +105,7 @@ def test_both_byte_orders_and_both_units(tmp_path: Path, order: str, magic: int,
             struct.pack(order + "IIII", 9, round(0.5 * unit), len(one), len(one)) + one for one in (data, tagged)
         )
     )
-    expected = Segment(9.5, CLIENT.packed, 5000, VIP.packed, 80, SYN, 35000, 0, 40, 64)
+    expected = Segment(9.5, CLIENT.packed, 5000, VIP.packed, 80, SYN, 35000, 0, 40, 64, window=0, data_offset=5)
     assert list(read_capture(file)) == [expected, expected]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sluice.resources.idle import Closer, Idle, IdleOptions
 
-OPTIONS = IdleOptions(limit=1000, rate=1e6)
+OPTIONS = IdleOptions(limit=1000, rate=1e6, least_age_s=0.5)
 MANY = [Idle(slot, idle_s=float(slot % 97)) for slot in range(900)]
 
 

@@ -34,6 +34,22 @@ def test_the_least_counts_and_a_server_that_takes_more_has_grown() -> None:
     assert learn(Learner(), (180, 40, 20), (200, 20, 20)) == 200
 
 
+def test_silence_is_no_limit() -> None:
+    """Off for ten seconds, from the middle of one to the middle of another; a limit that was known stays."""
+    off = [(300, 50, 25), *[(300, 50, 0)] * 9, (310, 50, 25)]
+    assert learn(Learner(), (900, 50, 50), *off, (320, 50, 50)) is None
+    assert learn(Learner(), (1000, 90, 60), *off) == 970
+    assert learn(Learner(), *[(300, 2, 0)] * 9, (300, 40, 20)) is None, "few ask, and it comes back"
+
+
+def test_a_server_that_only_answers_requests_is_full() -> None:
+    learner, total = Learner(), Counts()
+    for second in range(4):
+        learner.observe(float(second), 200, total, responses=7)
+        total = Counts(total.syn + 10)
+    assert learner.limit == 190
+
+
 def test_it_is_forgotten_slowly() -> None:
     assert learn(Learner(), (120, 40, 20), *[(50, 0, 0)] * 600) == pytest.approx(100 * 1.01**10, rel=1e-6)
 

@@ -123,11 +123,6 @@ def test_another_transfer_in_the_slot_begins_anew() -> None:
     assert need(Needs.PAPER, lossy, clean) == GROWTH * 30 * MSS
 
 
-def test_intervals_with_a_hole_tell_no_loss() -> None:
-    lossy, hole = reading(30 * MSS, losses=1e3), reading(30 * MSS, losses=np.nan)
-    assert need(Needs.PAPER, lossy, hole) == need(Needs.PAPER, lossy)
-
-
 def test_shares_settle_though_losses_scatter() -> None:
     """Four equal transfers with losses by chance: SABT's shares swing by a hundredth, not by the sawtooth's half."""
     random, estimator, shares = np.random.default_rng(5), Estimator(4), []

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import MSS, Seen
+from sluice.names import TRANSFERS
 from sluice.resources.direction import LARGEST, SMALL, Budget, default_cap
 from sluice.resources.need import GROWTH, Needs
 from sluice.resources.receive import ReceiveBudget
-from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
+from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer, slotted
 from sluice.resources.shares import abt, equal, fixed, sabt
 from sluice.resources.throughput import Column
 
@@ -54,6 +55,9 @@ def written(caps: Caps) -> dict[int, tuple[int, int]]:
     """Fingerprint and bytes by the connection's number."""
     flow, *columns = (column.tolist() for column in caps)
     return dict(zip(flow, zip(*columns, strict=True), strict=True))
+
+
+LOSSY = np.array([0.005, *[0.0] * 7])
 
 
 FLIGHTS = st.lists(st.floats(3000.0, 1e8), min_size=1, max_size=30)
@@ -196,6 +200,44 @@ def test_of_a_sample_its_part_of_the_budget_is_shared() -> None:
     decision = step(sharer(replace(PAPER, sharing=equal), sampling=2), columns([50e3] * 5))
     assert sends(decision) == [50_000] * 5
     assert decision.defaults == {SERVER: Defaults(SMALL, 0)}
+
+
+@pytest.mark.parametrize("budget", [1e9, 100e6, 10e6])
+@pytest.mark.parametrize("needs", list(Needs))
+def test_a_budget_holds_for_connections_without_a_slot_too(budget: float, needs: Needs) -> None:
+    """4,000 connections hashed to 4,096 slots: each that finds its own taken has the default."""
+    many = 4000
+    slot = np.random.default_rng(3).integers(0, TRANSFERS, many)
+    measured = len(np.unique(slot))
+    one = sharer(Budget(budget, sabt, needs=needs))
+    decision = one.observe(columns([400e3] * measured), {SERVER: many})
+    told = decision.send[SERVER]
+    whole = told.share + (many - measured) * told.default
+    assert whole <= budget * 1.03, "as far as chance spreads them evenly"
+    assert whole > budget * 0.8, "nor is it left unused"
+
+
+def test_of_few_connections_all_find_a_slot() -> None:
+    assert slotted(TRANSFERS, 10) > 0.998 and slotted(TRANSFERS, 0) == 1.0
+    assert slotted(TRANSFERS, 4000) == pytest.approx(0.638, abs=0.001)
+    assert sends(step(sharer(replace(PAPER, sharing=equal)), columns([900e3] * 4))) == [250_000] * 4
+    decision = sharer(replace(PAPER, sharing=equal)).observe(columns([900e3] * 4), {SERVER: 40})
+    assert sends(decision) == [250_000] * 4
+
+
+def test_a_need_does_not_feed_on_its_cap() -> None:
+    """Two want 500 KB, one of them in spite of losses (BBR); six want 10 KB. After a minute both have as much."""
+    one, wants = sharer(Budget(400e3, sabt)), np.array([500e3, 500e3, *[10e3] * 6])
+    caps = np.full(8, np.inf)
+    for _ in range(60):
+        flight = np.minimum(wants, caps)
+        segments = flight / MSS * 20
+        decision = one.observe(columns(list(flight), segments=segments, losses=segments * LOSSY), {})
+        one.wrote(decision)
+        caps = np.where(decision.held > 0, decision.held, decision.defaults[SERVER].send)
+    lossy, clean = caps[:2]
+    assert lossy == pytest.approx(clean, rel=0.1)
+    assert lossy + clean + 6 * 2 * 10e3 == pytest.approx(400e3, rel=0.01)
 
 
 def test_fixed_shares_heed_no_budget() -> None:

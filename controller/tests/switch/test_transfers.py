@@ -77,16 +77,22 @@ async def test_an_interval_is_what_changed_and_a_new_transfer_all_of_its_own() -
     assert second.since(None).segments[slot] == 4
 
 
-async def test_an_interval_with_a_hole_tells_no_losses_and_the_next_one_does() -> None:
+@pytest.mark.parametrize(("wait_us", "losses"), [(99_000, 0), (101_000, 1)])
+async def test_what_fills_a_hole_in_the_next_interval_is_a_loss_if_it_comes_a_round_trip_later(
+    wait_us: int, losses: int
+) -> None:
     memory = Memory()
     path = Path(memory)
-    start = await read(memory)
-    path.sends(1)
     path.sends(0)
-    hole = await read(memory)
+    path.acknowledges(1)
+    start = await read(memory)
     path.sends(2)
-    assert np.isnan(hole.since(start).losses[FLOW.slot])
-    assert (await read(memory)).since(hole).losses[FLOW.slot] == 0
+    hole = await read(memory)
+    assert hole.since(start).losses[FLOW.slot] == 0
+    path.now_us += wait_us
+    path.sends(1)
+    filled = (await read(memory)).since(hole)
+    assert (filled.losses[FLOW.slot], filled.segments[FLOW.slot]) == (losses, 1)
 
 
 async def test_counts_wrap() -> None:

@@ -1,0 +1,126 @@
+"""Responses that pause for seconds, while idle connections are closed: none is cut off before anything is learned."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from pathlib import Path
+
+import pytest
+
+from testbed.namespaces import socket_in
+from testbed.processes import await_true
+from topo.closing import SERVER, VIP, ClosingLab
+from topo.tests.pausing import WHOLE
+from topo.webservers import WebServer
+from workload.plan import WEB_PORT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+RESPONSES, LONGEST_S = 400, 5.0
+EVERY = RESPONSES // 4
+IDLE = 30
+TIMEOUT_S = 40.0
+LIMIT = 25
+"""Connections that the server can have; those that are idle alone are more than the threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class PausingServer(WebServer):
+    """The server of topo.tests.pausing."""
+
+    def files(self, directory: Path, address: str) -> Mapping[str, str]:
+        """See WebServer."""
+        del directory, address
+        return {}
+
+    def command(self, directory: Path) -> Sequence[str]:
+        """See WebServer."""
+        del directory
+        return [sys.executable, str(Path(__file__).parent / "pausing.py"), SERVER, str(WEB_PORT)]
+
+
+@pytest.fixture
+def lab() -> Iterator[ClosingLab]:
+    with ClosingLab(PausingServer("pausing", 0, 0), {"limit": LIMIT, "rate": 1000}) as running:
+        yield running
+
+
+def connected(lab: ClosingLab) -> socket.socket:
+    """A client next to the switch."""
+    made = socket_in(lab.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
+    made.settimeout(TIMEOUT_S)
+    made.connect((VIP, WEB_PORT))
+    return made
+
+
+def get(what: str, seconds: float) -> bytes:
+    """A request."""
+    return f"GET /{what}/{seconds:.2f} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
+
+
+def page(connection: socket.socket) -> bytes:
+    """The next response's body."""
+    response = HTTPResponse(connection)
+    response.begin()
+    return response.read()
+
+
+def paused(lab: ClosingLab, seconds: float) -> bool:
+    """A page that pauses within itself, and ends with its connection, is whole."""
+    with connected(lab) as connection:
+        connection.sendall(get("pause", seconds))
+        return page(connection) == WHOLE
+
+
+def pipelined(lab: ClosingLab, seconds: float) -> bool:
+    """Two requests in one segment, the second of which takes its time, are both answered."""
+    with connected(lab) as connection, connection.makefile("rb") as file:
+        connection.sendall(get("work", 0) + get("work", seconds))
+        end = len(WHOLE) + len(b"HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n")
+        return file.read(2 * end).count(WHOLE) == 2
+
+
+def continued(lab: ClosingLab, seconds: float) -> bool:
+    """A client that was told to go on, and takes its time, is answered."""
+    with connected(lab) as connection:
+        connection.sendall(f"POST /work/0 HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
+        connection.sendall(b"Content-Length: 4\r\n\r\n")
+        assert connection.recv(1 << 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        time.sleep(seconds)
+        connection.sendall(b"body")
+        return page(connection) == WHOLE
+
+
+def worked(lab: ClosingLab, seconds: float) -> bool:
+    """A page that is long in coming comes."""
+    with connected(lab) as connection:
+        connection.sendall(get("work", seconds))
+        return page(connection) == WHOLE
+
+
+def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: ClosingLab) -> None:
+    """There are more connections than the threshold all the while."""
+    source = random.Random(5)
+    with ExitStack() as stack:
+        idle = [stack.enter_context(connected(lab)) for _ in range(IDLE)]
+        for one in idle:
+            one.sendall(get("work", 0))
+            assert page(one) == WHOLE
+        pauses = [LONGEST_S * (number + source.random()) / EVERY for number in range(EVERY)]
+        asked = [(how, seconds) for how in (paused, pipelined, continued, worked) for seconds in pauses]
+        with ThreadPoolExecutor(RESPONSES) as pool:
+            running = [pool.submit(how, lab, seconds) for how, seconds in asked]
+        whole = [one.result() for one in running]
+        assert whole.count(False) == 0
+        before = lab.idle()
+        assert (before["closed"], before["raced"]) == (0, 0)
+        await_true("what is idle is closed", lambda: lab.idle()["closed"] > 0, TIMEOUT_S)
