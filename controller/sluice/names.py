@@ -414,10 +414,10 @@ class DropReason(IntEnum):
     """The same, but payload of its client's, or anything late of its server's, and a reset was sent back."""
     NOT_IDLE = 30
     """A tickle, but its connection is not idle, or unknown, or may not be closed."""
-    CLOSED_AGAIN = 31
-    """As closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK."""
-    SYN_PAYLOAD = 32
+    SYN_PAYLOAD = 31
     """A client's SYN with payload, of a content connection that has left its agent: no rule would read it."""
+    CLOSED_AGAIN = 32
+    """As closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK."""
 
 
 class PuntReason(IntEnum):

@@ -228,8 +228,8 @@ enum bit<8> DropReason {
     closed               = 28, // of a connection that the switch has closed: an ACK of its client's
     closed_reset         = 29, // the same, but payload of its client's, or anything late of its server's, and a reset was sent back
     not_idle             = 30, // a tickle, but its connection is not idle, or unknown, or may not be closed
-    closed_again         = 31, // as closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK
-    syn_payload          = 32  // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
+    syn_payload          = 31, // a client's SYN with payload, of a content connection that has left its agent: no rule would read it
+    closed_again         = 32  // as closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK
 }
 
 // Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
