@@ -129,6 +129,13 @@ OTHER_SIZE = {
 """What has another size on Tofino, with the reason."""
 
 
+OTHER_SHAPE = {
+    "digest arp_sender_t": "v1model's has answered_by, by which the controller learns hosts that ask for us. Without it "
+    "the controller asks each host itself",
+}
+"""What has other fields on Tofino, with the reason."""
+
+
 @dataclass(frozen=True)
 class Contract:
     """What a program for Tofino may have otherwise than v1model's, with the reasons."""
@@ -221,6 +228,12 @@ def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: C
         if name.rsplit(" ", 1)[0] in ("table", "action", "digest")
         and v1model[name] != tofino.get(name)
         and (name.rsplit(" ", 1)[0], name.rsplit(".", 1)[-1]) not in contract.only_v1model
+        and name not in OTHER_SHAPE
+    ]
+    said += [
+        f"{name}: allowed another shape on Tofino, and has none: take it from OTHER_SHAPE"
+        for name in OTHER_SHAPE
+        if v1model.get(name) == tofino.get(name)
     ]
     return said + [
         f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"
