@@ -99,6 +99,11 @@ fn shared(script: &mut Script<'_>) -> Shared {
     Shared { group: address(&format!("10.9.0.{number}:80")), servers, learned }
 }
 
+fn learns_and_pauses(engine: &mut Engine, now: u64, script: &mut Script<'_>) {
+    engine.note_pause(u64::from(script.byte()) << 28);
+    engine.share(now, vec![shared(script)]);
+}
+
 /// One input.
 pub fn run(data: &[u8]) {
     let mut script = Script(data);
@@ -116,10 +121,7 @@ pub fn run(data: &[u8]) {
                 let length = usize::from(script.byte());
                 frame.extend([&OWN[..], &ROUTER, script.bytes(length)].concat());
             }
-            1 if kind & 8 != 0 => {
-                engine.note_pause(u64::from(script.byte()) << 28);
-                engine.share(now, vec![shared(&mut script)]);
-            }
+            1 if kind & 8 != 0 => learns_and_pauses(&mut engine, now, &mut script),
             1 => {
                 let status = [Status::Applied, Status::NoConnection, Status::Foreign][script.below(3)];
                 if let Some(order) = order {
