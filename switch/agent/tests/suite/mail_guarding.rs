@@ -3,7 +3,7 @@
 use crate::mail::Talk;
 use crate::support::exact::Seen;
 use sluice_agent::order::Status;
-use sluice_agent::wire::flags::{ACK, FIN, PSH};
+use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
 const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "CHUNKING"], "rules": [
     {"name": "from", "match": {"mail_from": "mallory@b.example"}, "refuse": 550},
@@ -173,7 +173,8 @@ fn silent_dialogues_share_the_budget() {
         exact.cookie = seq;
         let greeting = "+OK ready\r\n".len() as u32;
         exact.client(0, 0, ACK, b"");
-        exact.client(0, greeting, ACK | PSH, b"USER alice\r\n");
+        let seen = exact.client(0, greeting, ACK | PSH, b"USER alice\r\n");
+        assert!(seen.iter().any(|seen| seen.flags() == SYN), "{n}: a new client is served: {seen:?}");
         exact.opens(0, Some(7));
         exact.server(0, 0, ACK | PSH, b"+OK b\r\n");
         assert!(exact.engine.memory() <= budget, "{n}: {}", exact.engine.memory());
