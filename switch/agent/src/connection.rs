@@ -301,7 +301,10 @@ impl Connection {
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
-            State::Serving(serving) if serving.server.fin_seen => Some(self.client.last_segment),
+            // A client of a mail server may be silent for minutes, and the agent may stay in its dialogue.
+            State::Serving(serving) if serving.server.fin_seen || self.client.terms.service.rules.greets() => {
+                Some(self.client.last_segment)
+            }
             _ => self.reading().map(|reading| reading.begun),
         }
     }

@@ -731,7 +731,7 @@ fn an_ambiguous_body_is_refused() {
     for (media, body, status, why) in [
         ("", "{\"role\": \"x\", \"role\": \"user\", \"id\": 1}", "400", "a JSON name that a rule asks for comes twice"),
         ("", "{\"x\": \"\u{a0}\", \"role\": \"user\", \"id\": 1}", "400", "the JSON is no UTF-8"),
-        ("; charset=utf-16", "{}", "415", "the body is encoded, and a rule on it may refuse"),
+        ("; charset=utf-16", "{}", "415", "the body cannot be read, and a rule on it may refuse"),
     ] {
         let mut exact = Exact::new(rules);
         exact.handshake();

@@ -1,8 +1,9 @@
 //! Where a rule refuses, the agent stays in the dialogue with a mail server: each login and each envelope is asked about.
 
 use crate::mail::Talk;
+use crate::support::exact::Seen;
 use sluice_agent::order::Status;
-use sluice_agent::wire::flags::{ACK, FIN};
+use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
 const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "CHUNKING"], "rules": [
     {"name": "from", "match": {"mail_from": "mallory@b.example"}, "refuse": 550},
@@ -156,4 +157,27 @@ fn a_server_that_answers_everything_at_once() {
     assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
     talk.answers("250 ok\r\n");
     is_refused(&mut talk, "RCPT TO:<trap@a.example>\r\n", "550 ");
+}
+
+/// The agent stays in many dialogues: those that have been silent longest make room.
+#[test]
+fn silent_dialogues_share_the_budget() {
+    let budget = crate::support::world::settings().budget;
+    let mut talk = Talk::new(POP3);
+    for n in 0..3 * budget / 1000 {
+        let exact = &mut talk.exact;
+        exact.now += 1_000;
+        exact.client = format!("10.1.{}.{}:{}", n >> 8 & 255, n & 255, 1024 + (n >> 16)).parse().unwrap();
+        let (options, length) = exact.offer.write();
+        let [Seen::Client { seq, .. }] = exact.syn(&options[..length], b"")[..] else { panic!("no answer") };
+        exact.cookie = seq;
+        let greeting = "+OK ready\r\n".len() as u32;
+        exact.client(0, 0, ACK, b"");
+        let seen = exact.client(0, greeting, ACK | PSH, b"USER alice\r\n");
+        assert!(seen.iter().any(|seen| seen.flags() == SYN), "{n}: a new client is served: {seen:?}");
+        exact.opens(0, Some(7));
+        exact.server(0, 0, ACK | PSH, b"+OK b\r\n");
+        assert!(exact.engine.memory() <= budget, "{n}: {}", exact.engine.memory());
+    }
+    assert!(talk.exact.refused().iter().any(|(why, count)| *why == "crowded" && *count > 0));
 }
