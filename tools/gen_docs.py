@@ -141,6 +141,7 @@ STATUS: dict[str, Any] = {
                 }
             ],
             "content": {
+                "without_agents": "-",
                 "counts": {"-": 0},
                 "rules": {"-": 0},
                 "refused": {"-": 0},

@@ -13,6 +13,7 @@ REMEDIES = {
     "agent does not answer": "Look at the agent and at its `control` address. After 2 s others take its clients; the "
     "last ones have 4 s.",
     "agent is gone; others take its clients": "Start it again; it gets clients again as soon as it answers.",
+    "the service has no agent left": "Start one. Until then new connections are treated by `without_agents`.",
     "agent not configured": "It did not take the rules of a reload (`error`), and gets them when it answers again.",
     "agent refuses its rules": "All keep the old ones. Change those that `problems` names, then `sluice reload`.",
     "cookie keys are not kept": "Make the control socket's folder writable: after a restart of everything at once "

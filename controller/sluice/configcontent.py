@@ -13,6 +13,8 @@ from pydantic import Field
 from .configtypes import Control, Extension, IpAddress, Match, Name, Refusal, Section, Size
 
 Sticky = Literal["connection", "client", "none"]
+REFUSE = "refuse"
+"""In place of a group's name."""
 
 
 class AgentConfig(Section):
@@ -99,6 +101,9 @@ class ContentConfig(Section):
     Left out: yes, unless a rule refuses. HTTP and TLS only; connections with ``sticky: none`` are not remembered."""
     remember_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0
     """How long a client's last server is remembered, for ``guess`` and ``sticky: client``."""
+    without_agents: Name = REFUSE
+    """What becomes of new connections while no agent is left: ``refuse``, or the name of a group that gets them unread.
+    Beside a rule that refuses, ``refuse`` only."""
     offer: tuple[Extension, ...] = ()
     """Extensions that the agent offers in the servers' name; mail protocols only."""
 
@@ -106,7 +111,13 @@ class ContentConfig(Section):
     def groups(self) -> tuple[str, ...]:
         """Names of the services that requests go to, the default's first."""
         outcomes = [one for rule in self.rules for _, one in rule.outcomes]
-        return tuple(dict.fromkeys((self.default.to, *(one.to for one in outcomes if one.to is not None))))
+        named = (self.default.to, *(one.to for one in outcomes if one.to is not None))
+        return tuple(dict.fromkeys((*named, *((self.unread_group,) if self.unread_group else ()))))
+
+    @property
+    def unread_group(self) -> str | None:
+        """The group that gets new connections while no agent is left; None: they are refused."""
+        return None if self.without_agents == REFUSE else self.without_agents
 
     @property
     def refuses(self) -> bool:
@@ -125,5 +136,5 @@ class ContentConfig(Section):
     def rule_set(self) -> dict[str, Any]:
         """The same as data."""
         return self.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s"}
+            mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s", "without_agents"}
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .config import Config, ServerConfig, ServiceConfig
-from .configcontent import ContentConfig
+from .configcontent import REFUSE, ContentConfig
 from .names import AGENTS
 from .yamlplace import Finding, Path
 
@@ -38,6 +38,14 @@ def _groups(config: Config, service: ServiceConfig, content: ContentConfig, path
         for key, outcome in rule.outcomes:
             if outcome.to is not None:
                 places.append(((*path, "rules", number, *([key] if key else ()), "to"), outcome.to))
+    if content.unread_group is not None:
+        places.append(((*path, "without_agents"), content.unread_group))
+        if content.refuses:
+            yield Finding(
+                (*path, "without_agents"),
+                "such connections pass the rules by, and there are rules that refuse",
+                f"write {REFUSE}, or leave the refusing rules to a service of their own",
+            )
     for place, name in places:
         group = services.get(name)
         if group is None:

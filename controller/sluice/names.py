@@ -9,6 +9,7 @@ from typing import Final
 PROGRAM: Final = "sluice"
 VERSION: Final = "0.1.0"
 
+UNREAD: Final = 0
 ORDER_SPLICE: Final = 1
 LARGEST_SCALE: Final = 14
 TICK_US: Final = 65536

@@ -146,8 +146,10 @@ def _content(controller: Controller, service: Service) -> dict[str, Any]:
                 "memory": report.memory if report else 0,
             }
         )
+    config, unread = service.config.content, controller.world.unread
     return {
         "generation": controller.world.rules.generation,
+        "without_agents": config.without_agents if config is not None and service.id in unread else None,
         "agents": agents,
         "counts": dict(told.counts),
         "rules": dict(told.rules) | {"(default)": told.counts["by_default"]},

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import textlayout
+from .configcontent import REFUSE
 from .resourcesstatus import lines as resources_lines
 
 _INDENT = "  "
@@ -87,6 +88,9 @@ def _content(content: Mapping[str, Any]) -> list[str]:
         for one in content["agents"]
     ]
     lines = ["agents: " + "; ".join(agents)]
+    if (does := content["without_agents"]) is not None:
+        text = "are refused" if does == REFUSE else f"go to {does} unread"
+        lines.append(f"no agent is left: new connections {text}")
     lines += [f"agent {one['name']}: {one['error']}" for one in content["agents"] if one["error"]]
     counts = {name.replace("_", " "): count for name, count in content["counts"].items() if name != "by_default"}
     groups = {name: f"{one['opened']} ({one['failed']} failed)" for name, one in content["groups"].items()}

@@ -117,6 +117,17 @@ control: "/run/sluice.sock"
         (X2, X2.replace("port: 8000}", "port: 8000, drain: true}", 1), r"drain: differs from all/x2, the same server"),
         (X2, X2.replace("port: 8000}", "port: 8000, max_connections: 9}", 1), r"max_connections: differs from all/x2"),
         ("capacity: 3}", "capacity: 3, drain: yes}", r"agents\[1\]\.drain: must be a valid boolean"),
+        (
+            "    default:",
+            "    without_agents: all\n    default:",
+            r"services\[0\]\.content\.without_agents: such connections pass the rules by, and there are rules that "
+            r"refuse; write refuse, or leave the refusing rules",
+        ),
+        (
+            "    default:",
+            "    without_agents: none\n    default:",
+            r"content\.without_agents: no service 'none'; there is",
+        ),
         ('control: "/run/sluice.sock"\n', SECOND.replace("to: plain", "to: all"), r"all is a group of shop already"),
         (
             'control: "/run/sluice.sock"\n',
@@ -135,6 +146,16 @@ def test_complaints(old: str, new: str, says: str) -> None:
     assert text.count(old) >= 1
     with pytest.raises(ConfigError, match=rf"(?m){says}"):
         parse(text.replace(old, new, 1))
+
+
+def test_a_group_of_its_own_takes_clients_without_agents() -> None:
+    text = (
+        content().replace("refuse: 403", "to: fast").replace("    default:", "    without_agents: plain\n    default:")
+    )
+    config = parse(text)
+    assert config.services[0].content is not None
+    assert config.services[0].content.groups == ("all", "fast", "plain")
+    assert "without_agents" not in config.services[0].content.rule_set(), "the rule engine does not know it"
 
 
 def test_an_agent_serves_two_services() -> None:

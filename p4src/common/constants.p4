@@ -30,6 +30,10 @@ enum bit<8> Remember {
     client  = 2      // its server: all its connections go there
 }
 
+// In place of the generation of a content service's rules: it has no agent, and a client's SYN claims its slot as spliced, for a server of
+// the service's stable choice. Nothing reads its requests.
+const bit<8> UNREAD = 0;
+
 // Whether the switch is closing an idle connection.
 enum bit<8> ClosingStatus {
     open    = 0,

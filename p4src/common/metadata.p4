@@ -230,7 +230,7 @@ struct metadata_t {
     bit<1>       reset;           // the packet has become the reset of a refused SYN; refusal
 
     Content      content;         // classify
-    bit<8>       generation;      // of the content service's rules; classify
+    bit<8>       generation;      // of the content service's rules, or UNREAD; classify
     ticks_t      remember_time;   // how long it remembers clients; classify
     options_t    options;         // of a SYN or SYN-ACK, of content in a pass of its own; the parser
     bit<16>      rebuilt;         // bytes of the segment whose options those took the place of; options

@@ -111,7 +111,14 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                    && meta.pass == Pass.first && decided.refused != REFUSED
                 || meta.content == Content.client && meta.state == PinState.answered && meta.next_state == PinState.established
                 || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
-                remembered.apply(hdr, meta, memory);
+                if (meta.content == Content.client && meta.generation == UNREAD) {
+                    if (meta.event == Event.syn) {
+                        memory = Remember.client;
+                        meta.preferred = meta.stable_choice;
+                    }
+                } else {
+                    remembered.apply(hdr, meta, memory);
+                }
                 if (memory != Remember.nothing) {
                     meta.server = meta.preferred;
                 }
@@ -140,7 +147,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                    && (meta.path == Path.to_service || meta.path == Path.from_server)) {
             translate.apply(hdr, meta, outcome.drop);
 #if defined(CONTENT)
-            if (meta.server != pin) {
+            if (meta.server != pin || memory != Remember.nothing) {
                 // An agent or a remembered server that is gone: to an agent, for all know the cookie's key.
                 if (outcome.drop == DropReason.server_unknown || (memory != Remember.nothing && meta.draining == 1)) {
                     outcome.drop = DropReason.none;

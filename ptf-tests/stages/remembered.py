@@ -9,6 +9,7 @@ from harness import entries
 from harness.content import (
     AGENT_1,
     AGENT_2,
+    DELTA,
     FAST,
     IMAGES,
     REQUEST,
@@ -25,7 +26,7 @@ from harness.flow import FIRST
 from harness.frames import TCP
 from harness.plan import CLIENT, POOL_A, POOL_B
 from sluice.addresses import from_text
-from sluice.names import REMEMBERED_CLIENTS, DropReason, PinState, Register, Remember, SpliceStatus, Turn
+from sluice.names import REMEMBERED_CLIENTS, UNREAD, DropReason, PinState, Register, Remember, SpliceStatus, Turn
 
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
@@ -171,6 +172,34 @@ class AgentsTurnRenewsNoMemory(UseRenewsMemory):
         self.reaches_agent(flow, flow.request(flags="A", seq=FIRST + 1, ack=1))
         self.assertPinned(flow, PinState.ESTABLISHED)
         self.assertEqual(self.stamp(), old)
+
+
+class Unread(Remembering):
+    """Without agents a client's SYN claims its slot as spliced, for a server of the stable choice. What agents have
+    spliced is translated on, and what passed unread goes on when they are back."""
+
+    def runTest(self) -> None:
+        spliced = self.established(client_port=39500)
+        self.remembers(Remember.CLIENT)
+        self.switch.modify([entries.capacities(SHOP, {X2: 1})])
+        self.addCleanup(self.switch.modify, [entries.capacities(SHOP, {AGENT_1: 1})])
+        self.shop(UNREAD, 200)
+        flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40300)
+        self.client_says(flow, flow.syn(), flow.syn())
+        self.assertPinned(flow, PinState.PENDING)
+        self.assertEqual(self.loads(X2), [1])
+        answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
+        self.server_says(flow, answer, rebuilt(answer))
+        data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
+        self.client_says(flow, data, data)
+        for _ in range(2):
+            said = spliced.reply(b"x", flags="A", seq=SERVERS_OWN + 1)
+            self.server_says(spliced, said, spliced.reply(b"x", flags="A", seq=(SERVERS_OWN + 1 + DELTA) % (1 << 32)))
+            self.client_says(flow, data, data)
+            self.switch.modify([entries.capacities(SHOP, {AGENT_1: 1})])
+            self.shop(self.GENERATION + 1, 200)
+        fresh = self.flow(client_port=40400)
+        self.reaches_agent(fresh, fresh.syn())
 
 
 class RefusalForgets(Remembering):

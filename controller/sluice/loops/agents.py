@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import Problem, Report, Told, configuration
 from sluice.config import Config
+from sluice.configcontent import REFUSE
 from sluice.log import logger
-from sluice.names import Table
+from sluice.names import Meter, Table
 from sluice.switch.plan import Plan, Service
 
 from .commands import Refused
@@ -30,7 +31,9 @@ from .world import World
 
 _log = logger("agents")
 
-TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE})
+TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE, Table.SERVICES, Table.DESTINATIONS})
+METERS = frozenset({Meter.ADMISSION})
+"""What agents that come and go may change: who gets clients, and whether any is let in."""
 INTERVAL_S = 0.5
 """Seconds between two reports of an agent."""
 DEAD_S = 2.0
@@ -82,6 +85,8 @@ class Agents:
         self._world = world
         self.views: dict[str, AgentView] = {}
         """By the place where they listen."""
+        self._unread: Mapping[int, Mapping[int, int]] = {}
+        """As last written; see State."""
         self._keys: Cookies | None = None
         self._made: dict[str, _Made] = {}
         """What each is to have: an agent is asked twice a second, and thousands of rules take a while to write."""
@@ -198,10 +203,17 @@ class Agents:
     async def _judge(self, link: Link) -> None:
         while True:
             absent, leaving = self._away()
-            if (absent, leaving) != (self._world.absent, self._world.leaving):
+            changed = (absent, leaving) != (self._world.absent, self._world.leaving)
+            if changed:
                 self._tell(absent)
                 self._world.absent, self._world.leaving = absent, leaving
-                await link.apply(self._world.state(), TABLES)
+            before, self._unread = self._unread, self._world.unread
+            if changed or self._unread != before:
+                self._tell_unread(before.keys())
+                if before.keys() - self._unread.keys():
+                    # Before agents are chosen again: a SYN that is to pass unread would pin its connection to one.
+                    await link.apply(self._world.state(), {Table.SERVICES})
+                await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
 
     def _away(self) -> tuple[set[int], set[int]]:
@@ -244,6 +256,22 @@ class Agents:
                 self._world.events.tell(
                     Kind.AGENT, f"{service.name}: agent {control} is back", service=service.name, agent=control
                 )
+
+    def _tell_unread(self, before: Collection[int]) -> None:
+        """Say which services have lost their last agent, and which have one again."""
+        for service in self._world.plan.services:
+            if (service.id in before) == (service.id in self._unread) or service.config.content is None:
+                continue
+            if service.id in before:
+                _log.info("the service has an agent again", extra={"service": service.name})
+                self._world.events.tell(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
+                continue
+            does = service.config.content.without_agents
+            text = "are refused" if does == REFUSE else f"go to {does} unread"
+            _log.error("the service has no agent left", extra={"service": service.name, "without_agents": does})
+            self._world.events.tell(
+                Kind.AGENT, f"{service.name} has no agent left; new connections {text}", service=service.name, does=does
+            )
 
     def _each(self) -> Iterator[tuple[Service, int, str]]:
         for service in self._world.plan.services:

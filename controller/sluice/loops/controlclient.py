@@ -10,6 +10,7 @@ from typing import Any
 
 from .commands import Refused
 from .events import Event
+from .watchedtime import WatchedLoop
 
 ANSWER_S = 30.0
 _LINE = 64 << 20
@@ -35,12 +36,13 @@ async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[lis
 
 def ask(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
     """See asked. Blocking."""
-    return asyncio.run(asked(path, request, timeout_s))
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        return runner.run(asked(path, request, timeout_s))
 
 
 def follow(path: str) -> Generator[Event]:
     """See followed, one event after the other. Blocking."""
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         events = followed(path)
         try:
             while some := runner.run(_next(events)):

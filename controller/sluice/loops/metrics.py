@@ -196,6 +196,15 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
             for name, group in service["content"]["groups"].items():
                 family.add_metric([service["name"], name], group[key])
         yield family
+    without = GaugeMetricFamily(
+        "sluice_content_without_agents",
+        "1 while no agent is left; what new connections get: refuse, or a group",
+        labels=["service", "does"],
+    )
+    for service in services:
+        if (does := service["content"]["without_agents"]) is not None:
+            without.add_metric([service["name"], does], 1)
+    yield without
     for key, text in (
         ("answers", "1 while the agent answers"),
         ("connections", "Connections in the agent's hands"),

@@ -163,6 +163,7 @@ class World:
             draining=frozenset(self.drained),
             absent=frozenset(self.absent),
             leaving=frozenset(self.leaving),
+            unread=self.unread,
             rules=self.rules,
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
@@ -183,6 +184,7 @@ class World:
             draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
             absent=frozenset(self.absent),
             leaving=frozenset(self.leaving),
+            unread=self.unread,
             whole=False,
         )
 
@@ -197,6 +199,17 @@ class World:
     def ejected(self) -> frozenset[int]:
         """Servers that a balancer has ejected; of a server in several groups one is enough."""
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
+
+    @property
+    def unread(self) -> dict[int, dict[int, int]]:
+        """See State: what services without any agent do is declared by their `without_agents`."""
+        groups = {service.name: service.id for service in self.plan.services}
+        return {
+            service.id: self.views[groups[group]].weights if (group := content.unread_group) is not None else {}
+            for service in self.plan.services
+            if (content := service.config.content) is not None
+            and all(agent.id in self.absent for agent in service.servers)
+        }
 
     @property
     def ratios(self) -> dict[int, Mapping[int, float]]:

@@ -22,7 +22,8 @@ def wanted(state: State) -> dict[int, Bucket]:
         for service in state.plan.services
         if (limit := service.config.admission)
     }
-    return limits | dict.fromkeys(state.refusing, NOTHING)
+    closed = {service.id for service in state.plan.services if state.unread.get(service.id) == {}}
+    return limits | dict.fromkeys(state.refusing | closed, NOTHING)
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:

@@ -149,13 +149,18 @@ def _seen(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
     """One group a service; only a change of the configured pool changes it, or of the agents that there are."""
     for service in state.plan.services:
-        weights = available(state, service) if service.is_content else capacities(service)
+        weights = _readers(state, service) if service.is_content else capacities(service)
         members = [
             (weight, Member(Action.CHOOSE_STABLE_SERVER, id=server)) for server, weight in sorted(weights.items())
         ]
         if not members and service.is_content:
             continue
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
+
+
+def _readers(state: State, service: Service) -> Mapping[int, int]:
+    """A content service's agents or, without any, the servers that get its clients unread."""
+    return state.unread.get(service.id) or available(state, service)
 
 
 def decided(service: Service) -> dict[Table, list[tuple[int, ...]]]:

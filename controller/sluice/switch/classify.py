@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from sluice.names import Action, Table
+from sluice.names import UNREAD, Action, Table
 
 from . import balance
 from .plan import Endpoint, Service
@@ -41,7 +41,7 @@ def _addressed(state: State, service: Service) -> P4TableAction:
         return P4TableAction(
             Action.TO_CONTENT,
             service=service.id,
-            generation=state.rules.generation,
+            generation=UNREAD if state.unread.get(service.id) else state.rules.generation,
             remember_time=state.units.ticks(content.remember_s),
         )
     shares = balance.shares(state, service)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from sluice.addresses import Address, Packed
+from sluice.addresses import Address, Packed, order
 from sluice.names import Action, Register, Table
 from sluice.news import Requests
 
@@ -29,8 +29,18 @@ _NOTE = b"limit="
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Every watched address. A limit that both buckets hold together is noted, for a controller that starts anew."""
+    """Every watched address, and those of content services that refuse for want of agents: their clients get a reset.
+
+    A limit that both buckets hold together is noted, for a controller that starts anew.
+    """
     options = state.plan.config.news
+    closed = {one.config.address for one in state.plan.services if state.unread.get(one.id) == {}}
+    for address in sorted(closed - state.crowd.numbers.keys(), key=order):
+        yield P4TableEntry(
+            Table.DESTINATIONS,
+            match=P4TableMatch(address=address),
+            action=P4TableAction(Action.LIMIT_DESTINATION, id=UNLISTED, answer_reset=1, remember_time=0),
+        )
     if options is None:
         return
     limited = {host.address for host in options.hosts if host.limit}
@@ -43,7 +53,7 @@ def entries(state: State) -> Iterator[P4TableEntry]:
             action=P4TableAction(
                 Action.LIMIT_DESTINATION,
                 id=number,
-                answer_reset=int(options.refuse == "reset"),
+                answer_reset=int(options.refuse == "reset" or address in closed),
                 # A host with a limit of its own has one bucket only: the second would be open.
                 remember_time=0 if own else state.units.ticks(options.remember_s),
             ),

@@ -317,7 +317,7 @@ def _interpret(session: Session, found: Found) -> None:
             case Table.NEIGHBOURS:
                 mac = params[2].to_bytes(6, "big").hex(":")
                 found.neighbours[from_number(match[1], IPV4_BITS)] = Neighbour(params[0], mac)
-            case Table.DESTINATIONS:
+            case Table.DESTINATIONS if params[0] != destinations.UNLISTED:
                 address = from_number(match[1], IPV4_BITS)
                 found.destinations[address] = params[0]
                 limit = destinations.limit_noted(entry.metadata)

@@ -20,8 +20,9 @@ class Rules:
     digest: bytes = b""
 
     def noted(self) -> bytes:
-        """In an entry's metadata, for a controller that starts anew."""
-        return _NOTE + self.digest
+        """In an entry's metadata, for a controller that starts anew: the entry of a service without agents has another
+        generation (UNREAD)."""
+        return _NOTE + self.digest + b"," + str(self.generation).encode()
 
     def then(self, config: Config) -> Rules:
         """What follows when a configuration takes over: the same as long as it sends requests to the same servers, and
@@ -34,7 +35,10 @@ class Rules:
 
 def read(generation: int, metadata: bytes) -> Rules | None:
     """What an entry's parameter and metadata say; None when nothing was noted."""
-    return Rules(generation, metadata.removeprefix(_NOTE)) if metadata.startswith(_NOTE) else None
+    if not metadata.startswith(_NOTE):
+        return None
+    digest, _, noted = metadata.removeprefix(_NOTE).partition(b",")
+    return Rules(int(noted) if noted.isdigit() else generation, digest)
 
 
 def _digest(config: Config) -> bytes:

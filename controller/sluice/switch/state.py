@@ -64,6 +64,9 @@ class State:
     """Agents that do not answer their controller: their packets go to others."""
     leaving: frozenset[int] = frozenset()
     """Agents that take no new work, by their own account."""
+    unread: Mapping[int, Mapping[int, int]] = field(default_factory=dict[int, Mapping[int, int]])
+    """Content services without any agent, by number: the weights of the servers that get new connections unread; none:
+    new connections are refused."""
     rules: Rules = field(default_factory=Rules)
     """Of content services."""
     idle_s: float | None = None

@@ -19,6 +19,7 @@ from sluice.agents.messages import make
 from sluice.loops import agents as agents_loop
 from sluice.loops import control, metrics
 from sluice.loops.commands import Refused
+from sluice.names import UNREAD
 from sluice.status import gather
 from sluice.statustext import render
 
@@ -216,6 +217,91 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
         assert samples["sluice_content_counts_total", "shop", "guesses_right"] == 7
         assert samples["sluice_agent_answers", "shop", "a2"] == 0
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
+
+
+# -- with no agent left
+
+
+def _services(switch: FakeSwitch) -> dict[int, int]:
+    """The generation of each content service, by number."""
+    to_content = switch.schema.actions["to_content"].id
+    calls = [entry.action.action for entry in switch.entries("services")]
+    params = [
+        {p.param_id: int.from_bytes(p.value, "big") for p in c.params} for c in calls if c.action_id == to_content
+    ]
+    return {one[1]: one[2] for one in params}
+
+
+def _admits_nobody(switch: FakeSwitch) -> bool:
+    meter = switch.meters.get((switch.schema.meters["admission"].id, SHOP))
+    return meter is not None and (meter.cir, meter.cburst) == (0, 0)
+
+
+def _resets(switch: FakeSwitch) -> list[bytes]:
+    """Destinations whose refused clients get a reset."""
+    entries = switch.entries("destinations")
+    return [e.match[0].exact.value for e in entries if e.action.action.params[1].value == b"\1"]
+
+
+async def test_without_agents_clients_are_refused_by_a_reset(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    async with running(config) as it:
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+        assert not _admits_nobody(switch)
+        for agent in agents:
+            await agent.stop()
+        await until(lambda: _admits_nobody(switch), "new connections to be refused")
+        assert _resets(switch) == [bytes([10, 0, 0, 100])]
+        shown = await gather(it.controller)
+        assert shown["services"][0]["content"]["without_agents"] == "refuse"
+        assert "no agent is left: new connections are refused" in render(shown)
+        writes = len(switch.writes)
+    async with running(config) as it:
+        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert len(switch.writes) == writes
+        for agent in agents:
+            await agent.start()
+        await until(lambda: not _admits_nobody(switch), "new connections to be let in")
+        assert _resets(switch) == []
+        await until(lambda: switch.weights(SHOP, "choose_stable") == BOTH, "both agents to have them")
+
+
+async def test_without_agents_a_group_gets_clients_unread(
+    config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
+) -> None:
+    _change(config, "refuse: 403", "to: fast")
+    _change(config, "    default:", "    without_agents: fast\n    default:")
+    async with running(config) as it:
+        await until(lambda: agents[0].has and agents[1].has, "both to be configured")
+        await it.controller.reload()
+        generation = it.controller.world.rules.generation
+        assert _services(switch) == {SHOP: generation}
+        for agent in agents:
+            await agent.stop()
+        await until(lambda: _services(switch) == {SHOP: UNREAD}, "clients to go unread")
+        assert switch.weights(SHOP, "choose_stable").keys() == {X2, X3}
+        assert not _admits_nobody(switch)
+        await it.controller.drain("x2", drain=True)
+        await until(lambda: switch.weights(SHOP, "choose_stable").keys() == {X3}, "the drained one to be left out")
+        await it.controller.drain("x2", drain=False)
+        shown = await gather(it.controller)
+        assert shown["services"][0]["content"]["without_agents"] == "fast"
+        assert "no agent is left: new connections go to fast unread" in render(shown)
+        told = {
+            tuple(sample.labels.values())
+            for family in metrics.families(shown)
+            for sample in family.samples
+            if sample.name == "sluice_content_without_agents"
+        }
+        assert told == {("shop", "fast")}
+    async with running(config) as it:
+        assert it.controller.world.rules.generation == generation, "the rules are the same"
+        await agents[1].start()
+        await until(lambda: _services(switch) == {SHOP: generation}, "clients to be read again")
+        await until(lambda: switch.weights(SHOP, "choose_stable") == {A2: 256}, "the agent to have them")
+        texts = [event["text"] for event in it.controller.world.events.past]
+        assert "shop has an agent again" in texts
 
 
 # -- cookie keys

@@ -1,0 +1,70 @@
+"""All agents of a service end: it does what `without_agents` declares, and spliced connections go on all the while."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+
+from testbed.processes import await_true, run_in
+from topo.content import AGENT, ANSWERING_RULES, AnsweringLab
+from topo.switches import switch_kind
+from topo.tests.test_content_life import A1, A2, EACH, LONG, RECOVERED_S, assert_right, await_agents, shop
+from workload.plan import LOAD_CLIENT
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+]
+
+REFUSED = 7
+"""curl's exit status: the connection was refused."""
+HELD = ("--connections", "10", "--at-once", "10", "--requests", "150", "--pause-s", "0.1")
+
+
+@contextmanager
+def without_agents(lab: AnsweringLab, does: str) -> Generator[None]:
+    """All agents are killed, and started again at the end of the block."""
+    for agent in (A1, A2):
+        os.kill(lab.agents[agent.name].pid, signal.SIGKILL)
+        lab.agents[agent.name].wait(5.0)
+    await_true("no agent is left", lambda: shop(lab)["content"]["without_agents"] == does, RECOVERED_S)
+    yield
+    for agent in (A1, A2):
+        lab.start_agent(agent)
+    await_agents(lab, {A1.name: True, A2.name: True})
+    await_true("agents are back", lambda: shop(lab)["content"]["without_agents"] is None, RECOVERED_S)
+
+
+def test_new_connections_are_refused_at_once() -> None:
+    with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
+        held = lab.start_asking(*HELD, *LONG)
+        assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
+        with without_agents(lab, "refuse"):
+            told = run_in(
+                lab.pid(LOAD_CLIENT.name),
+                ["sh", "-c", f"curl -sS --max-time 20 http://{lab.target}/fast 2>&1; echo status=$?"],
+            )
+            assert told.endswith(f"status={REFUSED}\n"), told
+        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        assert assert_right(held) == 1500
+
+
+def test_a_group_gets_new_connections_unread() -> None:
+    rules = [rule for rule in ANSWERING_RULES if "refuse" not in rule]
+    with AnsweringLab(switch_kind(), content={"guess": False, "without_agents": "images", "rules": rules}) as lab:
+        held = lab.start_asking(*HELD, *LONG)
+        assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
+        with without_agents(lab, "images"):
+            assert assert_right(lab.start_asking("--connections", "60", *LONG, "--requests", "3")) == 180
+            told = run_in(lab.pid(LOAD_CLIENT.name), ["curl", "-sSi", "--max-time", "10", f"http://{lab.target}/fast"])
+            assert told.startswith("HTTP/1.1 200 "), "by layer 4, whatever its path"
+            unread = lab.start_asking(*HELD, *LONG)
+            await_true("connections without an agent", lambda: unread.exit_code() is None, RECOVERED_S)
+        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        assert assert_right(held) == 1500
+        assert assert_right(unread) == 1500
+        assert {one["name"] for one in shop(lab)["servers"] if one["state"] == "in"} == {A1.name, A2.name}
