@@ -153,9 +153,23 @@ def _content(controller: Controller, service: Service) -> dict[str, Any]:
         "agents": agents,
         "counts": dict(told.counts),
         "rules": dict(told.rules) | {"(default)": told.counts["by_default"]},
-        "groups": {name: {"opened": told.opened[name], "failed": told.failed.get(name, 0)} for name in told.opened},
+        "groups": {
+            name: {
+                "opened": told.opened[name],
+                "failed": told.failed.get(name, 0),
+                "servers": _ability(controller, service, name),
+            }
+            for name in told.opened
+        },
         "refused": dict(told.refused),
     }
+
+
+def _ability(controller: Controller, service: Service, group: str) -> dict[str, Any] | None:
+    """What the group's servers can do by their handshakes; None when agents have seen none of late."""
+    of = controller.world.plan.service(group)
+    ability = None if of is None else controller.agents.ability(service, of)
+    return None if ability is None else asdict(ability)
 
 
 def _server(

@@ -98,9 +98,22 @@ def _content(content: Mapping[str, Any]) -> list[str]:
         *lines,
         f"requests by rule (generation {content['generation']}): {listed(content['rules'])}",
         f"connections by group: {listed(groups)}",
+        *(
+            f"servers of {name}: {_ability(one['servers'])}"
+            for name, one in content["groups"].items()
+            if one.get("servers") is not None
+        ),
         f"refused: {listed(content['refused'])}",
         listed(counts),
     ]
+
+
+def _ability(servers: Mapping[str, Any]) -> str:
+    """What servers can do by their handshakes, the least of them; a dash for what none has shown."""
+    shown = {name: "-" if servers[name] is None else servers[name] for name in ("mss", "window")}
+    sack = {None: "-", True: "yes", False: "no"}[servers["sack"]]
+    scale = {None: "-", True: servers["scale"], False: "no"}[servers["scales"]]
+    return f"MSS {shown['mss']}, window {shown['window']}, SACK {sack}, window scale {scale}"
 
 
 def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:

@@ -22,6 +22,10 @@ class FakeAgent:
         self.refuses: list[Any] = []
         """Problems that it finds with whatever it is sent."""
         self.has: Any = None
+        self.told: list[Any] = []
+        """What it was told that others have learned, each time."""
+        self.learned: dict[str, Any] = {}
+        """What it says of groups."""
         self.hits: dict[str, int] = {}
         self.draining = False
         self.reports = 0
@@ -47,6 +51,11 @@ class FakeAgent:
                 MESSAGES["Configuration"].FromString,
                 MESSAGES["Verdict"].SerializeToString,
             ),
+            "Share": grpc.unary_unary_rpc_method_handler(
+                self._share,
+                MESSAGES["SharedAbilities"].FromString,
+                MESSAGES["ShareResponse"].SerializeToString,
+            ),
             "Watch": grpc.unary_stream_rpc_method_handler(
                 self._watch,
                 MESSAGES["WatchRequest"].FromString,
@@ -69,6 +78,10 @@ class FakeAgent:
             return make("Verdict", problems=self.refuses)
         self.has = wanted
         return make("Verdict")
+
+    async def _share(self, abilities: Any, _: Any) -> Any:
+        self.told.append(abilities)
+        return make("ShareResponse")
 
     async def _watch(self, request: Any, _: Any) -> AsyncIterator[Any]:
         while True:
@@ -98,7 +111,10 @@ class FakeAgent:
                     guesses_wrong=2,
                     guesses_reset=1,
                     rules=[make("RuleStatus", name=name, hits=hits) for name, hits in self.hits.items()],
-                    groups=[make("GroupStatus", name=name, opened=4, failed=1) for name in one.groups],
+                    groups=[
+                        make("GroupStatus", name=name, opened=4, failed=1, ability=self.learned.get(name))
+                        for name in one.groups
+                    ],
                     refused={"403": 2},
                 )
                 for one in served

@@ -15,6 +15,7 @@ from .messages import MESSAGES, SERVICE, Problem, Report
 
 CONFIGURE_S = 30.0
 """Rules may take a while to compile."""
+SHARE_S = 10.0
 _LARGEST = 128 << 20
 
 
@@ -46,6 +47,23 @@ class Agent:
             raise AgentSilent(f"has not taken its configuration within {CONFIGURE_S:g} s") from error
         except grpc.aio.AioRpcError as error:
             raise AgentError(_text(error)) from error
+
+    async def share(self, abilities: Any) -> None:
+        """Have it know what the other agents have learned, in place of what it was last told. An agent of an older
+        version knows no such call, and goes by what it learns itself. Raises AgentError."""
+        call: Any = self._channel.unary_unary(
+            f"/{SERVICE}/Share",
+            request_serializer=MESSAGES["SharedAbilities"].SerializeToString,
+            response_deserializer=MESSAGES["ShareResponse"].FromString,
+        )
+        try:
+            async with asyncio.timeout(SHARE_S):
+                await call(abilities)
+        except TimeoutError as error:
+            raise AgentSilent(f"has not taken what others learned within {SHARE_S:g} s") from error
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise AgentError(_text(error)) from error
 
     async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
         """What it tells, again and again. Raises AgentError, AgentSilent when nothing came for ``patience_s``."""

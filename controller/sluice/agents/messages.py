@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from sluice.switch.plan import Plan, Service
 from sluice.switch.rules import Rules
 
+from .abilities import NAMES, Ability, Learned
 from .cookies import Cookies
 
 DESCRIPTORS = Path(__file__).resolve().parent / "agent.descriptor.txtpb"
@@ -125,6 +126,10 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *other)}
 
 
+GroupName = tuple[str, str]
+"""A content service, and a group of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an agent tells of itself."""
@@ -138,6 +143,8 @@ class Report:
     memory: int
     draining: bool
     services: Mapping[str, Told]
+    learned: Mapping[GroupName, Learned] = field(default_factory=dict[GroupName, Learned])
+    """Of its services' groups, by itself."""
 
 
 def report(status: Any) -> Report:
@@ -150,7 +157,36 @@ def report(status: Any) -> Report:
         memory=status.memory,
         draining=status.draining,
         services={one.name: _told(one) for one in status.services},
+        learned={
+            (one.name, group.name): _learned(group.ability)
+            for one in status.services
+            for group in one.groups
+            if group.HasField("ability")
+        },
     )
+
+
+def _learned(said: Any) -> Learned:
+    known = {name: getattr(said, name) for name in NAMES if said.HasField(name)}
+    return Learned(frozenset(said.servers), Ability(**known))
+
+
+def shared(learned: Mapping[GroupName, Learned]) -> Any:
+    """What an agent is told that others have learned."""
+    groups = [
+        make(
+            "GroupAbility",
+            service=service,
+            group=group,
+            ability=make(
+                "Ability",
+                servers=sorted(one.servers),
+                **{name: value for name in NAMES if (value := getattr(one.ability, name)) is not None},
+            ),
+        )
+        for (service, group), one in sorted(learned.items(), key=lambda item: item[0])
+    ]
+    return make("SharedAbilities", groups=groups)
 
 
 def _told(one: Any) -> Told:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from sluice.agents import cookies
+from sluice.agents.abilities import Ability, Learned, merged
 from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
-from sluice.agents.messages import Problem, Report, Told, configuration
+from sluice.agents.messages import GroupName, Problem, Report, Told, configuration, shared
 from sluice.config import Config
 from sluice.configcontent import REFUSE
 from sluice.log import logger
@@ -41,6 +42,8 @@ DEAD_S = 2.0
 LAST_S = 2 * DEAD_S
 """The same for agents that would leave their service without any, and whose connections stand: when all are silent at
 once the fault may be here, so each is asked a second time, by a new connection."""
+SHARE_AGAIN_S = 60.0
+"""Seconds after which an agent is told again what others have learned: it forgets that after ten minutes."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
@@ -162,17 +165,50 @@ class Agents:
                     view.since_s = asyncio.get_running_loop().time()
 
     async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
-        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError."""
+        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError.
+
+        What the others learn it is told when that changes, behind each configuration, and once a minute: it forgets.
+        """
+        time_s = asyncio.get_running_loop().time
+        told, told_s = None, 0.0
         while True:
-            await self._configure(agent, view)
+            if await self._configure(agent, view):
+                told = None
+            learned = self._learned_by_others(view)
+            if view.has is not None and (learned != told or time_s() - told_s >= SHARE_AGAIN_S):
+                await agent.share(shared(learned))
+                told, told_s = learned, time_s()
             await asyncio.sleep(_LOOK_S)
+
+    def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:
+        """Of the groups of the services that an agent serves: without its own, or nothing would ever age."""
+        served = self._served(view.control)
+        return {
+            (service.name, group.name): Learned(frozenset(one.id for one in group.servers), ability)
+            for service, group in self._groups()
+            if service.name in served and (ability := self.ability(service, group, but=view.control)) is not None
+        }
+
+    def ability(self, service: Service, group: Service, but: str | None = None) -> Ability | None:
+        """What agents have learned of a group's present servers: all that answer or, all ``but`` one."""
+        name = (service.name, group.name)
+        reports = [view.report for view in self.views.values() if view.report is not None and view.control != but]
+        learned = [report.learned[name] for report in reports if name in report.learned]
+        return merged(learned, (server.id for server in group.servers))
+
+    def _groups(self) -> Iterator[tuple[Service, Service]]:
+        """Content services, each with each of its groups."""
+        services = {service.name: service for service in self._world.plan.services}
+        for service in services.values():
+            for name in service.config.content.groups if service.config.content is not None else ():
+                yield service, services[name]
 
     def _served(self, control: str) -> set[str]:
         """Names of the services that the agent there is to serve."""
         return {service.name for service, _, place in self._each() if place == control}
 
-    async def _configure(self, agent: Agent, view: AgentView) -> None:
-        """Give it what it is to do, if it has not got it. Raises AgentError."""
+    async def _configure(self, agent: Agent, view: AgentView) -> bool:
+        """Give it what it is to do, if it has not got it; whether that was so. Raises AgentError."""
         made_of = (self._world.plan, self._world.rules, self._cookies())
         known = self._made.get(view.control)
         if known is None or any(one is not other for one, other in zip(known.made_of, made_of, strict=True)):
@@ -180,12 +216,13 @@ class Agents:
             self._made[view.control] = known = _Made(made_of, message, message.SerializeToString(deterministic=True))
         message, wanted = known.message, known.text
         if view.has == wanted:
-            return
+            return False
         problems = await agent.configure(message)
         # Asked again only when something changes: it would refuse the same again.
         view.has, view.error, view.refuses = wanted, _listed(problems), bool(problems)
         if problems:
             _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
+        return True
 
     def _wanted(self, plan: Plan, control: str) -> Any:
         return configuration(plan, control, self._world.rules.then(plan.config), self._cookies())

@@ -197,7 +197,7 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
         ]
         told = shop["content"]
         assert told["rules"] == {"big": 3, "perl": 0, "(default)": 5}
-        assert told["groups"]["fast"] == {"opened": 4, "failed": 1}
+        assert told["groups"]["fast"] == {"opened": 4, "failed": 1, "servers": None}
         assert told["refused"] == {"403": 2}
         assert told["counts"]["handshakes"] == 10
         assert [told["counts"][f"guesses_{what}"] for what in ("right", "wrong", "reset")] == [7, 2, 1]
@@ -217,6 +217,39 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
         assert samples["sluice_content_counts_total", "shop", "guesses_right"] == 7
         assert samples["sluice_agent_answers", "shop", "a2"] == 0
         assert (await control.answer(it.controller, {"command": "status"}))["ok"]
+
+
+# -- what agents learn of groups
+
+
+async def test_what_an_agent_learns_the_others_are_told(
+    config: Path, agents: tuple[FakeAgent, FakeAgent], switch: FakeSwitch
+) -> None:
+    first, second = agents
+    first.learned = {"all": make("Ability", servers=[X2, X1], mss=1400, window=64000, sack=True, scales=True, scale=7)}
+    second.learned = {
+        "all": make("Ability", servers=[X1, X2], mss=1460, sack=False),
+        "fast": make("Ability", servers=[X1], mss=500),
+    }
+    async with running(config) as it:
+        await until(lambda: first.told and first.told[-1].groups, "the first to be told")
+        await until(lambda: second.told and second.told[-1].groups, "the second to be told")
+        (told,) = first.told[-1].groups
+        assert (told.service, told.group, told.ability.mss, told.ability.sack) == ("shop", "all", 1460, False)
+        assert not told.ability.HasField("window")
+        (told,) = second.told[-1].groups
+        assert (told.group, list(told.ability.servers), told.ability.window) == ("all", [X1, X2], 64000)
+        shown = await gather(it.controller)
+        groups = shown["services"][0]["content"]["groups"]
+        assert groups["all"]["servers"] == {"mss": 1400, "window": 64000, "sack": False, "scales": True, "scale": 7}
+        assert groups["fast"]["servers"] is None, "it was about other servers than the group's"
+        assert "servers of all: MSS 1400, window 64000, SACK no, window scale 7" in render(shown)
+        first.learned = {}
+        await until(lambda: not second.told[-1].groups, "what is forgotten to be told no more")
+        await second.stop()
+        await second.start()
+        many = len(second.told)
+        await until(lambda: len(second.told) > many, "one that begins anew to be told again")
 
 
 # -- with no agent left

@@ -120,6 +120,9 @@ class _Agent:
         await asyncio.sleep(self._wire.compiles_s)
         return []
 
+    async def share(self, _: object) -> None:
+        return
+
     async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
         while True:
             try:
