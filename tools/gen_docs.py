@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 from sluice.balance.options import BalanceOptions, ProductionOptions
+from sluice.balance.weights import PER_SERVER, weight_sum
 from sluice.config import (
     AdmissionConfig,
     Config,
@@ -38,6 +39,7 @@ from sluice.config import (
 from sluice.configcontent import AgentConfig, ContentConfig, LimitsConfig, OutcomeConfig, RuleConfig, TargetConfig
 from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig, ServerResourcesConfig
 from sluice.loops.metrics import families
+from sluice.names import AGENTS, DESTINATIONS, NEIGHBOURS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
 from sluice.news.options import NewsProductionOptions
 from sluice.resources.idle import IdleOptions
 
@@ -236,7 +238,29 @@ def configuration() -> str:
     """The text of configuration.md."""
     schema = TypeAdapter(Config).json_schema()
     definitions = schema.pop("$defs") | {"Config": schema}
-    return "\n".join([CONFIGURATION.rstrip(), *lines(definitions)]) + "\n"
+    return "\n".join([CONFIGURATION.rstrip(), *lines(definitions), *limits()]) + "\n"
+
+
+def limits() -> Iterator[str]:
+    """How much the program holds: `sluice check` refuses more."""
+    yield from ("", "## Limits", "", "What the program holds; `sluice check` refuses more.", "")
+    yield from ("| of | at most |", "|---|---|")
+    least = weight_sum(1)
+    for what, most in (
+        ("services, with groups", SERVICES - 1),
+        ("servers and agents, with removed ones that have connections", SERVERS - 1),
+        ("agents", AGENTS),
+        ("prefixes: routes and interfaces' subnets", ROUTES),
+        ("neighbours", NEIGHBOURS),
+        ("destinations of flash-crowd control, with services", DESTINATIONS - 1),
+        ("places in the selectors, of all services together", SELECTOR_SIZE),
+    ):
+        yield f"| {what} | {most:,} |"
+    yield ""
+    yield (
+        f"A service takes {PER_SERVER} places a server, rounded up to a power of two, and {least} at least: "
+        f"{SELECTOR_SIZE // least} services of up to {least // PER_SERVER} servers fit."
+    )
 
 
 def lines(definitions: Schema) -> Iterator[str]:

@@ -15,7 +15,7 @@ import shtab
 
 from . import __version__, configcommand, livecommands, log, pagecommand, proxies, rulescommand, terminal, topcommand
 from .config import Config
-from .configload import ConfigError, load
+from .configload import DEFAULT_CONFIG, ConfigError, load
 from .loops import control, metrics
 from .loops.commands import Refused
 from .loops.controller import Controller
@@ -29,7 +29,6 @@ from .replay.capture import CaptureError
 from .switch.errors import SwitchError
 from .switch.targets import TARGETS
 
-_DEFAULT_CONFIG = "sluice.yaml"
 _STDOUT = 1
 _log = log.logger("control")
 
@@ -126,7 +125,7 @@ def _complete(options: argparse.Namespace) -> int:
 
 
 def _config_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", "-c", metavar="FILE", default=_DEFAULT_CONFIG, help="default: %(default)s")
+    parser.add_argument("--config", "-c", metavar="FILE", default=DEFAULT_CONFIG, help="default: %(default)s")
 
 
 def _run(options: argparse.Namespace) -> int:

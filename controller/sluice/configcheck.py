@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import contentcheck, resourcescheck
+from . import contentcheck, listenercheck, resourcescheck
 from .addresses import BROADCAST, Address
 from .balance import weight_sum
 from .balance.options import LARGEST
@@ -35,6 +35,7 @@ def findings(config: Config) -> list[Finding]:
         *_news_times(config),
         *_news_limits(config),
         *_sizes(config),
+        *listenercheck.findings(config),
     ]
 
 
@@ -340,6 +341,8 @@ def _sizes(config: Config) -> Iterator[Finding]:
     if weights > SELECTOR_SIZE:
         yield Finding(
             ("services",),
-            f"the weights of all services sum to {weights}; the program's selectors hold {SELECTOR_SIZE}",
-            "use fewer services or servers, or build the program with larger selectors",
+            f"{len(config.services)} services need {weights} places in the program's selectors, which hold "
+            f"{SELECTOR_SIZE}: a service takes {weight_sum(1)}, one of many servers more",
+            f"use fewer services or servers ({SELECTOR_SIZE // weight_sum(1)} small services fit), or build the "
+            "program with larger selectors",
         )

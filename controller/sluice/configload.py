@@ -18,6 +18,8 @@ from . import yamlplace
 from .config import Config
 from .configcheck import findings
 
+DEFAULT_CONFIG = "sluice.yaml"
+"""The file that commands read which are given none."""
 _SHOWN = 60
 """Characters that are shown of a value."""
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console, Group
@@ -17,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from . import explaintext, packetpath, terminal, textlayout
 from .balance import Mode
-from .configload import load
+from .configload import DEFAULT_CONFIG, load
 from .loops import controlclient
 from .loops.commands import Refused
 from .statustext import render
@@ -180,8 +181,10 @@ def _mode(options: argparse.Namespace) -> int:
 
 
 def _reload(options: argparse.Namespace) -> int:
-    path = _socket(options)
-    result = controlclient.ask(path, {"command": "reload", "dry_run": options.dry_run})
+    path, request = _socket(options), {"command": "reload", "dry_run": options.dry_run}
+    if options.socket is None or options.config != DEFAULT_CONFIG:
+        request["config"] = str(Path(options.config).absolute())
+    result = controlclient.ask(path, request)
     if not options.dry_run:
         return _say(options, result)
     changes = "\n".join([*result, f"{len(result)} updates; nothing was written"])

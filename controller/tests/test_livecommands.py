@@ -280,6 +280,22 @@ async def test_drain_waits_for_what_is_left(tmp_path: Path) -> None:
 # -- reload
 
 
+async def test_another_file_than_the_controllers_is_refused(tmp_path: Path) -> None:
+    async with led(tmp_path) as (_, path, _it):
+        link, other = tmp_path / "link.yaml", tmp_path / "other.yaml"
+        link.symlink_to(path)
+        assert (await acall("reload", "-c", str(link))).returncode == 0
+        control = str(tmp_path / "s.sock")
+        done = await acall("reload", "-c", str(other), "--socket", control)
+        assert done.returncode == 1
+        assert f"{other} is not the file that this controller reads, and does not exist: that is {path}" in done.stderr
+        other.write_text(path.read_text())
+        done = await acall("reload", "--dry-run", "-c", str(other))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{other} is not the file that this controller reads: that is {path}" in done.stderr
+        assert (await acall("reload", "--socket", control)).returncode == 0
+
+
 @built
 async def test_a_dry_run_says_what_a_reload_would_change_and_writes_nothing(tmp_path: Path) -> None:
     async with led_embedded(tmp_path) as (path, it):

@@ -37,6 +37,8 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
             case "status":
                 result: Any = await status.gather(controller, pins=bool(request.get("pins")))
             case "reload":
+                if (named := request.get("config")) is not None:
+                    controller.reads(str(named))
                 result = await (controller.preview() if request.get("dry_run") else controller.reload())
             case "drain":
                 result = await controller.drain(str(request.get("server", "")), drain=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sluice.balance import Mode
@@ -240,6 +241,16 @@ class Controller:
         self._reloads.append(order)
         self._reload_wanted.set()
         return await order.answer
+
+    def reads(self, path: str) -> None:
+        """Raises Refused unless this is the configuration file that the controller reads."""
+        own = Path(self.config_path).resolve()
+        if Path(path).resolve() != own:
+            there = "" if Path(path).exists() else ", and does not exist"
+            raise Refused(
+                f"{path} is not the file that this controller reads{there}: that is {own}. Reload that one, or start "
+                "another controller with this one"
+            )
 
     async def preview(self) -> list[str]:
         """What a reload would change in the switch, in words; changes nothing. Raises as ``reload`` does."""
