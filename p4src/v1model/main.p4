@@ -112,8 +112,10 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 || meta.content == Content.client && meta.state == PinState.answered && meta.next_state == PinState.established
                 || meta.content == Content.server && meta.event == Event.reset && meta.pinned == 1 && meta.state == PinState.pending) {
                 if (meta.content == Content.client && meta.generation == UNREAD) {
-                    memory = Remember.client;
-                    meta.preferred = meta.stable_choice;
+                    if (meta.event == Event.syn) {
+                        memory = Remember.client;
+                        meta.preferred = meta.stable_choice;
+                    }
                 } else {
                     remembered.apply(hdr, meta, memory);
                 }

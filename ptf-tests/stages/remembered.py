@@ -26,16 +26,7 @@ from harness.flow import FIRST
 from harness.frames import TCP
 from harness.plan import CLIENT, POOL_A, POOL_B
 from sluice.addresses import from_text
-from sluice.names import (
-    REMEMBERED_CLIENTS,
-    UNREAD,
-    DropReason,
-    PinState,
-    Register,
-    Remember,
-    SpliceStatus,
-    Turn,
-)
+from sluice.names import REMEMBERED_CLIENTS, UNREAD, DropReason, PinState, Register, Remember, SpliceStatus, Turn
 
 OFFERED: list[tuple[Any, Any]] = [
     ("MSS", 1400),
