@@ -13,6 +13,7 @@ from .options import BalanceOptions, Mode
 from .paper import paper_step
 from .production import HELD, Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
+from .recovery import Ceilings
 from .silence import SilenceTracker, is_panic
 from .slowness import Meetings, Work, together
 from .weights import largest_remainder
@@ -57,6 +58,7 @@ class Balancer:
         # (What is known of slowness stays: to forget that as well made transfers two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._work: dict[int, deque[Work]] = {}
+        self._ceilings = Ceilings()
         for server in self._members:
             self._forget(server)
         self._meetings = Meetings()
@@ -97,6 +99,7 @@ class Balancer:
         self._windows[server] = Window(self._options.intervals)
         self._evidence[server] = Window(self._options.intervals)
         self._work[server] = deque(maxlen=self._options.intervals)
+        self._ceilings.forget([server])
 
     def weights(self, without: Collection[int] = ()) -> dict[int, int]:
         """The present ratios as selector weights. Production mode keeps every active server measurable.
@@ -146,6 +149,7 @@ class Balancer:
         arriving = [i for i in self._active if i not in before]
         staying = {i: self._ratios[i] for i in self._active if i in before}
         self._joined = {i: since for i, since in self._joined.items() if i in staying}
+        self._ceilings.forget(before - changed.keys())
         for kept in (self._windows, self._evidence):
             for server in set(kept) - set(changed):
                 del kept[server]
@@ -267,11 +271,16 @@ class Balancer:
                 ages = {i: now_s - since for i, since in self._joined.items() if i in active}
                 fair = fair_shares({i: self._members[i] for i in active})
                 evidence = {i: self._evidence[i].total.distinct for i in active}
-                situation = Situation(ratios, fair, distinct, evidence, ejected, ages, diagnosis, hold, work)
+                aim, tried = self._ceilings.below(fair), self._ceilings.tried
+                situation = Situation(
+                    ratios, fair, aim, tried, distinct, evidence, ejected, ages, diagnosis, hold, work
+                )
                 move = production_step(situation, options)
-                ratios, reason = move.ratios, move.reason
+                self._ceilings.pass_period()
                 for server in move.lost:
                     self._evidence[server].clear()
+                    self._ceilings.lost(server, move.ratios[server], options.intervals)
+                ratios, reason = move.ratios, move.reason
                 for server in move.gave:
                     self._joined.pop(server, None)  # what it is fit for is known now
         self._joined = {i: since for i, since in self._joined.items() if now_s - since < extra.slow_start_s}

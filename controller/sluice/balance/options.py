@@ -40,7 +40,7 @@ class ProductionOptions:
     beta: Positive = 10.0
     """Smoothing of R, its denominator."""
     confidence_z: Positive = 3.0
-    """Standard deviations by which a server must differ from the rest; of losses the step is whole at twice that."""
+    """Standard deviations by which a server must differ from the rest."""
     quiet_r: NotNegative = 0.02
     """The pool is quiet while no server's R is above this."""
     recovery: Share = 0.05

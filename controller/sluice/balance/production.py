@@ -27,6 +27,10 @@ class Situation:
     ratios: Mapping[int, float]
     """Over the servers that are not draining."""
     fair: Mapping[int, float]
+    aim: Mapping[int, float]
+    """What recovery leads to: the fair shares, below those at which servers lost SYNs."""
+    tried: Mapping[int, float]
+    """Shares that servers carried without a loss before recovery went beyond: they give what they have more."""
     windows: Mapping[int, Counts]
     evidence: Mapping[int, Counts]
     """As ``windows``, since a server last gave for what it lost: losses are acted on once."""
@@ -90,7 +94,7 @@ def _move(situation: Situation, options: BalanceOptions) -> Move:
         least_z=extra.confidence_z,
         min_syn=options.min_syn,
     )
-    parts = {i: proportional_step(z, extra.confidence_z, options.delta) for i, z in losing.items()}
+    parts = {i: _gift(situation.ratios[i], situation.tried.get(i), options.delta) for i in losing}
     if extra.slow_factor > 1:
         work = {i: situation.work[i] for i in answering if i in situation.work}
         for i, times in slow(work, extra.slow_factor, extra.confidence_z).items():
@@ -104,8 +108,13 @@ def _move(situation: Situation, options: BalanceOptions) -> Move:
         return Move(ratios, _reason(parts, losing), frozenset(parts), frozenset(losing))
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
-        return Move(relax(situation.ratios, situation.fair, extra.recovery), "quiet: recovering")
+        return Move(relax(situation.ratios, situation.aim, extra.recovery), "quiet: recovering")
     return Move(dict(situation.ratios), "no difference beyond chance")
+
+
+def _gift(ratio: float, carried: float | None, delta: float) -> float:
+    """The part of its ratio that a server gives which loses SYNs: all beyond what it carried, delta at least."""
+    return delta if carried is None or ratio <= 0 else max(delta, 1 - carried / ratio)
 
 
 def _reason(parts: Mapping[int, float], losing: Mapping[int, float]) -> str:

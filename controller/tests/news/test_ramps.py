@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from news.fluid import TARGET, Bottleneck
 from sluice.news import Decision, News, NewsOptions, Observation, Requests
+from sluice.news.baseline_detector import BaselineDetector
 from sluice.news.detector import Unprotected
 
 pytestmark = pytest.mark.long
@@ -71,6 +72,31 @@ def test_a_crowd_that_builds_up_within_an_hour_raises_an_alarm_before_its_peak(m
     assert raised and raised[0] > onset_s
     first = next(decision for decision in made if decision.detection.alarm)
     assert first.detection.request_average is not None and first.detection.request_average < 80
+
+
+@pytest.mark.parametrize("minutes", [20, 30, 60])
+def test_so_does_one_whose_readings_have_no_noise(minutes: int) -> None:
+    detector, onset_s, ramp_s = BaselineDetector(NewsOptions()), 600.0, 60.0 * minutes
+    load, speed = ramp(20.0, 120.0, onset_s, ramp_s), ramp(1e5, 2e4, onset_s, ramp_s)
+    for second in range(round(onset_s + ramp_s)):
+        detection = detector.observe(speed(second), load(second), limiting=False, sick=False, seconds=4.0)
+        if detection.alarm:
+            assert onset_s < second < onset_s + ramp_s / 2
+            return
+    pytest.fail("no alarm")
+
+
+def test_a_request_a_second_and_then_a_hundred_raise_an_alarm() -> None:
+    """As even as can be: a window of four seconds never holds enough of them."""
+    news, requests = News(NewsOptions()), Requests()
+    decision: Decision | None = None
+    for second in range(610):
+        number = 1 if second < 600 else 100
+        requests += Requests(number, number)
+        keys = np.arange(second * 1000, second * 1000 + number, dtype=np.uint64)
+        rates = np.full(number, 1e5 if second < 600 else 1e4)
+        decision = news.observe(Observation(float(second), rates, {TARGET: requests}, flow_keys=keys))
+    assert decision is not None and decision.detection.alarm
 
 
 def test_one_that_builds_up_for_hours_is_reported() -> None:
