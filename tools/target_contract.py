@@ -130,7 +130,7 @@ OTHER_SIZE = {
 
 
 OTHER_SHAPE = {
-    "digest arp_sender_t": "v1model's has answered_by, by which the controller learns hosts that ask for us; without it "
+    "digest arp_sender_t": "v1model's has answered_by, by which the controller learns hosts that ask us; without it "
     "the controller asks for each itself",
 }
 """What has other fields on Tofino, with the reason."""
