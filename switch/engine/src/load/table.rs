@@ -240,11 +240,9 @@ fn add_profile(j: &J, name: &str, size: u64, selector: Option<Calculation>, c: &
     Ok(())
 }
 
-/// The first action of a name, as BMv2 takes it where a table of its older JSON has no `action_ids`.
-fn named_action(name: &J, actions: &[Action]) -> Result<ActionId> {
-    let found = actions.iter().position(|a| a.info.name == *name.value);
-    let found = found.ok_or_else(|| name.error(format!("there is no action {}", name.quoted())))?;
-    Ok(ActionId(found as u32))
+/// The first action of a name, as BMv2 takes it where a table of its older JSON has no `action_ids`. p4c copies an action for each table.
+fn first_named(name: &str, actions: &[Action]) -> Option<ActionId> {
+    actions.iter().position(|a| a.info.name == name).map(|at| ActionId(at as u32))
 }
 
 /// The error of an action id that no action has.
@@ -305,11 +303,16 @@ fn table(
     };
     let find_action = |a: &J| -> Result<ActionId> {
         let id = a.as_u32()?;
-        action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))
+        let found = action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))?;
+        let by_name = j.opt("action_ids").is_none();
+        Ok(if by_name { first_named(&actions[found.index()].info.name, actions).unwrap_or(found) } else { found })
+    };
+    let named_action = |a: &J| -> Result<ActionId> {
+        first_named(a.as_str()?, actions).ok_or_else(|| a.error(format!("there is no action {}", a.quoted())))
     };
     let ids = match j.opt("action_ids") {
         Some(ids) => ids.items()?.iter().map(&find_action).collect::<Result<Vec<_>>>()?,
-        None => j.get("actions")?.items()?.iter().map(|a| named_action(a, actions)).collect::<Result<Vec<_>>>()?,
+        None => j.get("actions")?.items()?.iter().map(&named_action).collect::<Result<Vec<_>>>()?,
     };
     let direct_meter = match j.opt("direct_meters") {
         None => None,

@@ -75,10 +75,10 @@ fn a_name_that_no_action_or_two_profiles_have_is_refused() {
         Err(error) => error.to_string(),
     };
     let mut program = older(tree("selector"));
-    program["pipelines"][0]["tables"][0]["actions"][0] = json!("nothing");
-    assert!(refused(&program).contains("/tables/0/actions/0 (table 'I.pick'): there is no action 'nothing'; "));
+    program["pipelines"][0]["tables"][1]["actions"][0] = json!("nothing");
+    assert!(refused(&program).contains("/tables/1/actions/0 (table 'I.pick'): there is no action 'nothing'; "));
     let mut program = older(tree("selector"));
-    program["pipelines"][0]["tables"][1]["act_prof_name"] = json!("I.plain");
+    program["pipelines"][0]["tables"][2]["act_prof_name"] = json!("I.plain");
     assert!(
         refused(&program).contains("/act_prof_name (table 'I.choose'): the name of this action profile is taken; ")
     );
