@@ -197,10 +197,13 @@ def test_nothing_passes_unread_where_a_rule_refuses(guarding: AnsweringLab) -> N
         assert client.answer()[0] == 505
     with connected(guarding) as client:
         # The decision holds for the connection; each request is read.
-        for path in ("/stay/images", "/stay/fast", "/images"):
+        servers: set[str] = set()
+        for path in ("/stay/fast", "/stay/images", "/images"):
             client.say(get(path))
             status, fields, _ = client.answer()
-            assert (status, fields["X-Server"]) == (200, S3.name)
+            assert status == 200
+            servers.add(fields["X-Server"])
+        assert len(servers) == 1
         client.say(get("/stay/admin"))
         assert client.answer()[0] == 403
     with connected(guarding) as client:
