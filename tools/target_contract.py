@@ -233,7 +233,7 @@ def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: C
     said += [
         f"{name}: allowed another shape on Tofino, and has none: take it from OTHER_SHAPE"
         for name in OTHER_SHAPE
-        if v1model.get(name) == tofino.get(name)
+        if name in v1model and v1model[name] == tofino.get(name)
     ]
     return said + [
         f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"

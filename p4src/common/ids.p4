@@ -190,7 +190,7 @@
 #define REGISTER_IDLE_TICKET_HEAD  0x73 // the same, looked at of the queue's head (v1model)
 #define REGISTER_STALE_IDLE        0x74 // connections of each server that ended unseen; written by the controller (v1model)
 
-// Registers of closing, continued, 0x78 to 0x7f. Next free: 0x79
+// Further registers of closing, 0x78 to 0x7f. Next free: 0x79
 #define REGISTER_CLOSING_PAUSES 0x78 // responses of each server by the pause that was in them (v1model)
 
 // Registers of stages to come, 0x80 to 0xff. Next free: 0x80

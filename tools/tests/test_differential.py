@@ -132,7 +132,7 @@ def test_states() -> None:
 
 
 TIMES = {
-    "closing.closing_state": ((26, 32), (0, 26)),
+    "closing.closing_state": ((26, 32), (0, 21)),
     "closing.closing_hint": ((0, 31),),
     "connections.key_1.pin_key_1": ((0, 32),),
 }

@@ -268,21 +268,7 @@ class Balancer:
                 ejected = frozenset() if panic else silent
                 if panic:
                     self._joined = {}  # they have their whole share
-                ages = {i: now_s - since for i, since in self._joined.items() if i in active}
-                fair = fair_shares({i: self._members[i] for i in active})
-                evidence = {i: self._evidence[i].total.distinct for i in active}
-                aim, tried = self._ceilings.below(fair), self._ceilings.tried
-                situation = Situation(
-                    ratios, fair, aim, tried, distinct, evidence, ejected, ages, diagnosis, hold, work
-                )
-                move = production_step(situation, options)
-                self._ceilings.pass_period()
-                for server in move.lost:
-                    self._evidence[server].clear()
-                    self._ceilings.lost(server, move.ratios[server], options.intervals)
-                ratios, reason = move.ratios, move.reason
-                for server in move.gave:
-                    self._joined.pop(server, None)  # what it is fit for is known now
+                ratios, reason = self._produce(now_s, distinct, ejected, diagnosis, work, hold=hold)
         self._joined = {i: since for i, since in self._joined.items() if now_s - since < extra.slow_start_s}
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios
@@ -299,3 +285,29 @@ class Balancer:
             reason=reason,
             work=work,
         )
+
+    def _produce(
+        self,
+        now_s: float,
+        windows: Mapping[int, Counts],
+        ejected: frozenset[int],
+        diagnosis: Diagnosis,
+        work: Mapping[int, Work],
+        *,
+        hold: bool,
+    ) -> tuple[Ratios, str]:
+        """Production mode's ratios of the active servers, and their reason."""
+        ratios = {i: self._ratios[i] for i in windows}
+        ages = {i: now_s - since for i, since in self._joined.items() if i in windows}
+        fair = fair_shares({i: self._members[i] for i in windows})
+        evidence = {i: self._evidence[i].total.distinct for i in windows}
+        aim, tried = self._ceilings.below(fair), self._ceilings.tried
+        situation = Situation(ratios, fair, aim, tried, windows, evidence, ejected, ages, diagnosis, hold, work)
+        move = production_step(situation, self._options)
+        self._ceilings.pass_period()
+        for server in move.lost:
+            self._evidence[server].clear()
+            self._ceilings.lost(server, move.ratios[server], self._options.intervals)
+        for server in move.gave:
+            self._joined.pop(server, None)  # what it is fit for is known now
+        return move.ratios, move.reason

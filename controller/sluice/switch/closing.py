@@ -30,12 +30,12 @@ from .switchclock import SwitchClock
 _WRAP = 1 << 32
 _STAMP_BITS, _SERVER_BITS = 31, 10
 """Of a hint: when, and whose. Above them is the flow index."""
-_LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 26, 58, 59, 60
+_PROBED_BITS, _LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 21, 26, 58, 59, 60
 """Where a state's fields begin (p4src/v1model/closing_cells.p4)."""
 _CLIENT, _CLIENT_PORT = 31, 15
 """And a peer's; below them is the server."""
 TIMES = {
-    Register.CLOSING_STATE: ((_LAST, _ACKNOWLEDGED - _LAST), (0, _LAST)),
+    Register.CLOSING_STATE: ((_LAST, _ACKNOWLEDGED - _LAST), (0, _PROBED_BITS)),
     Register.CLOSING_HINT: ((0, _STAMP_BITS),),
 }
 """Where cells hold times, as lowest bit and number of bits, for comparisons of two switches."""
