@@ -1,5 +1,5 @@
-"""For all tests: Ctrl-C ends what they start, also where a shell has started them with SIGINT ignored, as `&` does. What
-commands print has no terminal's width, unless a test sets one.
+"""For all tests: Ctrl-C ends what they start, also where a shell has started them with SIGINT ignored, as `&` does.
+Lines that commands print have no width of a terminal, unless a test sets one.
 """
 
 import os
