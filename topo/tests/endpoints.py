@@ -28,7 +28,7 @@ SO_RCVBUFFORCE = 33
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 WRAP = 1 << 32
 GET = b"GET / HTTP/1.1\r\n\r\n"
-PAGE = b"HTTP/1.1 200 OK\r\n\r\na page"
+PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # not of 25 bytes, as "100 Continue" is
 BUFFER = 16 << 20
 QUIET_S = 0.2
 """Nothing came for so long: everything has arrived."""

@@ -23,5 +23,5 @@ def test_a_packet_with_a_trailer_is_read(tmp_path: Path, trailer: int) -> None:
     file = tmp_path / "c.pcap"
     file.write_bytes(FILE_HEADER + record(frame, 3, 500_000_000))
     assert list(read_capture(file)) == [
-        Segment(3.5, packed(1, IPV4_BITS), 80, packed(2, IPV4_BITS), 5000, RST, 9, 0, 40, 64)
+        Segment(3.5, packed(1, IPV4_BITS), 80, packed(2, IPV4_BITS), 5000, RST, 9, 0, 40, 64, window=0)
     ]
