@@ -54,7 +54,8 @@ async def control(
         if ends or view.sampling:
             await view.count(link.registers)
         ledger = await read_counts(link.registers, world.plan.services) if ends else {}
-        if readings.is_late():
+        late = readings.is_late()
+        if late:
             view.rebase()
         if ends:
             decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
@@ -63,6 +64,7 @@ async def control(
             decision = view.sampled(loop.time(), samples)
         else:
             decision = None
+        trace.note(late=late, base=ends and decision is None)
         if decision is not None:
             await _act(world, link, view, trace, decision)
             if baseline is not None:

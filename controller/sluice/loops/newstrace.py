@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import math
 import time
+from collections import deque
 from pathlib import Path
 
 from sluice.news import Decision
 
 from .newsview import NewsView
 from .trace import Appended
+
+_NOTED = 64
+"""The most readings that wait for a row: while every reading is late, no row is written."""
 
 
 class NewsTrace:
@@ -19,6 +23,19 @@ class NewsTrace:
     def __init__(self, path: str | Path | None) -> None:
         """Raises OSError for a file that cannot be opened."""
         self._file = Appended(path) if path else None
+        self._late, self._bases = deque[float](maxlen=_NOTED), deque[float](maxlen=_NOTED)
+
+    def note(self, *, late: bool, base: bool) -> None:
+        """Keep the time of a reading that ends now for the next row, by which `sluice replay` takes the same steps.
+
+        ``late``: flash-crowd control began anew at it. ``base``: it ended an interval without a decision, and the next
+        interval's counts are differences to it.
+        """
+        now_s = round(time.time(), 3)
+        if late:
+            self._late.append(now_s)
+        if base:
+            self._bases.append(now_s)
 
     def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
         """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""
@@ -37,8 +54,12 @@ class NewsTrace:
             "target_returning_per_s": _short(decision.target.returning / decision.target_s),
             "anybody_per_s": math.nan if split is None else _short(split.rate),
             "returning_per_s": math.nan if second is None else _short(second),
+            "late_unix_s": " ".join(map(str, self._late)),
+            "base_unix_s": " ".join(map(str, self._bases)),
             "wrote": int(wrote),
         }
+        self._late.clear()
+        self._bases.clear()
         out = csv.writer(self._file)
         if self._file.is_new():
             out.writerow(row)

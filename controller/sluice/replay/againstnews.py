@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .against import TraceError, nearest
-from .driver import Controlled
+from .driver import Controlled, LiveTimes
 from .replay import Moment
 
 LIMIT_APART = 0.05
 """Limits further apart than this share are another decision: they begin as a measured rate, and a reading is not at the
 same microsecond."""
 _NEEDED = ("unix_s", "ar_bps", "offered_per_s", "admitted_per_s", "alarm", "limit_per_s")
+_NOTED = ("late_unix_s", "base_unix_s")
+"""Traces of earlier versions are without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class Interval:
     admitted_per_s: float
     alarm: bool
     limit_per_s: float
+    late_s: tuple[float, ...] = ()
+    """Late readings since the decision before, since the epoch."""
+    bases_s: tuple[float, ...] = ()
+    """Ends of intervals without a decision since the one before, since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +87,14 @@ def intervals(trace: str) -> list[Interval]:
     return found
 
 
-def times(trace: str) -> list[float]:
-    """When anything was decided, in order: at the ends of intervals and in between. Raises TraceError."""
-    return sorted(one.time_s for one in _decisions(trace))
+def live_times(trace: str) -> LiveTimes:
+    """When the live controller decided, and which readings it noted (``NewsTrace.note``). Raises TraceError."""
+    found = _decisions(trace)
+    bases = [base_s for one in found for base_s in one.bases_s]
+    return LiveTimes(
+        news=sorted([*bases, *(one.time_s for one in found)]),
+        late=sorted(late_s for one in found for late_s in one.late_s),
+    )
 
 
 def _decisions(trace: str) -> list[Interval]:
@@ -135,7 +146,14 @@ def _interval(row: Mapping[str | None, str | None]) -> Interval:
     time, ar, offered, admitted, alarm, limit = (float(row[name] or "nan") for name in _NEEDED)
     if not math.isfinite(time):
         raise ValueError(f"{_NEEDED[0]} {time}")
-    return Interval(time, ar, offered, admitted, alarm == 1, limit)
+    late_s, bases_s = (tuple(map(_finite, (row.get(name) or "").split())) for name in _NOTED)
+    return Interval(time, ar, offered, admitted, alarm == 1, limit, late_s, bases_s)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(time_s := float(text)):
+        raise ValueError(f"a reading at {text}")
+    return time_s
 
 
 def _of_decision(time_s: float, event: Controlled) -> Interval:

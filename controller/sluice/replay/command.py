@@ -15,7 +15,7 @@ from sluice.configload import load
 from sluice.loops.world import World
 
 from .against import Comparison, TraceError, compare, decisions, first_reading
-from .againstnews import NewsComparison, compare_news, first_news_reading, is_news_trace, times
+from .againstnews import NewsComparison, compare_news, first_news_reading, is_news_trace, live_times
 from .capture import LONGEST_GAP_S, CaptureError, Segment, read_capture
 from .driver import LiveTimes
 from .replay import Moment, Replay
@@ -134,7 +134,7 @@ def _first_reading(world: World, trace: str) -> float:
 
 def _decided(world: World, trace: str) -> LiveTimes:
     if is_news_trace(trace):
-        return LiveTimes(news=times(trace))
+        return live_times(trace)
     services: dict[str, list[float]] = {}
     for one in sorted(decisions(world, trace), key=lambda one: one.time_s):
         services.setdefault(one.service, []).append(one.time_s)

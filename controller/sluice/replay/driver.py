@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -64,7 +65,9 @@ class LiveTimes:
     services: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     """By the service's name."""
     news: Sequence[float] = ()
-    """Flash-crowd control, at the ends of its intervals and in between."""
+    """Flash-crowd control, at the ends of its intervals and in between; also interval ends without a decision."""
+    late: Sequence[float] = ()
+    """When flash-crowd control's late readings ended (`loops.watchedtime.Readings`), at which it began anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Driver:
         self._balance = dict.fromkeys((service.id for service in world.plan.services), start)
         self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
         self._observation, self._reading = start, start_s
+        self._late = deque(self._live.late)
         self._clock = SwitchClock(registers.units)
         self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
         self._share_due = start_s if world.resources and world.resources.shares else math.inf
@@ -157,7 +161,8 @@ class Driver:
         """When flash-crowd control reads next. The reading for a decision is as late as that is."""
         if self._world.news is None:
             return math.inf
-        return self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
+        due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
+        return min(due, self._late[0]) if self._late else due
 
     def _run(self, reading: Coroutine[Any, Any, _T]) -> _T:
         return self._loop.run_until_complete(reading)
@@ -191,24 +196,32 @@ class Driver:
         """A step of ``loops.news.control``."""
         world, view, registers = self._world, self._world.news, self._registers
         assert view is not None
+        late = False
+        while self._late and now_s >= self._late[0] - _SLACK_S:
+            self._late.popleft()
+            late = True
         share = view.flow_share
         samples = self._run(view.poll(registers))
         if view.flow_share != share:
             self._apply(view.wanted())
-        if now_s >= self._observation.at - _SLACK_S:
+        ends = now_s >= self._observation.at - _SLACK_S
+        if ends or view.sampling:
             self._run(view.count(registers))
+        if late:
+            view.rebase()
+        if ends:
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
             decision = view.observe(now_s, ledger, samples, world.ejected, world.ratios)
             self._observation = self._observation.following(
                 view.config.interval_s, now_s, self._live.news, between=True
             )
         elif view.sampling:
-            self._run(view.count(registers))
             decision = view.sampled(now_s, samples)
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        self._reading = next_turn(self._reading, poll_s, now_s)
+        # The live controller did not read while a late reading lasted; the replay did, so the next is due earlier.
+        self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []
         self._apply(view.wanted())

@@ -382,6 +382,24 @@ def test_replay_limits_as_the_controllers_own_task_did(
     assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 1
 
 
+def test_replay_begins_anew_behind_a_late_reading_within_an_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reading that ends at 36.725 s makes the interval's end only a base: no decision at 37 s, the next at 38 s."""
+    file, config = write(tmp_path / "c.pcap", crowd(30, 14)), tmp_path / "sluice.yaml"
+    options = CONTROL["production"].replace("rate_window_s", "poll_s: 0.125, rate_window_s")
+    config.write_text(web(mode="production", period_s=1, window_s=5, more=f"news: {options}"))
+    _, trace = live(config, file, monkeypatch, {"flows": (START_S + 36.1, 0.6)})
+    found = intervals(trace.read_text())
+    (late,) = [one for one in found if one.late_s]
+    assert late.time_s == pytest.approx(START_S + 38) and late.bases_s == pytest.approx([START_S + 37])
+    assert late.late_s == pytest.approx([START_S + 36.725])
+    assert main(["replay", str(file), "--config", str(config), "--trace", str(trace)]) == 0
+    out = capsys.readouterr().out
+    assert f"the same decisions; {len(found)} compared, 0 without a reading" in out
+    assert "alarms differ in 0, limits in 0; at most 0.0% of AR, 0.0% of the requests offered and 0.0% of those" in out
+
+
 FLOOD_BESIDE_A_LOADED_SERVER = [(100, 100), (60, 60), (100, 2), (90, 2)]
 """SYN-ACKs and completed handshakes of 100 SYNs to each of the four servers, the flooded service's last."""
 
