@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed.namespaces import listening
+from testbed.namespaces import listening, socket_in
 from testbed.processes import Process, run_in
 from topo.controller import SluiceRun
 from topo.nets import GRPC_PORT, READY_S, SWITCH, Net
@@ -61,6 +62,13 @@ class ClosingLab(ClosingNet):
         self.controller.configure(configuration(self._idle, self.controller.control_socket))
         self.stack.callback(self.controller.stop)
         self.controller.start()
+
+    def connected(self, timeout_s: float) -> socket.socket:
+        """A connection of a user next to the switch."""
+        made = socket_in(self.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
+        made.settimeout(timeout_s)
+        made.connect((VIP, WEB_PORT))
+        return made
 
     def _serve(self) -> None:
         directory = self.directory / "web"

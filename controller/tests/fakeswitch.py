@@ -408,7 +408,13 @@ def _register(number: int, index: int, value: int) -> p4r.Entity:
 
 @lru_cache
 def _zeros(number: int, size: int) -> p4r.ReadResponse:
-    return p4r.ReadResponse(entities=[_register(number, index, 0) for index in range(size)])
+    """A register of zeros. One message is copied with each index: to make a message for each of the connection table's
+    cells takes seconds, in which this process answers no other call."""
+    response, cell = p4r.ReadResponse(), _register(number, 0, 0)
+    for index in range(size):
+        cell.register_entry.index.index = index
+        response.entities.append(cell)
+    return response
 
 
 def shortest(value: int) -> bytes:

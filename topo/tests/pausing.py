@@ -1,5 +1,5 @@
-"""A web server whose responses pause: `GET /pause/SECONDS` within a body that ends with the connection, `GET
-/work/SECONDS` before a whole response. It answers `Expect: 100-continue` at once, and keeps connections.
+"""A web server whose responses pause: `GET /pause/SECONDS` within a body that ends with the connection, and
+`GET /think/SECONDS` before a whole response. It answers `Expect: 100-continue` at once, and keeps connections.
 """
 
 from __future__ import annotations

@@ -15,12 +15,10 @@ from contextlib import ExitStack
 import pytest
 
 from experiments.eatbt_fig3 import expected_races
-from testbed.namespaces import socket_in
 from testbed.processes import await_true
-from topo.closing import PAGE, VIP, ClosingLab, told
+from topo.closing import PAGE, ClosingLab, told
 from topo.tests.test_closing import asks
 from topo.webservers import WebServer
-from workload.plan import WEB_PORT
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
 
@@ -47,14 +45,6 @@ def lab() -> Iterator[ClosingLab]:
         yield running
 
 
-def connected(lab: ClosingLab) -> socket.socket:
-    """A user next to the switch."""
-    made = socket_in(lab.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
-    made.settimeout(TIMEOUT_S)
-    made.connect((VIP, WEB_PORT))
-    return made
-
-
 def await_closed(lab: ClosingLab, closed: int) -> None:
     """Return once the status says so."""
     await_true(f"{closed} are closed", lambda: lab.idle()["closed"] == closed, TIMEOUT_S)
@@ -64,7 +54,7 @@ def test_above_the_threshold_the_longest_idle_go_and_new_users_get_in(lab: Closi
     with ExitStack() as stack:
 
         def user() -> socket.socket:
-            made = stack.enter_context(connected(lab))
+            made = stack.enter_context(lab.connected(TIMEOUT_S))
             assert asks(made) == PAGE
             time.sleep(APART_S)
             return made

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import socket_in
 from testbed.processes import await_true
 from topo.closing import SERVER, VIP, ClosingLab
 from topo.tests.pausing import WHOLE
@@ -54,14 +53,6 @@ def lab() -> Iterator[ClosingLab]:
         yield running
 
 
-def connected(lab: ClosingLab) -> socket.socket:
-    """A client next to the switch."""
-    made = socket_in(lab.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
-    made.settimeout(TIMEOUT_S)
-    made.connect((VIP, WEB_PORT))
-    return made
-
-
 def get(what: str, seconds: float) -> bytes:
     """A request."""
     return f"GET /{what}/{seconds:.2f} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
@@ -76,23 +67,23 @@ def page(connection: socket.socket) -> bytes:
 
 def paused(lab: ClosingLab, seconds: float) -> bool:
     """A page that pauses within itself, and ends with its connection, is whole."""
-    with connected(lab) as connection:
+    with lab.connected(TIMEOUT_S) as connection:
         connection.sendall(get("pause", seconds))
         return page(connection) == WHOLE
 
 
 def pipelined(lab: ClosingLab, seconds: float) -> bool:
     """Two requests in one segment, the second of which takes its time, are both answered."""
-    with connected(lab) as connection, connection.makefile("rb") as file:
-        connection.sendall(get("work", 0) + get("work", seconds))
+    with lab.connected(TIMEOUT_S) as connection, connection.makefile("rb") as file:
+        connection.sendall(get("think", 0) + get("think", seconds))
         end = len(WHOLE) + len(b"HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n")
         return file.read(2 * end).count(WHOLE) == 2
 
 
 def continued(lab: ClosingLab, seconds: float) -> bool:
     """A client that was told to go on, and takes its time, is answered."""
-    with connected(lab) as connection:
-        connection.sendall(f"POST /work/0 HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
+    with lab.connected(TIMEOUT_S) as connection:
+        connection.sendall(f"POST /think/0 HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
         connection.sendall(b"Content-Length: 4\r\n\r\n")
         assert connection.recv(1 << 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
         time.sleep(seconds)
@@ -102,8 +93,8 @@ def continued(lab: ClosingLab, seconds: float) -> bool:
 
 def worked(lab: ClosingLab, seconds: float) -> bool:
     """A page that is long in coming comes."""
-    with connected(lab) as connection:
-        connection.sendall(get("work", seconds))
+    with lab.connected(TIMEOUT_S) as connection:
+        connection.sendall(get("think", seconds))
         return page(connection) == WHOLE
 
 
@@ -111,9 +102,9 @@ def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: Clos
     """There are more connections than the threshold all the while."""
     source = random.Random(5)
     with ExitStack() as stack:
-        idle = [stack.enter_context(connected(lab)) for _ in range(IDLE)]
+        idle = [stack.enter_context(lab.connected(TIMEOUT_S)) for _ in range(IDLE)]
         for one in idle:
-            one.sendall(get("work", 0))
+            one.sendall(get("think", 0))
             assert page(one) == WHOLE
         pauses = [LONGEST_S * (number + source.random()) / EVERY for number in range(EVERY)]
         asked = [(how, seconds) for how in (paused, pipelined, continued, worked) for seconds in pauses]

@@ -41,8 +41,8 @@ def merged(learned: Iterable[Learned], servers: Iterable[int]) -> Ability | None
     """Field by field the least; what is about other servers than those of the group now counts for nothing. None
     without any."""
     present = frozenset(servers)
-    known = [one.ability for one in learned if one.servers == present]
+    known = [report.ability for report in learned if report.servers == present]
     if not known:
         return None
-    values = {name: [v for one in known if (v := getattr(one, name)) is not None] for name in NAMES}
-    return Ability(**{name: min(some) for name, some in values.items() if some})
+    shown = {name: [v for ability in known if (v := getattr(ability, name)) is not None] for name in NAMES}
+    return Ability(**{name: min(values) for name, values in shown.items() if values})

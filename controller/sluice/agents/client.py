@@ -49,8 +49,8 @@ class Agent:
             raise AgentError(_text(error)) from error
 
     async def share(self, abilities: Any) -> None:
-        """Have it know what the other agents have learned, in place of what it was last told. An agent of an older
-        version knows no such call, and goes by what it learns itself. Raises AgentError."""
+        """Send the agent what the other agents have learned of servers; it replaces what the last call sent. An agent
+        of an older version has no such call, and uses only what it learns itself. Raises AgentError."""
         call: Any = self._channel.unary_unary(
             f"/{SERVICE}/Share",
             request_serializer=MESSAGES["SharedAbilities"].SerializeToString,

@@ -166,13 +166,13 @@ def report(status: Any) -> Report:
     )
 
 
-def _learned(said: Any) -> Learned:
-    known = {name: getattr(said, name) for name in NAMES if said.HasField(name)}
-    return Learned(frozenset(said.servers), Ability(**known))
+def _learned(ability: Any) -> Learned:
+    shown = {name: getattr(ability, name) for name in NAMES if ability.HasField(name)}
+    return Learned(frozenset(ability.servers), Ability(**shown))
 
 
 def shared(learned: Mapping[GroupName, Learned]) -> Any:
-    """What an agent is told that others have learned."""
+    """The message that hands an agent what the other agents have learned."""
     groups = [
         make(
             "GroupAbility",

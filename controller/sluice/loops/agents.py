@@ -43,7 +43,7 @@ LAST_S = 2 * DEAD_S
 """The same for agents that would leave their service without any, and whose connections stand: when all are silent at
 once the fault may be here, so each is asked a second time, by a new connection."""
 SHARE_AGAIN_S = 60.0
-"""Seconds after which an agent is told again what others have learned: it forgets that after ten minutes."""
+"""Seconds after which an agent is sent again what others have learned: it forgets that after ten minutes."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
@@ -167,17 +167,18 @@ class Agents:
     async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
         """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError.
 
-        What the others learn it is told when that changes, behind each configuration, and once a minute: it forgets.
+        Sends it what the other agents have learned of servers: when that changes, behind each configuration, and every
+        SHARE_AGAIN_S, since the agent forgets it after ten minutes.
         """
         time_s = asyncio.get_running_loop().time
-        told, told_s = None, 0.0
+        sent, sent_s = None, 0.0
         while True:
             if await self._configure(agent, view):
-                told = None
+                sent = None
             learned = self._learned_by_others(view)
-            if view.has is not None and (learned != told or time_s() - told_s >= SHARE_AGAIN_S):
+            if view.has is not None and (learned != sent or time_s() - sent_s >= SHARE_AGAIN_S):
                 await agent.share(shared(learned))
-                told, told_s = learned, time_s()
+                sent, sent_s = learned, time_s()
             await asyncio.sleep(_LOOK_S)
 
     def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:

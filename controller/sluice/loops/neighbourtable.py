@@ -64,10 +64,10 @@ class NeighbourTable:
         return entry.neighbour
 
     def heard(self, address: Address, neighbour: Neighbour, now: float, *, asks_us: bool = False) -> bool:
-        """An ARP said where an address is. True when that is new.
+        """Take an ARP's word on where its sender is; True when that is new.
 
-        Of an address that is neither known nor asked for it is taken only from a request for one of our addresses
-        (RFC 826: its sender is about to be answered).
+        An address that is neither known nor asked for is learned only from a request for one of our addresses
+        (RFC 826: the switch is about to answer its sender).
         """
         entry = self._entry(address) if asks_us else self._entries.get(address)
         if entry is None:

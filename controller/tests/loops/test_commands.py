@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fakeswitch import FakeSwitch
-from live import WriteConfig, feed, running, settled, until
+from live import PATIENCE_S, WriteConfig, feed, running, settled, until
 from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
@@ -111,8 +111,17 @@ async def test_broken_or_too_deep_reload_changes_nothing(switch: FakeSwitch, wri
         assert len(switch.writes) == writes
 
 
+async def _status(controller: Controller) -> Any:
+    """What `status` shows of a controller that leads: a write of its own that the switch refuses makes it lead anew."""
+    shown: Any = {}
+    async with asyncio.timeout(PATIENCE_S):
+        while "services" not in shown:
+            shown = await _ask(controller, command="status")
+    return shown
+
+
 async def _states(controller: Controller) -> list[str]:
-    shown = await _ask(controller, command="status")
+    shown = await _status(controller)
     return [server["state"] for server in shown["services"][0]["servers"]]
 
 
@@ -150,8 +159,7 @@ async def test_a_mode_that_the_switch_refuses_is_taken_back(switch: FakeSwitch, 
         with pytest.raises(Refused, match="table choose is full"):
             await _ask(it.controller, command="mode", service="web", mode="fixed")
         switch.refuse_table = None
-        shown = await _ask(it.controller, command="status")
-        assert shown["services"][0]["mode"] == "paper"
+        assert (await _status(it.controller))["services"][0]["mode"] == "paper"
         await until(lambda: len(it.decisions()) > decided + 1, "the next decisions")
         assert it.decisions()[-1]["servers"]["s1"]["weight"] == left[1] < 100
         assert switch.weights(1) == left
