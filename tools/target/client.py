@@ -132,14 +132,17 @@ class Client:
         self.await_arbitration()
 
     def await_arbitration(self) -> bool:
-        """The next word of the switch on who is primary; True when it is this session."""
+        """Wait for the switch's next report of the primary controller; True when that is this session, by its last bid.
+        A report that an earlier bid has won may still be under way, and the switch takes writes with the last bid's
+        election id only after it has read that bid."""
         try:
             answer = self._arbitrations.get(timeout=RPC_S)
         except queue.Empty:
             raise Refused(f"no answer to arbitration within {RPC_S:g} s") from None
         if isinstance(answer, Refused):
             raise answer
-        self.is_primary = answer.status.code == rpc_code.OK
+        won = answer.status.code == rpc_code.OK
+        self.is_primary = won and U128.decode(answer.election_id) == self.election_id
         return self.is_primary
 
     def take_over(self, election_id: int) -> None:
