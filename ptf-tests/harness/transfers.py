@@ -13,7 +13,7 @@ from sluice.switch.transfers import Transfers, decode
 from . import entries
 from .base import StageTest
 from .flow import ANSWER, FIRST, Flow
-from .plan import S1, S2
+from .plan import S1, S2, WEB
 
 CELLS = (
     Register.TRANSFER_OWNER,
@@ -30,6 +30,9 @@ CELLS = (
     Register.TRANSFER_HOLE,
 )
 MSS = 1000
+SECOND = 1_000_000
+SILENCE = 400_000
+"""Longer than any test takes between two segments but a time-out's; as SECOND in microseconds."""
 _SPAN = (1 << SENT_AT_BITS) - 1
 
 
@@ -102,6 +105,15 @@ class TransferTest(StageTest):
     def assertNobodys(self, flow: Flow) -> None:
         """Nobody's transfer is measured in the flow's slot."""
         self.assertEqual(self.seen(flow)["flow"], -1)
+
+
+class Established(TransferTest):
+    """Base: one connection to S1, whose handshake is over."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.flow = Flow(WEB, S1)
+        self.establishes(self.flow)
 
 
 def row(transfers: Transfers, slot: int) -> dict[str, Any]:

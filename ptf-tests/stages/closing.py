@@ -6,7 +6,7 @@ from typing import Any
 
 from harness import entries, plan
 from harness.base import AWAIT_S
-from harness.closing import CONTINUE, GET, PAGE, PASSES, STAMPS, WRAP, Closing, Talk
+from harness.closing import GET, PAGE, PASSES, STAMPS, WRAP, Closing, Talk
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.frames import IP, UDP, Ether, changed, layers, octets
@@ -16,7 +16,6 @@ from sluice.frames import tickle
 from sluice.names import (
     CONNECTION_SLOTS,
     INTO_PIPELINE,
-    PAUSE_LENGTH_BITS,
     PROBE_TIME,
     Counter,
     DropReason,
@@ -52,125 +51,6 @@ class TheControllersOwn(Closing):
         wanted = changed(talk.tickle(), IP_id=0, IP_flags="DF", TCP_window=0xFFFF)
         self.assertEqual(bytes(found.packet)[:54], octets(talk.flow.at_server(wanted)))
         self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
-        self.closes(talk)
-
-
-class Afterwards(Closing):
-    """The client's ACK of the FIN is dropped, its FIN goes on; a host without the connection says so uncounted."""
-
-    def runTest(self) -> None:
-        talk = self.closed()
-        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
-        self.drops(plan.CLIENT, talk.request(ack=talk.server - 1), DropReason.CLOSED)
-        self.server_sends(talk.flow, talk.reply(flags="FA"))
-        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
-        self.server_sends(talk.flow, talk.flow.reply(flags="R", seq=talk.server + 1))
-        self.refuses(talk)
-        self.assertLoad(0)
-        self.assertCounts(taken=1)
-
-
-class ResetAgain(Closing):
-    """A server that still sends has missed the RST, or sent before it came: it gets the RST again."""
-
-    def runTest(self) -> None:
-        talk = self.closed()
-        keepalive = talk.reply(seq=talk.server - 1)
-        for frame, length in (
-            (talk.answer(), 0),
-            (keepalive, 0),
-            (talk.reply(b"late", "PA"), 4),
-            (talk.reply(b"late", "FPA"), 5),
-        ):
-            answer = talk.reset_to(frame, flow_is_server=True, length=length)
-            self.answers(S1.host.port, frame, answer, DropReason.CLOSED_RESET)
-        self.assertCounts(taken=1)
-        self.assertLoad(0)
-
-
-class FinAgain(Closing):
-    """A client that has not seen the FIN, for that got lost, gets it again for every ACK that says so."""
-
-    def runTest(self) -> None:
-        talk = self.closed(client=WRAP - 5, server=WRAP - 7)
-        before = (talk.client - 1) % WRAP
-        stamps = [*STAMPS[:2], ("Timestamp", (7, 9))]
-        for frame, echoed in (
-            (talk.request(), None),
-            (talk.request(seq=before), None),
-            (talk.request(b"\0", seq=before), None),
-            (talk.request(options=stamps), (9, 7)),
-            (talk.request(seq=before, options=stamps), (9, 7)),
-            (talk.request(b"\0", seq=before, options=stamps), (9, 7)),
-            (talk.request(options=[*stamps, *STAMPS[:2], ("SAck", (1, 2))]), (9, 7)),
-            (talk.request(options=[("SAck", (1, 2)), ("NOP", None), ("NOP", None)]), None),
-        ):
-            with self.subTest(frame=frame.summary()):
-                self.answers(plan.CLIENT, frame, talk.again_to(frame, echoed), DropReason.CLOSED_AGAIN)
-        self.assertLoad(0)
-        self.assertPinned(talk.flow, PinState.CLOSED)
-        late = talk.request(b"!", "PA")
-        answer = talk.reset_to(late, flow_is_server=False, length=1)
-        self.answers(plan.CLIENT, late, answer, DropReason.CLOSED_RESET)
-        self.assertCounts(taken=1, raced=1)
-
-
-class KeepaliveAfterwards(Closing):
-    """A client that has the FIN, and does not close, is told that its peer is there."""
-
-    def runTest(self) -> None:
-        talk = self.closed()
-        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
-        for payload in (b"", b"\0"):
-            frame = talk.request(payload, seq=talk.client - 1, ack=talk.server + 1)
-            self.answers(plan.CLIENT, frame, talk.again_to(frame, fin=False), DropReason.CLOSED_AGAIN)
-        self.drops(plan.CLIENT, talk.request(seq=talk.client - 1, ack=talk.server + 2), DropReason.CLOSED)
-        self.assertCounts(taken=1)
-
-
-class PayloadAfterwards(Closing):
-    """Payload of the client's is answered by a RST that it takes, however often; the connection raced once."""
-
-    def runTest(self) -> None:
-        talk = self.closed()
-        for payload, flags, ack in ((GET, "PA", 0), (GET, "PA", 1), (b"!", "FPA", 1)):
-            frame = talk.request(payload, flags, ack=talk.server + ack)
-            length = len(payload) + ("F" in flags)
-            answer = talk.reset_to(frame, flow_is_server=False, length=length)
-            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)
-        self.assertCounts(taken=1, raced=1)
-        self.assertLoad(0)
-
-
-class TakenBack(Closing):
-    """Payload between tickle and answer, from either side, and a SYN: the connection lives on."""
-
-    def runTest(self) -> None:
-        for port, act in enumerate((self.asks, self.serves), start=40001):
-            with self.subTest(by=act.__name__):
-                talk = self.idle(port)
-                self.tickles(talk)
-                act(talk)
-                self.passes_answer(talk)
-                self.assertPinned(talk.flow, PinState.ESTABLISHED)
-                self.refuses(talk)
-        self.assertCounts(back=2)
-        self.assertLoad(2)
-
-
-class TakenBackUnanswered(Closing):
-    """The server answers the tickle before the request reaches it: its old numbers close nothing."""
-
-    def runTest(self) -> None:
-        talk = self.idle()
-        self.tickles(talk)
-        late = talk.answer()
-        self.asks(talk)
-        self.server_sends(talk.flow, late)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
-        self.assertCounts(back=1)
-        self.tickles(talk)
         self.closes(talk)
 
 
@@ -219,21 +99,6 @@ class OtherNumbers(Closing):
         self.closes(talk)
 
 
-class LostTickle(Closing):
-    """Without an answer the tickle lapses: an ACK afterwards is one like any other. A second try closes."""
-
-    def runTest(self) -> None:
-        talk = self.idle()
-        self.passes_answer(talk)
-        self.tickles(talk)
-        self.pass_ticks(PROBE_TIME + 1)
-        self.passes_answer(talk)
-        self.assertCounts()
-        self.tickles(talk)
-        self.closes(talk)
-        self.assertCounts(taken=1)
-
-
 class LapsedAndUsed(Closing):
     """Payload after a tickle has lapsed takes nothing back."""
 
@@ -266,103 +131,6 @@ class NotIdle(Closing):
         outcome = self.settle(plan.CLIENT)
         self.assertEqual(outcome.frames, [])
         self.assertEqual(outcome.changes[Counter.VERDICTS, DropReason.NOT_IDLE], 1)
-
-
-class LeastAge(Closing):
-    """A connection is old enough from the tick on that the tickle says."""
-
-    def runTest(self) -> None:
-        talk = self.idle()
-        self.pass_ticks(3)
-        self.tickles(talk, least_age=3)
-
-
-class Continues(Closing):
-    """A client that is asked for its request's body is not idle until it has the response; its end may be as short."""
-
-    def runTest(self) -> None:
-        talk = self.opened()
-        self.asks(talk)
-        self.serves(talk, CONTINUE)
-        self.client_sends(talk.flow, talk.request())
-        self.refuses(talk)
-        self.asks(talk, b"body")
-        self.serves(talk)
-        self.serves(talk, CONTINUE)
-        self.client_sends(talk.flow, talk.request())
-        self.tickles(talk)
-        self.closes(talk)
-
-
-class Pauses(Closing):
-    """Each response is counted when it is acknowledged, by how long the connection looked idle before its last part."""
-
-    def runTest(self) -> None:
-        talk = self.idle()
-        self.assertPauses(of_0=1)
-        self.ages(talk, 70)
-        self.serves(talk)
-        self.serves(talk)
-        self.assertPauses(of_0=1)
-        self.client_sends(talk.flow, talk.request())
-        self.assertPauses(of_0=1, of_7=1)
-        self.client_sends(talk.flow, talk.request())
-        self.ages(talk, 300)
-        self.serves(talk)
-        self.asks(talk)
-        self.assertPauses(of_0=1, of_7=1, of_9=1)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
-        self.assertPauses(of_0=2, of_7=1, of_9=1)
-
-
-class LongPauses(Closing):
-    """Every power of two of ticks has a count of its own, up to 18 minutes; longer ones have one together."""
-
-    def runTest(self) -> None:
-        expected = {"of_0": 1}
-        talk = self.idle()
-        for length in range(6, 1 << PAUSE_LENGTH_BITS):
-            self.ages(talk, 1 << (length - 1))
-            self.serves(talk)
-            self.client_sends(talk.flow, talk.request())
-            expected[f"of_{length}"] = 1
-        self.ages(talk, 1 << 20)
-        self.serves(talk)
-        self.client_sends(talk.flow, talk.request())
-        self.assertPauses(**expected | {"of_15": 2})
-
-
-class PauseBeforeTheEnd(Closing):
-    """A response that ends with its connection is counted with the FIN, be that a segment of its own or not."""
-
-    def runTest(self) -> None:
-        for port, flags in ((40001, "FA"), (40002, "FPA")):
-            talk = self.idle(port)
-            self.ages(talk, 70)
-            if flags == "FA":
-                self.serves(talk, 4 * PAGE)
-                self.server_sends(talk.flow, talk.reply(flags=flags))
-            else:
-                self.server_sends(talk.flow, talk.reply(4 * PAGE, flags=flags))
-        self.assertPauses(of_0=2, of_7=2)
-
-
-class NoPauses(Closing):
-    """What a server sends again ends no pause; nor does what it says before it closes, such as TLS's last alert."""
-
-    def runTest(self) -> None:
-        talk = self.idle()
-        self.ages(talk, 70)
-        self.server_sends(talk.flow, talk.reply(PAGE, "PA", seq=talk.server - len(PAGE)))
-        self.client_sends(talk.flow, talk.request())
-        self.assertPauses(of_0=2)
-        self.ages(talk, 70)
-        self.serves(talk, b"alert")
-        self.server_sends(talk.flow, talk.reply(flags="FA"))
-        self.client_sends(talk.flow, talk.request(ack=talk.server + 1))
-        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
-        self.assertPauses(of_0=2)
 
 
 class SentAgain(Closing):
@@ -653,16 +421,3 @@ class AskedWhileOff(Closing):
         self.tickles(talk)
         self.passes_answer(talk)
         self.refuses(talk)
-
-
-class OddPayloadAfterwards(Closing):
-    """A reset is a whole one, whatever flags and fragments it answers."""
-
-    def runTest(self) -> None:
-        talk = self.closed()
-        for frame, length in (
-            (talk.request(GET, "SFPA"), len(GET) + 1),
-            (changed(talk.request(GET, "PA"), IP_flags="MF"), len(GET)),
-        ):
-            answer = talk.reset_to(frame, flow_is_server=False, length=length)
-            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)

@@ -1,0 +1,160 @@
+"""Stage `closing`: what becomes of a closed connection's late segments, and of a closing that an end does not hear."""
+
+from __future__ import annotations
+
+from harness import plan
+from harness.closing import GET, STAMPS, WRAP, Closing
+from harness.frames import changed
+from harness.plan import S1
+from sluice.names import (
+    PROBE_TIME,
+    DropReason,
+    PinState,
+)
+
+
+class Afterwards(Closing):
+    """The client's ACK of the FIN is dropped, its FIN goes on; a host without the connection says so uncounted."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
+        self.drops(plan.CLIENT, talk.request(ack=talk.server - 1), DropReason.CLOSED)
+        self.server_sends(talk.flow, talk.reply(flags="FA"))
+        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
+        self.server_sends(talk.flow, talk.flow.reply(flags="R", seq=talk.server + 1))
+        self.refuses(talk)
+        self.assertLoad(0)
+        self.assertCounts(taken=1)
+
+
+class ResetAgain(Closing):
+    """A server that still sends has missed the RST, or sent before it came: it gets the RST again."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        keepalive = talk.reply(seq=talk.server - 1)
+        for frame, length in (
+            (talk.answer(), 0),
+            (keepalive, 0),
+            (talk.reply(b"late", "PA"), 4),
+            (talk.reply(b"late", "FPA"), 5),
+        ):
+            answer = talk.reset_to(frame, flow_is_server=True, length=length)
+            self.answers(S1.host.port, frame, answer, DropReason.CLOSED_RESET)
+        self.assertCounts(taken=1)
+        self.assertLoad(0)
+
+
+class FinAgain(Closing):
+    """A client that has not seen the FIN, for that got lost, gets it again for every ACK that says so."""
+
+    def runTest(self) -> None:
+        talk = self.closed(client=WRAP - 5, server=WRAP - 7)
+        before = (talk.client - 1) % WRAP
+        stamps = [*STAMPS[:2], ("Timestamp", (7, 9))]
+        for frame, echoed in (
+            (talk.request(), None),
+            (talk.request(seq=before), None),
+            (talk.request(b"\0", seq=before), None),
+            (talk.request(options=stamps), (9, 7)),
+            (talk.request(seq=before, options=stamps), (9, 7)),
+            (talk.request(b"\0", seq=before, options=stamps), (9, 7)),
+            (talk.request(options=[*stamps, *STAMPS[:2], ("SAck", (1, 2))]), (9, 7)),
+            (talk.request(options=[("SAck", (1, 2)), ("NOP", None), ("NOP", None)]), None),
+        ):
+            with self.subTest(frame=frame.summary()):
+                self.answers(plan.CLIENT, frame, talk.again_to(frame, echoed), DropReason.CLOSED_AGAIN)
+        self.assertLoad(0)
+        self.assertPinned(talk.flow, PinState.CLOSED)
+        late = talk.request(b"!", "PA")
+        answer = talk.reset_to(late, flow_is_server=False, length=1)
+        self.answers(plan.CLIENT, late, answer, DropReason.CLOSED_RESET)
+        self.assertCounts(taken=1, raced=1)
+
+
+class KeepaliveAfterwards(Closing):
+    """A client that has the FIN, and does not close, is told that its peer is there."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        self.drops(plan.CLIENT, talk.request(ack=talk.server + 1), DropReason.CLOSED)
+        for payload in (b"", b"\0"):
+            frame = talk.request(payload, seq=talk.client - 1, ack=talk.server + 1)
+            self.answers(plan.CLIENT, frame, talk.again_to(frame, fin=False), DropReason.CLOSED_AGAIN)
+        self.drops(plan.CLIENT, talk.request(seq=talk.client - 1, ack=talk.server + 2), DropReason.CLOSED)
+        self.assertCounts(taken=1)
+
+
+class PayloadAfterwards(Closing):
+    """Payload of the client's is answered by a RST that it takes, however often; the connection raced once."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for payload, flags, ack in ((GET, "PA", 0), (GET, "PA", 1), (b"!", "FPA", 1)):
+            frame = talk.request(payload, flags, ack=talk.server + ack)
+            length = len(payload) + ("F" in flags)
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)
+        self.assertCounts(taken=1, raced=1)
+        self.assertLoad(0)
+
+
+class TakenBack(Closing):
+    """Payload between tickle and answer, from either side, and a SYN: the connection lives on."""
+
+    def runTest(self) -> None:
+        for port, act in enumerate((self.asks, self.serves), start=40001):
+            with self.subTest(by=act.__name__):
+                talk = self.idle(port)
+                self.tickles(talk)
+                act(talk)
+                self.passes_answer(talk)
+                self.assertPinned(talk.flow, PinState.ESTABLISHED)
+                self.refuses(talk)
+        self.assertCounts(back=2)
+        self.assertLoad(2)
+
+
+class TakenBackUnanswered(Closing):
+    """The server answers the tickle before the request reaches it: its old numbers close nothing."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.tickles(talk)
+        late = talk.answer()
+        self.asks(talk)
+        self.server_sends(talk.flow, late)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.assertCounts(back=1)
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class LostTickle(Closing):
+    """Without an answer the tickle lapses: an ACK afterwards is one like any other. A second try closes."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.passes_answer(talk)
+        self.tickles(talk)
+        self.pass_ticks(PROBE_TIME + 1)
+        self.passes_answer(talk)
+        self.assertCounts()
+        self.tickles(talk)
+        self.closes(talk)
+        self.assertCounts(taken=1)
+
+
+class OddPayloadAfterwards(Closing):
+    """A reset is a whole one, whatever flags and fragments it answers."""
+
+    def runTest(self) -> None:
+        talk = self.closed()
+        for frame, length in (
+            (talk.request(GET, "SFPA"), len(GET) + 1),
+            (changed(talk.request(GET, "PA"), IP_flags="MF"), len(GET)),
+        ):
+            answer = talk.reset_to(frame, flow_is_server=False, length=length)
+            self.answers(plan.CLIENT, frame, answer, DropReason.CLOSED_RESET)

@@ -1,0 +1,105 @@
+"""Stage `closing`: a response that pauses is not closed, and the pauses of a service are measured."""
+
+from __future__ import annotations
+
+from harness.closing import CONTINUE, PAGE, Closing
+from sluice.names import (
+    PAUSE_LENGTH_BITS,
+)
+
+
+class LeastAge(Closing):
+    """A connection is old enough from the tick on that the tickle says."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.pass_ticks(3)
+        self.tickles(talk, least_age=3)
+
+
+class Continues(Closing):
+    """A client that is asked for its request's body is not idle until it has the response; its end may be as short."""
+
+    def runTest(self) -> None:
+        talk = self.opened()
+        self.asks(talk)
+        self.serves(talk, CONTINUE)
+        self.client_sends(talk.flow, talk.request())
+        self.refuses(talk)
+        self.asks(talk, b"body")
+        self.serves(talk)
+        self.serves(talk, CONTINUE)
+        self.client_sends(talk.flow, talk.request())
+        self.tickles(talk)
+        self.closes(talk)
+
+
+class Pauses(Closing):
+    """Each response is counted when it is acknowledged, by how long the connection looked idle before its last part."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.assertPauses(of_0=1)
+        self.ages(talk, 70)
+        self.serves(talk)
+        self.serves(talk)
+        self.assertPauses(of_0=1)
+        self.client_sends(talk.flow, talk.request())
+        self.assertPauses(of_0=1, of_7=1)
+        self.client_sends(talk.flow, talk.request())
+        self.ages(talk, 300)
+        self.serves(talk)
+        self.asks(talk)
+        self.assertPauses(of_0=1, of_7=1, of_9=1)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.assertPauses(of_0=2, of_7=1, of_9=1)
+
+
+class LongPauses(Closing):
+    """Every power of two of ticks has a count of its own, up to 18 minutes; longer ones have one together."""
+
+    def runTest(self) -> None:
+        expected = {"of_0": 1}
+        talk = self.idle()
+        for length in range(6, 1 << PAUSE_LENGTH_BITS):
+            self.ages(talk, 1 << (length - 1))
+            self.serves(talk)
+            self.client_sends(talk.flow, talk.request())
+            expected[f"of_{length}"] = 1
+        self.ages(talk, 1 << 20)
+        self.serves(talk)
+        self.client_sends(talk.flow, talk.request())
+        self.assertPauses(**expected | {"of_15": 2})
+
+
+class PauseBeforeTheEnd(Closing):
+    """A response that ends with its connection is counted with the FIN, be that a segment of its own or not."""
+
+    def runTest(self) -> None:
+        for port, flags in ((40001, "FA"), (40002, "FPA")):
+            talk = self.idle(port)
+            self.ages(talk, 70)
+            if flags == "FA":
+                self.serves(talk, 4 * PAGE)
+                self.server_sends(talk.flow, talk.reply(flags=flags))
+            else:
+                self.server_sends(talk.flow, talk.reply(4 * PAGE, flags=flags))
+        self.assertPauses(of_0=2, of_7=2)
+
+
+class NoPauses(Closing):
+    """What a server sends again ends no pause; nor does what it says before it closes, such as TLS's last alert."""
+
+    def runTest(self) -> None:
+        talk = self.idle()
+        self.ages(talk, 70)
+        self.server_sends(talk.flow, talk.reply(PAGE, "PA", seq=talk.server - len(PAGE)))
+        self.client_sends(talk.flow, talk.request())
+        self.assertPauses(of_0=2)
+        self.ages(talk, 70)
+        self.serves(talk, b"alert")
+        self.server_sends(talk.flow, talk.reply(flags="FA"))
+        self.client_sends(talk.flow, talk.request(ack=talk.server + 1))
+        self.client_sends(talk.flow, talk.request(flags="FA", ack=talk.server + 1))
+        self.assertPauses(of_0=2)
