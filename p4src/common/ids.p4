@@ -108,8 +108,8 @@
 // Registers of requests and their clients, 0x20 to 0x27. Next free: 0x26
 #define REGISTER_ADMITTED_CLIENTS   0x20   // fingerprint, and where one cell holds both the time, of a client that was admitted
 #define REGISTER_REQUESTS_OFFERED   0x21   // requests to each destination
-#define REGISTER_REQUESTS_ADMITTED  0x22   // of them, those admitted
-#define REGISTER_REQUESTS_REFUSED   0x23   // of them, those refused
+#define REGISTER_REQUESTS_ADMITTED  0x22   // connections to each destination that were admitted
+#define REGISTER_REQUESTS_REFUSED   0x23   // of the requests, those refused
 #define REGISTER_REQUESTS_RETURNING 0x24   // of those admitted, those of clients that were admitted before
 #define REGISTER_ADMITTED_STAMPS    0x25   // the time of an admitted client, where it is not in the cell of its fingerprint
 
