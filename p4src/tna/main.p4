@@ -95,7 +95,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         connections.apply(meta, place, all.decided, all.verdict.drop);
         translate.apply(hdr, meta, all.server_drop);
-        second_look.apply(meta, all.decided, all.server_drop);
+        second_look.apply(hdr, meta, all.decided, all.server_drop);
         prefer.apply(meta);
         renew.apply(meta, all.decided);
         if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
