@@ -24,8 +24,10 @@ class Admission:
         self._known = _changed(self._known, now_s, known)
 
     def request(self, now_s: float, client: int, *, refused: bool = False, pinned: bool = False) -> bool:
-        """A SYN of a client arrives; whether it passes. ``refused``: by what it met before; ``pinned``: it passes
-        anyhow."""
+        """A SYN of a client arrives; whether it passes. ``refused``: by the service's bucket.
+
+        ``pinned``: the SYN repeats one whose connection is pinned. It passes anyhow, and is no further connection.
+        """
         self.offered += 1
         passes, returns = not refused and (self._anybody is None or self._anybody.take(now_s)), False
         if self._remember_s and not refused:
@@ -33,7 +35,8 @@ class Admission:
                 passes, returns = self._known.take(now_s), True
             if passes or returns:
                 self._clients[client] = now_s
-        passes = passes or pinned
+        if pinned:
+            return True
         if passes:
             self.admitted += 1
             self.returning += returns

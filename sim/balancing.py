@@ -19,10 +19,10 @@ PENDING_S = ConnectionsConfig().pending_s
 
 
 class _Ledger:
-    __slots__ = ("completed", "syn", "synack", "synack_again")
+    __slots__ = ("completed", "reset", "syn", "synack", "synack_again")
 
     def __init__(self) -> None:
-        self.syn = self.synack = self.synack_again = self.completed = 0
+        self.syn = self.synack = self.synack_again = self.completed = self.reset = 0
 
 
 class Pin:
@@ -106,6 +106,15 @@ class BalancingSwitch:
             self._ledger[server].synack_again += 1
         else:
             self._ledger[server].synack += 1
+            if self._look is not None:
+                self._look.answered(server, by_reset=False)
+
+    def refused(self, pin: Pin) -> None:
+        """A server's RST in answer to a SYN passes: its connection has ended."""
+        self._ledger[pin.server].reset += 1
+        if self._look is not None:
+            self._look.answered(pin.server, by_reset=True)
+        self.end(pin, seen=True)
 
     def completed(self, server: int) -> None:
         """A handshake's last ACK passes."""
@@ -114,7 +123,8 @@ class BalancingSwitch:
     def counts(self) -> dict[int, Counts]:
         """The ledger: cumulative, by server."""
         return {
-            server: Counts(one.syn, one.synack, one.synack_again, one.completed) for server, one in self._ledger.items()
+            server: Counts(one.syn, one.synack, one.synack_again, one.completed, one.reset)
+            for server, one in self._ledger.items()
         }
 
     def _meet(self) -> None:

@@ -112,6 +112,10 @@ class _Client:
             return
         record.syns = number + 1
         server = self._switch.syn(self._pin)
+        if run.servers[server].refuses:
+            self._over = True
+            self._switch.refused(self._pin)
+            return
         if not run.servers[server].syn():
             if number < len(run.plan.syn_waits_s):
                 now = run.clock.now

@@ -27,6 +27,7 @@ class SecondLook:
     def __init__(self, clock: Clock, weights: Mapping[int, int]) -> None:
         self._clock, self._point = clock, 0
         self._open = dict.fromkeys(weights, 0)
+        self._refusing = set[int]()
         self._idle = IdleServers(Memory())
         self.weigh(weights)
 
@@ -47,13 +48,18 @@ class SecondLook:
         self._point = (self._point + 2 * GOLDEN) % WRAP
         first, sought = drawn[0], self._sought
         idle = self._idle.find(0, first, self._open[first], sought) if len(drawn) > 1 else None
-        chosen = lightest(drawn, self._open, self._draws.first.weights, idle, before_any=sought.before_any)
+        weights, refusing = self._draws.first.weights, self._refusing
+        chosen = lightest(drawn, self._open, weights, idle, before_any=sought.before_any, refusing=refusing)
         self._add(chosen, 1)
         return chosen
 
     def closed(self, server: int, *, by_fin: bool = False) -> None:
         """A RST of an open connection passes, or its server's FIN."""
         self._add(server, -1, by_fin=by_fin)
+
+    def answered(self, server: int, *, by_reset: bool) -> None:
+        """A server has answered a SYN, by a SYN-ACK or by a RST."""
+        (self._refusing.add if by_reset else self._refusing.discard)(server)
 
     def vanished(self, server: int, until_s: float) -> None:
         """A connection ended unseen: it counts until the first sweep after its pin is idle."""

@@ -68,6 +68,8 @@ class WebServer:
         self.cpu = Cpu(clock, cpus, others, granted_s=-PERIOD_S * lots.random(), ticked_s=-TICK_S * lots.random())
         self.alive = True
         """One that is not answers nothing, and what it had is gone."""
+        self.refuses = False
+        """Its process has ended, and its host answers each SYN with a RST."""
         self.counts = ServerCounts()
         self._clock, self._backlog = clock, backlog
         self._free = deque(Task() for _ in range(workers))

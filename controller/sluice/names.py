@@ -197,6 +197,9 @@ class Register(StrEnum):
     LOAD_OTHER = "SluiceIngress.second_look.cells.load_other"
     LOAD_THIRD = "SluiceIngress.second_look.cells.load_third"
     LOAD_FOURTH = "SluiceIngress.second_look.cells.load_fourth"
+    REFUSING_OTHER = "SluiceIngress.second_look.cells.refusing_other"
+    REFUSING_THIRD = "SluiceIngress.second_look.cells.refusing_third"
+    REFUSING_FOURTH = "SluiceIngress.second_look.cells.refusing_fourth"
     IDLE_ENDS = "SluiceIngress.second_look.cells.idle_servers.idle_ends"
     IDLE_QUEUE = "SluiceIngress.second_look.cells.idle_servers.idle_queue"
     IDLE_TICKET_FIRST = "SluiceIngress.second_look.cells.idle_servers.idle_ticket_first"
@@ -328,6 +331,9 @@ REGISTER_SIZES: Final[dict[Register, int]] = {
     Register.LOAD_OTHER: 1024,
     Register.LOAD_THIRD: 1024,
     Register.LOAD_FOURTH: 1024,
+    Register.REFUSING_OTHER: 1024,
+    Register.REFUSING_THIRD: 1024,
+    Register.REFUSING_FOURTH: 1024,
     Register.IDLE_ENDS: 1024,
     Register.IDLE_QUEUE: 32768,
     Register.IDLE_TICKET_FIRST: 1024,

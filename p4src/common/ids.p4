@@ -108,8 +108,8 @@
 // Registers of requests and their clients, 0x20 to 0x27. Next free: 0x26
 #define REGISTER_ADMITTED_CLIENTS   0x20   // fingerprint, and where one cell holds both the time, of a client that was admitted
 #define REGISTER_REQUESTS_OFFERED   0x21   // requests to each destination
-#define REGISTER_REQUESTS_ADMITTED  0x22   // of them, those admitted
-#define REGISTER_REQUESTS_REFUSED   0x23   // of them, those refused
+#define REGISTER_REQUESTS_ADMITTED  0x22   // connections to each destination that were admitted
+#define REGISTER_REQUESTS_REFUSED   0x23   // of the requests, those refused
 #define REGISTER_REQUESTS_RETURNING 0x24   // of those admitted, those of clients that were admitted before
 #define REGISTER_ADMITTED_STAMPS    0x25   // the time of an admitted client, where it is not in the cell of its fingerprint
 
@@ -120,12 +120,13 @@
 #define REGISTER_SAMPLE_RING 0x2b   // the latest of them
 #define REGISTER_RATE_LAST   0x2c   // the step of a response's last packet
 
-// Registers of the second look, 0x30 to 0x37. Next free: 0x35
+// Registers of the second look, 0x30 to 0x37. Next free: 0x36
 #define REGISTER_LOAD_FIRST   0x30   // open connections of each server, as the first of two
 #define REGISTER_LOAD_OTHER   0x31   // the same, as the other
 #define REGISTER_STALE_FIRST  0x32   // of them, those that ended unseen; written by the controller
 #define REGISTER_STALE_OTHER  0x33   // the same, as the other
 #define REGISTER_LOAD_EVICTED 0x34   // connections of each server that lost their slot before their end
+#define REGISTER_REFUSING_OTHER 0x35 // 1: each server's last answer to a SYN was a RST; as the other
 
 // Registers of the draws, 0x38 to 0x3f. Next free: 0x39
 #define REGISTER_DRAW_POINT 0x38   // the last point of each service's sequence
@@ -177,11 +178,13 @@
 #define REGISTER_CLOSING_TAKEN_BACK 0x66 // tickles about each server's connections that payload took back (v1model)
 #define REGISTER_CLOSING_RACED 0x67  // closed connections of each server whose client sent payload afterwards (v1model)
 
-// Registers of the third and fourth look, 0x68 to 0x6f. Next free: 0x6c
+// Registers of the third and fourth look, 0x68 to 0x6f. Next free: 0x6e
 #define REGISTER_LOAD_THIRD   0x68   // open connections of each server, as the third of four (v1model)
 #define REGISTER_LOAD_FOURTH  0x69   // the same, as the fourth (v1model)
 #define REGISTER_STALE_THIRD  0x6a   // of them, those that ended unseen; written by the controller (v1model)
 #define REGISTER_STALE_FOURTH 0x6b   // the same, as the fourth (v1model)
+#define REGISTER_REFUSING_THIRD 0x6c // 1: each server's last answer to a SYN was a RST; as the third (v1model)
+#define REGISTER_REFUSING_FOURTH 0x6d // the same, as the fourth (v1model)
 
 // Registers of idle servers, 0x70 to 0x77. Next free: 0x75
 #define REGISTER_IDLE_ENDS         0x70 // head and tail of each service's queue of idle servers (v1model)

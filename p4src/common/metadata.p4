@@ -93,6 +93,7 @@ struct loads_t {
     server_id_t other;            // than choice: balance
     bit<32>     load;             // connections of both (Tofino: less the stale ones); second_look
     bit<32>     other_load;
+    bit<8>      other_refuses;    // 1: the other's last answer to a SYN was a RST; second_look
     bit<32>     stale;            // of them, those that ended unseen; stale
     bit<32>     other_stale;
 }
@@ -114,9 +115,11 @@ struct more_looks_t {
     server_id_t third;
     weight_t    third_weight;
     bit<32>     third_load;       // second_look
+    bit<8>      third_refuses;    // as other_refuses; second_look
     server_id_t fourth;
     weight_t    fourth_weight;
     bit<32>     fourth_load;      // second_look
+    bit<8>      fourth_refuses;   // as other_refuses; second_look
 }
 #endif
 

@@ -1,9 +1,10 @@
 // Requests: what became of every SYN towards inside, in counts that never go back.
 //
-//   reads  decided, pinned
+//   reads  decided, pinned, claimed, state
 //   writes the cells of requests_* (one a destination; cell 0: all that have no entry)
 //
-// Behind the connection table, which has the last word on a service's refused SYN. A SYN is counted once.
+// Behind the connection table, which has the last word on a service's refused SYN. A SYN is offered once. Admitted are connections (Chen &
+// Heidemann, section 6.3): a client that repeats its SYN while its connection's handshake is under way asks for no other one.
 #ifndef SLUICE_STAGES_REQUESTS_P4
 #define SLUICE_STAGES_REQUESTS_P4
 
@@ -30,7 +31,10 @@ control Requests(in metadata_t meta, in decided_t decided) {
 
     apply {
         COUNT(requests_offered, decided.destination)
-        if (decided.refused == REFUSED && meta.pinned == 0) {
+        if (meta.pinned == 1 && meta.claimed == 0
+            && (meta.state == PinState.pending || meta.state == PinState.answered || meta.state == PinState.reopening)) {
+            // Repeated.
+        } else if (decided.refused == REFUSED && meta.pinned == 0) {
             COUNT(requests_refused, decided.destination)
         } else {
             COUNT(requests_admitted, decided.destination)

@@ -1,8 +1,8 @@
 // Second look: of two to four servers drawn for a new connection, the one with least to do for its weight; on v1model, or the one that has
 // been idle for longest. R's weights move once a period; this covers the seconds between.
 //
-//   reads  event, next_pass, pinned, claimed, state, evicted, server, other, the weights of all
-//   writes loads, preferred; the open connections of each server (load_*, load_evicted)
+//   reads  path, event, next_pass, pinned, claimed, state, evicted, server, other, the weights of all; tcp
+//   writes loads, preferred; the open connections of each server (load_*, load_evicted), and whether it refuses (refusing_*)
 //
 //     first pass                                     second pass
 //     SYN finds no pin of its connection             claims a slot for the preferred server
@@ -11,20 +11,23 @@
 // A register stands in one place of a switch and is touched once in a pass: looking and adding take two. Nothing but SYNs
 // without a pin pass twice; without a second look they add themselves at once. FIN or RST, whichever comes first, takes it off
 // again. Connections that end without are found by the controller, which writes them into the cells stale_*.
+//
+// A server whose program has ended has no connection open, and its host answers each SYN with a RST: it would be preferred to every other.
+// So a server refuses from such a RST until its next SYN-ACK, and is meanwhile preferred to none: it gets its own draws.
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
 
 #include <externs/count_registers.p4>
 #include <externs/load_cells.p4>
 
-control SecondLook(inout metadata_t meta, in decided_t decided, in DropReason drop) {
+control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     LoadCells() cells;
 
     // Connections whose slot was claimed by another one before they had ended. The controller takes them for stale.
     COUNT_REGISTER(REGISTER_LOAD_EVICTED, server_id_t, SERVERS, load_evicted)
 
     apply {
-        cells.apply(meta, decided, drop);
+        cells.apply(hdr, meta, decided, drop);
         if (meta.evicted != 0) {
             COUNT(load_evicted, meta.evicted)
         }

@@ -95,7 +95,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         connections.apply(meta, place, all.decided, all.verdict.drop);
         translate.apply(hdr, meta, all.server_drop);
-        second_look.apply(meta, all.decided, all.server_drop);
+        second_look.apply(hdr, meta, all.decided, all.server_drop);
         prefer.apply(meta);
         renew.apply(meta, all.decided);
         if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
@@ -117,8 +117,10 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);
         sampling.apply(meta);
-        // A SYN that has found its pin does not come again.
-        if (all.next.request == 1 && (all.decided.undecided == 0 || meta.pinned == 1)) requests.apply(meta, all.next);
+        // A SYN that has found its pin is counted in its first pass; one that renews the pin comes again, and is not counted there.
+        if (all.next.request == 1 && meta.pass != Pass.renew && (all.decided.undecided == 0 || meta.pinned == 1)) {
+            requests.apply(meta, all.next);
+        }
     }
 #undef meta
 }

@@ -166,7 +166,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
                 moves.apply(hdr, meta);
             }
         }
-        if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(meta, decided, outcome.drop);
+        if (meta.pinned == 1 || (meta.next_pass != Pass.first && meta.other != 0)) second_look.apply(hdr, meta, decided, outcome.drop);
 
         if (meta.next_pass != Pass.first) {
             if (meta.next_pass == Pass.claim && meta.content != Content.client) {

@@ -122,8 +122,13 @@ def was_reset(server: Server) -> Cell:
 
 
 def admitted(destination: int) -> list[Cell]:
-    """Counts of a request that passed."""
-    return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_ADMITTED, destination)]
+    """Counts of a connection that is admitted."""
+    return [*repeated(destination), (Register.REQUESTS_ADMITTED, destination)]
+
+
+def repeated(destination: int) -> list[Cell]:
+    """Count of a SYN that repeats an admitted connection's."""
+    return [(Register.REQUESTS_OFFERED, destination)]
 
 
 def refused(destination: int) -> list[Cell]:
@@ -132,7 +137,7 @@ def refused(destination: int) -> list[Cell]:
 
 
 def returned(destination: int) -> list[Cell]:
-    """Counts of a request that passed because its client was known."""
+    """Counts of a connection that is admitted because its client was known."""
     return [*admitted(destination), (Register.REQUESTS_RETURNING, destination)]
 
 

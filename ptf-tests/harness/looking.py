@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice.dataplane.table import LOADS, STALE
+from sluice.dataplane.table import LOADS, REFUSING, STALE
 from sluice.names import SERVERS, Register
 
 from . import entries, plan
-from .base import StageTest
-from .flow import Flow
+from .base import StageTest, was_reset
+from .flow import FIRST, Flow
 from .plan import S1, S2, S3, WEB, Server
 
 SERVED = (S1, S2, S3)
@@ -24,7 +24,8 @@ class Looking(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for register in (*LOADS, *STALE, *IDLE, Register.LOAD_EVICTED, Register.PIN_SERVER_1, Register.PIN_SERVER_2):
+        pins = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
+        for register in (*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins):
             self.switch.registers.clear(register)
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
@@ -53,6 +54,10 @@ class Looking(StageTest):
     def resets(self, flow: Flow) -> None:
         """A RST of the client's."""
         self.client_sends(flow, flow.request(flags="R", seq=1001))
+
+    def refuses(self, flow: Flow) -> None:
+        """The server's host answers a SYN to a closed port (RFC 9293, section 3.10.7.1)."""
+        self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=FIRST + 1), was_reset(flow.server))
 
     def server_closes(self, flow: Flow) -> None:
         """A FIN of the server's."""

@@ -17,6 +17,7 @@ from harness.base import (
     first_answer,
     new,
     refused,
+    repeated,
     returned,
 )
 from harness.flow import Flow
@@ -152,10 +153,25 @@ class PinnedPasses(Crowd):
         self.watch(WEB.address, HOT)
         self.limit(1)
         flow = self.opens_web(40001, admitted(HOT))
-        self.client_sends(flow, flow.syn(), again(WEB, S1), admitted(HOT))
-        self.client_sends(flow, flow.syn(), again(WEB, S1), admitted(HOT))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
         self.assertPinned(flow, PinState.PENDING)
         self.refuses_web(Flow(WEB, S1, client_port=40002))
+
+
+class AdmittedAreConnections(Crowd):
+    """A SYN that repeats its connection's is offered again and admitted no further time, be it answered or not. One
+    that uses the ports of an established connection again asks for a connection of its own."""
+
+    def runTest(self) -> None:
+        self.watch(WEB.address, HOT)
+        flow = self.opens_web(40001, admitted(HOT))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
+        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
+        self.client_sends(flow, flow.ack(), completed(S1))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), admitted(HOT))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
 
 
 class EstablishedUntouched(Crowd):
@@ -307,7 +323,7 @@ class SecondPass(Crowd):
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
         moved = flow.to(S2)
-        self.client_sends(moved, flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id), admitted(HOT))
+        self.client_sends(moved, flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id), repeated(HOT))
         third = Flow(WEB, S2, client_port=40001)
         self.client_sends(third, third.syn(), new(WEB, S2), admitted(HOT))
         self.refuses_web(Flow(WEB, S2, client_port=40002))
@@ -322,7 +338,7 @@ class RefusedOfDraining(Crowd):
         flow = self.opens_web(40000, admitted(HOT))
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
-        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id), admitted(HOT))
+        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id), repeated(HOT))
         self.assertPinned(flow, PinState.PENDING)
 
 
@@ -517,7 +533,7 @@ class ResetOfService(Reset):
         late = Flow(WEB, S1, client_port=40002)
         self.resets(late.syn(), *counts)
         self.assertNotPinned(late.key)
-        self.client_sends(flow, flow.syn(), again(WEB, S1), admitted(HOT))
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
         self.switch.modify([entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         self.opens_web(40003, admitted(HOT))

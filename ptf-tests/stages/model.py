@@ -26,7 +26,7 @@ from sluice.dataplane.draws import Draws, Group
 from sluice.dataplane.idle import PLACES
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import LIFETIMES, Event, event
-from sluice.dataplane.table import LOADS, STALE
+from sluice.dataplane.table import LOADS, REFUSING, STALE
 from sluice.names import CANDIDATES, DropReason, Meter, PinState, Register
 from sluice.names import SERVERS as NUMBERED
 
@@ -43,7 +43,7 @@ NUMBERS = (ANSWER, ANSWER + 70_000)
 FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
-COUNTS = (*LOADS, Register.LOAD_EVICTED)
+COUNTS = (*LOADS, *REFUSING, Register.LOAD_EVICTED)
 TICKETS = (Register.IDLE_TICKET_FIRST, Register.IDLE_TICKET_HEAD)
 IDLE = (Register.IDLE_ENDS, Register.IDLE_QUEUE, *TICKETS)
 OTHERS = (Register.CANDIDATE_PIN, *STALE, Register.STALE_IDLE, *IDLE, Register.DRAW_POINT)

@@ -15,7 +15,7 @@ from harness.frames import octets
 from harness.looking import GROUP, SERVED, Looking
 from harness.pin_table import ANSWERS, REQUESTS
 from harness.plan import S1, S2, S3, WEB, Server
-from sluice.dataplane.table import STALE
+from sluice.dataplane.table import REFUSING, STALE
 from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 
@@ -136,6 +136,63 @@ class StaleOfAThird(Looking):
                     self.switch.registers.write(register, server.id, 3 if server is taken else 0)
             flow = Flow(WEB, taken, client_port=40000 + taken.id)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
+
+
+class RefusingIsPreferredToNone(Looking):
+    """A server that answers SYNs with RSTs has nothing to do, and gets no connection but its own draws; a SYN-ACK ends
+    that."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.busy(S1, 9)
+        refused = Flow(WEB, S2, client_port=40001)
+        self.client_sends(refused, refused.syn(), new(WEB, S2))
+        self.refuses(refused)
+        self.opens(Flow(WEB, S1, client_port=40002))
+        self.assertLoads(s1=10)
+
+        self.insert(entries.others(GROUP + 1, {S1: 1}))
+        self.switch.modify([entries.ratios(WEB, {S2: 1}, {S2: GROUP + 1})])
+        flow = Flow(WEB, S2, client_port=40003)
+        self.opens(flow)
+        self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
+        self.opens(Flow(WEB, S1, client_port=40004))
+        self.server_sends(flow, flow.syn_ack(), first_answer(S2))
+        again_preferred = Flow(WEB, S2, client_port=40005)
+        self.client_sends(again_preferred, again_preferred.syn(), new(WEB, S2))
+
+
+class RefusingThird(Looking):
+    """Nor does it get one as the third or the fourth server that is looked at."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
+        for number, refusing in enumerate((S2, S3)):
+            taken = S3 if refusing is S2 else S2
+            for server in SERVED:
+                self.busy(server, {refusing: 0, taken: 3}.get(server, 9))
+                for register in REFUSING:
+                    self.switch.registers.write(register, server.id, server is refusing)
+            flow = Flow(WEB, taken, client_port=40001 + number)
+            self.client_sends(flow, flow.syn(), new(WEB, taken))
+
+
+class OtherResetsAreNoRefusal(Looking):
+    """The RST of a connection that was answered, and the one for a segment that the server does not know (without
+    ACK), say nothing of its port."""
+
+    def runTest(self) -> None:
+        self.look(S1, {S2: 1})
+        self.busy(S1, 9)
+        answered = Flow(WEB, S2, client_port=40001)
+        self.client_sends(answered, answered.syn(), new(WEB, S2))
+        self.server_sends(answered, answered.syn_ack(), first_answer(S2))
+        self.server_sends(answered, answered.reply(flags="RA", seq=5001), was_reset(S2))
+        unknown = Flow(WEB, S2, client_port=40002)
+        self.client_sends(unknown, unknown.syn(), new(WEB, S2))
+        self.server_sends(unknown, unknown.reply(flags="R", seq=7), was_reset(S2))
+        flow = Flow(WEB, S2, client_port=40003)
+        self.client_sends(flow, flow.syn(), new(WEB, S2))
 
 
 class RepeatedSynStays(Looking):

@@ -93,6 +93,23 @@ def test_a_server_that_dies_is_ejected_in_production_mode() -> None:
     assert sum(one.connect_s is not None for one in late) > 0.98 * len(late)
 
 
+@pytest.mark.parametrize("look", [SecondLook, TwoLooks])
+def test_a_server_that_refuses_gets_no_more_than_its_share_until_it_is_ejected(look: type[SecondLook]) -> None:
+    """Its process ends, and its host answers SYNs with RSTs, which leave it without a load."""
+
+    def end_process(simulation: Simulation) -> None:
+        simulation.servers[1].refuses = True
+
+    options = replace(PAPER, mode=Mode.PRODUCTION, period_s=10.0, window_s=200.0)
+    died_s, ejected_s = 12.0, 20.0
+    plan = PoolPlan([HEALTHY] * 4, options, 60.0, 40.0, page_way_s=1.0, look=look, events={died_s: end_process})
+    run = simulate(plan)
+    assert run.decisions[0][-1].ejected == {1}
+    meanwhile = [one for one in run.connections if died_s < one.begun_s < ejected_s]
+    refused = sum(one.connect_s is None for one in meanwhile)
+    assert 0 < refused <= len(meanwhile) / 4 + 2
+
+
 def test_the_second_look_keeps_connections_off_a_loaded_server() -> None:
     def run(look: type[SecondLook] | None) -> PoolRun:
         servers = [replace(one, work_s=0.3e-3) for one in (HEALTHY, HEALTHY, LOADED)]

@@ -54,6 +54,7 @@ def test_the_twin_offers_the_same_control_plane_but_for_what_only_v1model_has() 
     own, twins = named(p4info("")), named(p4info("twin"))
     only = {name.rpartition(".")[2] for name in own.keys() - twins.keys()}
     looks = {"choose_other_servers", "load_third", "load_fourth", "stale_third", "stale_fourth"}
+    looks |= {"refusing_third", "refusing_fourth"}
     idle = {"idle_ends", "idle_queue", "idle_ticket_first", "idle_ticket_head", "stale_idle"}
     seeking = {"idle_members", "seek_idle", "seek_nobody", *idle}
     beside_tofinos_front = {"draw_point", "candidate_key", "candidate_pin", "moved", "disowned", *looks, *seeking}
@@ -118,4 +119,4 @@ def test_every_stage_says_at_its_head_what_it_does() -> None:
     said = {each.name: each.parts for each in p4_sources.stages()}
     assert {path.stem for path in p4_sources.P4SRC.glob("stages/*.p4")} <= said.keys()
     assert all(parts.keys() & {"writes", "drops", "reads, writes"} for parts in said.values())
-    assert said["second_look"]["writes"].endswith("(load_*, load_evicted)")
+    assert said["second_look"]["writes"].endswith("(load_*, load_evicted), and whether it refuses (refusing_*)")

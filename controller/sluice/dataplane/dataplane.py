@@ -15,7 +15,7 @@ from .draws import GOLDEN, Draws, Group, lightest
 from .idle import IdleServers
 from .memory import Memory
 from .pins import HANDSHAKES, Event, Pin, is_open
-from .table import LOADS, STALE, WRAP, ConnectionTable, open_connections
+from .table import LOADS, REFUSING, STALE, WRAP, ConnectionTable, open_connections
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Packet:
     sequence: int = 0
     acknowledgement: int = 0
     acknowledges: bool = True
-    """Whether ACK is set; it matters for a server's RST."""
+    """Whether ACK is set; it matters for a server's RST: one that answers a SYN has it (RFC 9293, 3.10.7.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ class DataPlane:
         place = packet.connection.place
         pin = self._table.answer(now, place, packet.event, server)
         self._stepped(service, pin, by_fin=packet.event is Event.FIN)
+        if pin is not None and pin.server == server and pin.before in (PinState.PENDING, PinState.REOPENING):
+            self._answered_syn(server, packet)
         if packet.event is Event.SYN_ACK:
             if pin is not None and pin.server != server:
                 again = self._candidates.syn_ack(now, place, server, packet.sequence)
@@ -114,6 +116,13 @@ class DataPlane:
             if not packet.acknowledges and (pin is None or pin.server != server):
                 self.counters[Counter.DISOWNED, service.id] += 1
         return Outcome(server)
+
+    def _answered_syn(self, server: int, packet: Packet) -> None:
+        """A server refuses from its RST in answer to a SYN until its next SYN-ACK."""
+        refuses = packet.event is Event.RESET and packet.acknowledges
+        if refuses or packet.event is Event.SYN_ACK:
+            for register in REFUSING:
+                self.memory.of(register)[server] = int(refuses)
 
     def _syn(self, now: int, service: Service, connection: Connection, refused: bool) -> Outcome:
         self.counters[Counter.OFFERED, service.id] += 1
@@ -168,10 +177,11 @@ class DataPlane:
         for server, load, stale in zip(drawn, LOADS, STALE, strict=False):
             loads.setdefault(server, self._load(load, stale, server))
         weights = {server: service.draws.weight(drawn[0], server) for server in drawn}
+        refusing = {server for server, copy in zip(drawn[1:], REFUSING, strict=False) if self.memory.of(copy)[server]}
         load = self.memory.of(Register.LOAD_FIRST)[drawn[0]]
         idle = self._idle.find(service.id, drawn[0], load, service.sought) if len(drawn) > 1 else None
-        server = lightest(drawn, loads, weights, idle, before_any=service.sought.before_any)
-        return server, server == idle and server != lightest(drawn, loads, weights)
+        server = lightest(drawn, loads, weights, idle, before_any=service.sought.before_any, refusing=refusing)
+        return server, server == idle and server != lightest(drawn, loads, weights, refusing=refusing)
 
     def _stepped(self, service: Service, pin: Pin | None, *, by_fin: bool = False) -> None:
         if pin is not None and is_open(pin.before) != is_open(pin.after):

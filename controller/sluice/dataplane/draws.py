@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 
 from sluice.balance.looks import SMALL_POOL
@@ -94,14 +94,18 @@ def lightest(
     idle: int | None = None,
     *,
     before_any: bool = False,
+    refusing: Collection[int] = (),
 ) -> int:
     """Which of the servers drawn takes a connection; or the idle one, where the lighter of two is busy or it comes
-    ``before_any``. A third and a fourth are looked at only while the lightest so far has a connection open."""
+    ``before_any``. A third and a fourth are looked at only while the lightest so far has a connection open.
+
+    ``refusing``: servers whose last answer to a SYN was a RST. They have no load, and are preferred to none.
+    """
     best, *others = servers
     for number, other in enumerate(others):
         if number > 0 and loads[best] <= 0:
             break
-        if lighter(loads[best], weights[best], loads[other], weights[other]):
+        if other not in refusing and lighter(loads[best], weights[best], loads[other], weights[other]):
             best = other
         if number == 0 and idle is not None and (before_any or loads[best] > 0):
             return idle

@@ -14,6 +14,8 @@ LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
 """Copies of the open connections, and of those that ended unseen: of the first server that is looked at, and so on.
 Idle servers have a copy of the latter."""
+REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
+"""Copies of whether a server's last answer to a SYN was a RST: of the second server that is looked at, and so on."""
 
 STAMP_BITS, STATE_BITS = 32, 4
 """Of a key, from the lowest bit on; above them is the fingerprint."""

@@ -42,7 +42,7 @@ _SERVICE_COUNTERS = {
 
 _DESTINATION_COUNTERS = {
     "offered": "SYNs towards the destination",
-    "admitted": "SYNs that admission let pass",
+    "admitted": "connections that admission let pass",
     "refused": "SYNs that admission refused",
     "returning": "SYNs that passed because their client is remembered",
 }

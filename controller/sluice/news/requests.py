@@ -16,9 +16,9 @@ class Requests:
     offered: int = 0
     """Arrived at the switch, retransmissions included."""
     admitted: int = 0
-    """Passed by admission control."""
+    """Connections that admission control let pass; a SYN that repeats one of their SYNs is offered only."""
     refused: int = 0
-    """Held back by admission control."""
+    """SYNs that admission control held back."""
     returning: int = 0
     """Of the admitted: those that passed because their client is remembered."""
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from sluice.addresses import Packed, from_packed
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
-from sluice.dataplane.pins import ACK, RST, SYN, Event, Pin, event
+from sluice.dataplane.pins import ACK, HANDSHAKES, RST, SYN, Event, Pin, event
 from sluice.dataplane.rates import RateCells, place
 from sluice.dataplane.table import ConnectionTable
 from sluice.loops.world import World
@@ -153,7 +153,8 @@ class MeasuredSwitch:
         came = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
         if not self._client_side:
             self._count_request(Register.REQUESTS_OFFERED, address)
-        if came is not None or not self._client_side:
+        repeated = isinstance(found, Pin) and found.before in HANDSHAKES
+        if (came is not None or not self._client_side) and not repeated:
             self._count_request(Register.REQUESTS_ADMITTED, address)
 
     def _count_request(self, register: Register, destination: Packed) -> None:

@@ -149,7 +149,7 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide. A load below
-// zero is for a moment behind the truth: 0.
+// zero is for a moment behind the truth: 0. A server that refuses is lighter than none.
 control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;
@@ -189,13 +189,14 @@ control Lighter(inout metadata_t meta) {
     @hidden
     table prefer {
         key = {
-            meta.loads.look : ternary @name("look");
-            other_work      : ternary @name("other_work");
+            meta.loads.look          : ternary @name("look");
+            meta.loads.other_refuses : ternary @name("other_refuses");
+            other_work               : ternary @name("other_work");
         }
         actions = { prefer_other; prefer_choice; neither; }
         const entries = {
-            (1, 0x8000 &&& 0x8000) : prefer_other();
-            (1, _)                 : prefer_choice();
+            (1, 0, 0x8000 &&& 0x8000) : prefer_other();
+            (1, _, _)                 : prefer_choice();
         }
         const default_action = neither();
     }

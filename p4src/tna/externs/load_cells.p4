@@ -1,5 +1,5 @@
 // The registers of the second look: a cell a server, 32 bits. Open connections, twice, for two servers are looked at in one pass
-// and a register is touched once; of them, those that are known not to be open any more.
+// and a register is touched once; of them, those that are known not to be open any more. Whether a server refuses, 8 bits, for the other.
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
@@ -7,7 +7,7 @@
 
 // Looks at the loads of the choice and the other, less what ended unseen (both wrap); or adds to the load of the packet's server,
 // in both copies. (The renewal of a pin to an ejected server takes the connection off; that it asks for a second pass is known too late here.)
-control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
+control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
     @id(REGISTER_LOAD_FIRST)
@@ -148,6 +148,59 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
         const default_action = neither();
     }
 
+    @id(REGISTER_REFUSING_OTHER)
+    Register<bit<8>, server_id_t>(SERVERS, 0) refusing_other;
+    RegisterAction<bit<8>, server_id_t, bit<8>>(refusing_other) look_refusing = {
+        void apply(inout bit<8> cell, out bit<8> result) {
+            result = cell;
+        }
+    };
+    RegisterAction<bit<8>, server_id_t, bit<8>>(refusing_other) refuse = {
+        void apply(inout bit<8> cell) {
+            cell = 1;
+        }
+    };
+    RegisterAction<bit<8>, server_id_t, bit<8>>(refusing_other) accept_again = {
+        void apply(inout bit<8> cell) {
+            cell = 0;
+        }
+    };
+
+    @hidden
+    action do_look_refusing() {
+        meta.loads.other_refuses = look_refusing.execute(at);
+    }
+
+    @hidden
+    action do_refuse() {
+        refuse.execute(at);
+    }
+
+    @hidden
+    action do_accept_again() {
+        accept_again.execute(at);
+    }
+
+    // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
+    @hidden
+    table refusing {
+        key = {
+            meta.next_pass : ternary @name("next_pass");
+            meta.pinned    : ternary @name("pinned");
+            meta.path      : ternary @name("path");
+            meta.event     : ternary @name("event");
+            meta.state     : ternary @name("state");
+            hdr.tcp.ack    : ternary @name("ack");
+        }
+        actions = { do_look_refusing; do_refuse; do_accept_again; neither; }
+        const entries = {
+            (Pass.claim, _, _, _, _, _)                                     : do_look_refusing();
+            (_, 1, Path.from_server, Event.reset, PinState.pending, 1)      : do_refuse();
+            (_, 1, Path.from_server, Event.syn_ack, PinState.pending, _)    : do_accept_again();
+        }
+        const default_action = neither();
+    }
+
     // A table has one index for all its actions. Only who has no slot is looked at.
     apply {
         if (meta.held == 0) {
@@ -157,6 +210,7 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
         }
         first.apply();
         other.apply();
+        refusing.apply();
     }
 }
 

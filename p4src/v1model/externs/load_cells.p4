@@ -1,5 +1,6 @@
 // The registers of the second look: a cell a server, 32 bits. Open connections, four times, for up to four servers are looked at in one
-// pass and a register is touched once; of them, those that are known not to be open any more.
+// pass and a register is touched once; of them, those that are known not to be open any more. Whether a server refuses, 8 bits, three
+// times: of the first server drawn it does not matter.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
@@ -7,7 +8,7 @@
 
 // Looks at the loads of the choice and the others; or adds to the load of the packet's server, in all copies. The load of a server is the
 // number of slots that name it and are open, whatever becomes of the packet.
-control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason drop) {
+control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
     @id(REGISTER_LOAD_OTHER)
@@ -16,6 +17,12 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
     register<bit<32>>(SERVERS) load_third;
     @id(REGISTER_LOAD_FOURTH)
     register<bit<32>>(SERVERS) load_fourth;
+    @id(REGISTER_REFUSING_OTHER)
+    register<bit<8>>(SERVERS) refusing_other;
+    @id(REGISTER_REFUSING_THIRD)
+    register<bit<8>>(SERVERS) refusing_third;
+    @id(REGISTER_REFUSING_FOURTH)
+    register<bit<8>>(SERVERS) refusing_fourth;
     IdleServers() idle_servers;
 
     apply {
@@ -55,6 +62,22 @@ control LoadCells(inout metadata_t meta, in decided_t decided, in DropReason dro
             }
             idle_servers.apply(meta, change);
         }
+        if (meta.loads.look == 1) {
+            refusing_other.read(meta.loads.other_refuses, (bit<32>)other);
+            refusing_third.read(meta.more.third_refuses, (bit<32>)third);
+            refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
+        } else if (meta.path == Path.from_server && (meta.state == PinState.pending || meta.state == PinState.reopening)) {
+            // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
+            if (meta.event == Event.reset && hdr.tcp.ack == 1) {
+                refusing_other.write((bit<32>)meta.server, 1);
+                refusing_third.write((bit<32>)meta.server, 1);
+                refusing_fourth.write((bit<32>)meta.server, 1);
+            } else if (meta.event == Event.syn_ack) {
+                refusing_other.write((bit<32>)meta.server, 0);
+                refusing_third.write((bit<32>)meta.server, 0);
+                refusing_fourth.write((bit<32>)meta.server, 0);
+            }
+        }
     }
 }
 
@@ -73,7 +96,8 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
 
 // Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
 // eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
-// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. While the lighter of the two has
+// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. A server that refuses is lighter
+// than none. While the lighter of the two has
 // a connection open, or always where `seeks` is set, an idle server is taken. Without one a third and a fourth are held against the
 // lightest of those before, while that has a connection open.
 control Lighter(inout metadata_t meta) {
@@ -82,7 +106,7 @@ control Lighter(inout metadata_t meta) {
     @id(REGISTER_STALE_FOURTH)
     register<bit<32>>(SERVERS) stale_fourth;
 
-    #define LOOK_AT(server, its_weight, its_load, its_stale) \
+    #define LOOK_AT(server, its_weight, its_load, its_stale, refuses) \
         its_stale.read(meta.loads.other_stale, (bit<32>)server); \
         second = its_load - meta.loads.other_stale; \
         if (second[31:31] == 1) { \
@@ -90,7 +114,7 @@ control Lighter(inout metadata_t meta) {
         } \
         work = ((bit<48>)first + 1) * (bit<48>)its_weight; \
         other_work = ((bit<48>)second + 1) * (bit<48>)weight; \
-        if (other_work + (other_work >> 3) < work) { \
+        if (refuses == 0 && other_work + (other_work >> 3) < work) { \
             meta.preferred = server; \
             first = second; \
             weight = its_weight; \
@@ -109,7 +133,7 @@ control Lighter(inout metadata_t meta) {
         bit<48> other_work = ((bit<48>)second + 1) * (bit<48>)meta.choice_weight;
         weight_t weight = meta.choice_weight;
         meta.preferred = meta.server;
-        if (other_work + (other_work >> 3) < work) {
+        if (meta.loads.other_refuses == 0 && other_work + (other_work >> 3) < work) {
             meta.preferred = meta.loads.other;
             first = second;
             weight = meta.other_weight;
@@ -117,9 +141,9 @@ control Lighter(inout metadata_t meta) {
         if (meta.more.idle != 0 && (first != 0 || meta.more.seeks == 1)) {
             meta.preferred = meta.more.idle;
         } else if (first != 0 && meta.more.third != 0) {
-            LOOK_AT(meta.more.third, meta.more.third_weight, meta.more.third_load, stale_third)
+            LOOK_AT(meta.more.third, meta.more.third_weight, meta.more.third_load, stale_third, meta.more.third_refuses)
             if (meta.more.fourth != 0 && first != 0) {
-                LOOK_AT(meta.more.fourth, meta.more.fourth_weight, meta.more.fourth_load, stale_fourth)
+                LOOK_AT(meta.more.fourth, meta.more.fourth_weight, meta.more.fourth_load, stale_fourth, meta.more.fourth_refuses)
             }
         }
     }

@@ -1,0 +1,36 @@
+"""Real TCP: a server's process ends, and its host refuses connections. Other servers have connections to look after."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from testbed.namespaces import socket_in
+from topo.tests.talking import TIMEOUT_S, TalkingLab, connections
+from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+
+HELD, NEW = 30, 90
+SLACK = 4
+"""Connections: until the first RST nothing is known, and the turns of a draw deviate by one or two."""
+
+
+def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
+    """Its host answers SYNs with RSTs, and ratios stay equal: nothing but the switch decides."""
+    with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
+        assert {one.server for one in held} == set(SERVER_NAMES)
+        lab.talkers[SERVER_NAMES[0]].stop()
+        refused = 0
+        for _ in range(NEW):
+            client = stack.enter_context(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM))
+            client.settimeout(TIMEOUT_S)
+            try:
+                client.connect((str(VIP), WEB_PORT))
+            except ConnectionRefusedError:
+                refused += 1
+        print(f"{refused} of {NEW} refused")
+        assert 0 < refused <= NEW / len(SERVER_NAMES) + SLACK
