@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Generator
+from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 from content import content
-from sluice import programs
-from sluice.agents import binary
+from realagent import needed, real_agent
 from sluice.agents.client import connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import configuration
@@ -19,27 +16,14 @@ from sluice.configload import parse
 from sluice.switch.plan import make_plan
 from sluice.switch.rules import Rules
 
-PROGRAM = programs.find(binary.NAME)
-pytestmark = [
-    pytest.mark.skipif(PROGRAM is None, reason="the agent is not built"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a network interface needs root"),
-]
+pytestmark = list(needed)
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Generator[str]:
-    """Where an agent listens that has an interface of its own."""
-    name, place = f"sa{os.getpid()}", f"unix://{tmp_path}/agent.sock"
-    subprocess.run(["ip", "link", "add", name, "up", "type", "veth", "peer", "name", f"{name}p"], check=True)
-    addresses = ["--address", "10.0.3.31", "--gateway", "10.0.3.1"]
-    with subprocess.Popen(
-        [str(PROGRAM), "--interface", name, *addresses, "--control", place], stdout=subprocess.PIPE, text=True
-    ) as agent:
-        assert agent.stdout is not None
-        assert agent.stdout.readline().startswith("sluice-agent: 10.0.3.31 on ")
-        yield place
-        agent.kill()
-    subprocess.run(["ip", "link", "delete", name], check=True)
+def control(tmp_path: Path) -> Iterator[str]:
+    """Where an agent takes a controller."""
+    with real_agent(tmp_path) as address:
+        yield address
 
 
 async def test_it_is_configured_refuses_and_is_heard(control: str) -> None:

@@ -1,4 +1,5 @@
-"""deploy/prometheus and deploy/grafana, held by Debian's Prometheus against what controller and switch serve."""
+"""Debian's Prometheus checks the metrics that controller, switch and agent serve, and deploy/prometheus and
+deploy/grafana against them."""
 
 from __future__ import annotations
 
@@ -24,10 +25,17 @@ from fakeagent import FakeAgent
 from live import running
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
+from realagent import needed, real_agent
+from sluice.agents.client import connected
+from sluice.agents.cookies import Cookies
+from sluice.agents.messages import configuration
+from sluice.configload import parse
 from sluice.loops import metrics, sweep
 from sluice.loops.metrics import families
+from sluice.switch.plan import make_plan
+from sluice.switch.rules import Rules
 
 from testbed.ports import free_port
 from testbed.switches.embedded import BINARY
@@ -39,6 +47,7 @@ RULES = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/sluice.json"
 EMPTY = {"sluice_news_limit_per_second": "a destination has a limit in a crowd only"}
 """Metrics without a sample where nothing is wrong, and why."""
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 PATIENCE_S = 60.0
 RESOURCES = "{send: {budget: 1MB, needs: paper}, idle: {limit: 100, rate: 1000}}"
 
@@ -56,20 +65,37 @@ class Given(Collector):
         return iter(self._found)
 
 
-def objections(found: Iterable[Metric]) -> str:
-    """What ``promtool check metrics`` says of families; "" when nothing."""
+def objections(text: bytes) -> str:
+    """What ``promtool check metrics`` finds wrong with a served text; "" when nothing."""
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    found = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0 or found, "promtool fails and prints nothing"
+    return found
+
+
+def served(found: Iterable[Metric]) -> bytes:
+    """The text in which the controller serves families."""
     registry = CollectorRegistry()
     registry.register(Given(found))
-    command = ["promtool", "check", "metrics"]
-    done = subprocess.run(command, input=generate_latest(registry), capture_output=True, check=False)
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0 or said, "promtool fails without a word"
-    return said
+    return generate_latest(registry)
 
 
-def fetch(address: str) -> str:
-    with urllib.request.urlopen(address, timeout=10) as answer:
+def fetch(address: str, accept: str = "*/*") -> str:
+    with urllib.request.urlopen(urllib.request.Request(address, headers={"Accept": accept}), timeout=10) as answer:
         return answer.read().decode()
+
+
+async def check_served(port: int) -> str:
+    """Checks the metrics at a port in both formats, and returns the text format.
+
+    promtool reads the text format, the client library's strict parser reads OpenMetrics.
+    """
+    address = f"http://127.0.0.1:{port}/metrics"
+    text, other = [await asyncio.to_thread(fetch, address, accept) for accept in ("*/*", OPENMETRICS)]
+    assert objections(text.encode()) == ""
+    names = [family.name for family in text_string_to_metric_families(other)]
+    assert len(names) == len(set(names)) > 0
+    return text
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -92,12 +118,26 @@ def named(texts: Iterable[str]) -> set[str]:
 
 @prometheus
 def test_the_controllers_names_keep_to_the_conventions() -> None:
-    assert objections(families(gen_docs.STATUS)) == ""
+    assert objections(served(families(gen_docs.STATUS))) == ""
 
 
 @prometheus
 def test_a_name_against_the_conventions_is_noticed() -> None:
-    assert "sluice_wait_ms" in objections([GaugeMetricFamily("sluice_wait_ms", "Wait", 1)])
+    assert "sluice_wait_ms" in objections(served([GaugeMetricFamily("sluice_wait_ms", "Wait", 1)]))
+    named_as_in_openmetrics = b"# HELP sluice_a Counted.\n# TYPE sluice_a counter\nsluice_a_total 1\n"
+    assert "sluice_a_total no help text" in objections(named_as_in_openmetrics)
+
+
+@prometheus
+@needed[0]
+@needed[1]
+async def test_what_an_agent_serves_keeps_to_the_conventions(tmp_path: Path) -> None:
+    port = free_port()
+    with real_agent(tmp_path, "--metrics", f"127.0.0.1:{port}") as control:
+        plan = make_plan(parse(content(agents=(control, "127.0.0.1:9471"))))
+        async with connected(control) as agent:
+            assert await agent.configure(configuration(plan, control, Rules(7, b"-"), Cookies.fresh())) == []
+        assert "sluice_agent_handshakes_total{" in await check_served(port)
 
 
 @prometheus
@@ -193,8 +233,8 @@ async def test_rules_and_dashboard_know_what_is_served(tmp_path: Path, monkeypat
         controller(tmp_path, address, ports["sluice"]),
         scraping(tmp_path, ports) as api,
     ):
-        served = await asyncio.to_thread(fetch, f"http://127.0.0.1:{ports['sluice-switch']}/metrics")
-        assert objections(text_string_to_metric_families(served)) == ""
+        for port in ports.values():
+            await check_served(port)
         empty = await without_data(api, [query for query in queries() if not named([query]) & EMPTY.keys()])
         assert empty == [], "no data"
         there = set(await ask(api, "label/__name__/values"))

@@ -26,6 +26,7 @@ usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags
   -v, --version, -h, --help
 
 SIGTERM and SIGINT: takes no new work, and ends when no connection is left or after 10 seconds. A second one ends it at once.
+SIGHUP, SIGUSR1 and SIGUSR2: a line in the log, no more.
 Exit codes: 0, 1 for a failure (check: a mistake; match: refused), 2 for a wrong command line.
 ";
 

@@ -13,7 +13,7 @@ use sluice_agent::proto::agent_server::AgentServer;
 use sluice_agent::runner::{Handle, Runner};
 use sluice_agent::{Engine, Settings, offline};
 use sluice_ports::Interface;
-use sluice_serve::{Listener, Supervisor, unserved};
+use sluice_serve::{Listener, Signals, Supervisor, unserved};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -82,6 +82,12 @@ fn run(args: &Args) -> Result<(), String> {
     let own = Targets::new().with_target("sluice", args.log).with_default(args.log.min(tracing::Level::WARN.into()));
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(io::stderr);
     tracing_subscriber::registry().with(own).with(lines).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let caught = runtime.block_on(async { Signals::catch() }).map_err(unwaited)?;
     let interface = Interface::open(&args.interface).map_err(|error| error.to_string())?;
     let counters = Arc::clone(interface.counters());
     let settings = Settings {
@@ -95,11 +101,6 @@ fn run(args: &Args) -> Result<(), String> {
     let mut runner = Runner::new(Engine::new(settings), interface, Arc::clone(&shared))
         .map_err(|error| format!("cannot wait for frames: {error}"))?;
     let handle = runner.handle();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
     let (listener, metrics) = runtime.block_on(bind(args))?;
     let (ended, end) = oneshot::channel();
     let thread = std::thread::Builder::new()
@@ -109,8 +110,13 @@ fn run(args: &Args) -> Result<(), String> {
             let _ = ended.send(runner.run());
         })
         .map_err(|error| format!("cannot start the engine: {error}"))?;
-    let told = Metrics { shared: Arc::clone(&shared), interface: counters, started: Instant::now() };
-    let result = runtime.block_on(control(args, shared, &handle, (listener, metrics, told), end));
+    let measured = Metrics { shared: Arc::clone(&shared), interface: counters, started: Instant::now() };
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = control(args, shared, &handle, (listener, metrics, measured), end) => result,
+            never = caught.follow(None::<fn()>) => match never {},
+        }
+    });
     handle.end();
     let joined = thread.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -131,10 +137,10 @@ async fn control(
     args: &Args,
     shared: Arc<Shared>,
     handle: &Handle,
-    (listener, metrics, told): (Listener, Option<TcpListener>, Metrics),
+    (listener, metrics, measured): (Listener, Option<TcpListener>, Metrics),
     mut end: oneshot::Receiver<io::Result<()>>,
 ) -> Result<(), String> {
-    let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let on_signal = |kind| signal(kind).map_err(unwaited);
     let mut signals = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
     let address = listener.address().map_err(|error| error.to_string())?;
     let (supervisor, mut pulse) = (Supervisor::from_environment(), handle.pulse());
@@ -142,8 +148,8 @@ async fn control(
     supervisor.ready();
     let lives = async || {
         let shared = Arc::clone(&shared);
-        let told = tokio::spawn(async move { locked(&shared.load).connections });
-        told.await.is_ok() && pulse.beats()
+        let answer = tokio::spawn(async move { locked(&shared.load).connections });
+        answer.await.is_ok() && pulse.beats()
     };
     let waker = handle.clone();
     let service = Control::new(Arc::clone(&shared), move || waker.wake());
@@ -163,7 +169,7 @@ async fn control(
     };
     let metrics = async {
         match metrics {
-            Some(listener) => metrics::serve(listener, told).await,
+            Some(listener) => metrics::serve(listener, measured).await,
             None => std::future::pending().await,
         }
     };
@@ -178,6 +184,11 @@ async fn control(
             Err(_) => Err("the engine has failed".to_owned()),
         },
     }
+}
+
+/// What ends the process where the kernel takes no signal handler.
+fn unwaited(error: io::Error) -> String {
+    format!("cannot wait for signals: {error}")
 }
 
 /// Waits for one of two signals.

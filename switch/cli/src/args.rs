@@ -62,6 +62,10 @@ this switch's own:
       --max-connections N      controllers that may be connected at a time [64]
       --max-request-mib N      largest P4Runtime request, in MiB [128]
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
+
+SIGTERM and SIGINT: writes the last statistics and ends.
+SIGHUP: opens the log file anew. When another program has renamed or removed it, the next line does so too.
+SIGUSR1 and SIGUSR2, and SIGHUP without a log file: a line in the log, no more.
 ";
 
 /// A port of the switch and the interface behind it.

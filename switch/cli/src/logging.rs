@@ -21,11 +21,12 @@ pub fn packet_trace(args: &Args) -> Option<TraceFormat> {
     args.trace.or_else(|| (args.log_level == Some(LevelFilter::TRACE)).then_some(TraceFormat::Text))
 }
 
-/// Starts logging. Without a place on the command line, warnings go to standard error.
+/// Starts logging, and returns the log file, if there is one. Without a place on the command line, warnings go to standard
+/// error.
 ///
 /// # Errors
 /// When the log file cannot be written.
-pub fn start(args: &Args) -> io::Result<()> {
+pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
     let asked = args.log_console || args.log_file.is_some();
     let level = args.log_level.unwrap_or(if asked { LevelFilter::INFO } else { LevelFilter::WARN });
     let packets = packet_trace(args);
@@ -52,5 +53,5 @@ pub fn start(args: &Args) -> io::Result<()> {
         fmt::layer().with_ansi(false).with_target(false).with_level(false).without_time().with_writer(writer());
     let is_object = filter_fn(move |event| event.target() == PACKETS && packets == Some(TraceFormat::Json));
     tracing_subscriber::registry().with(lines.with_filter(filter)).with(objects.with_filter(is_object)).init();
-    Ok(())
+    Ok(file)
 }

@@ -26,7 +26,7 @@ use sluice_p4runtime::proto::DESCRIPTORS;
 use sluice_p4runtime::proto::p4::v1::ForwardingPipelineConfig;
 use sluice_p4runtime::{Config, Device, Pipeline, PipelineError, Settings, parse_p4info, serve, server};
 use sluice_ports::{Interface, Options as PortOptions, Pulse};
-use sluice_serve::{Listener, Supervisor, unserved};
+use sluice_serve::{Listener, Signals, Supervisor, unserved};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -75,11 +75,17 @@ fn print(bytes: &[u8]) -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    logging::start(args).map_err(|error| match &args.log_file {
+    let log = logging::start(args).map_err(|error| match &args.log_file {
         Some(base) => format!("cannot write the log file {}: {error}", rotation::name(base, 0).display()),
         None => format!("cannot log: {error}"),
     })?;
     args.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let signals = runtime.block_on(async { Signals::catch() }).map_err(unwaited)?;
     let settings = settings(args)?;
     let trace = logging::packet_trace(args);
     let config = Config {
@@ -101,11 +107,6 @@ fn run(args: &Args) -> Result<(), String> {
         write_last(&statistics, path)?;
     }
     let (stop, supervisor) = (data_plane.stop_handle(), Supervisor::from_environment());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
     let (listener, metrics) = runtime.block_on(bind(args))?;
     let (pulse, links) = (stop.pulse(), links(args, &device)?);
     let services = Services { listener, settings, metrics, links, supervisor: &supervisor, pulse };
@@ -117,7 +118,12 @@ fn run(args: &Args) -> Result<(), String> {
             let _ = ended.send(data_plane.run());
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
-    let result = runtime.block_on(control(args, device, &statistics, services, data_plane_end));
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = control(args, device, &statistics, services, data_plane_end) => result,
+            never = signals.follow(log.map(|log| move || log.follow())) => match never {},
+        }
+    });
     supervisor.stopping();
     stop.stop();
     let joined = thread.join();
@@ -271,6 +277,11 @@ async fn follow_links(links: Option<Links>) -> std::io::Result<()> {
     }
 }
 
+/// What ends the process where the kernel takes no signal handler.
+fn unwaited(error: io::Error) -> String {
+    format!("cannot wait for signals: {error}")
+}
+
 /// Serves controllers until a signal or a failure.
 async fn control(
     args: &Args,
@@ -279,7 +290,7 @@ async fn control(
     services: Services<'_>,
     data_plane_end: oneshot::Receiver<std::io::Result<()>>,
 ) -> Result<(), String> {
-    let on_signal = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let on_signal = |kind| signal(kind).map_err(unwaited);
     let (mut interrupt, mut terminate) = (on_signal(SignalKind::interrupt())?, on_signal(SignalKind::terminate())?);
     let Services { listener, settings, metrics, links, supervisor, mut pulse } = services;
     let address = listener.address().map_err(|error| error.to_string())?;

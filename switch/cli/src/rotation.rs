@@ -1,9 +1,11 @@
 //! A log file that is put aside when it has become too large, named as `simple_switch_grpc` names it (spdlog's
 //! `rotating_file_sink`): of `--log-file ss-log`, `ss-log.txt` is written and becomes `ss-log.1.txt`, that one `ss-log.2.txt`,
-//! and the oldest goes.
+//! and the oldest goes. When another program, such as logrotate, renames or removes the file in use, the next line begins a
+//! new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -34,13 +36,17 @@ pub struct RotatingFile {
 struct Open {
     file: File,
     bytes: u64,
+    /// Device and inode, which no other file has while this one is open.
+    identity: (u64, u64),
+    /// The file's name leads to another file, which cannot be opened.
+    is_cut_off: bool,
 }
 
 impl Open {
     fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        let bytes = file.metadata()?.len();
-        Ok(Self { file, bytes })
+        let found = file.metadata()?;
+        Ok(Self { file, bytes: found.len(), identity: identity(&found), is_cut_off: false })
     }
 }
 
@@ -52,6 +58,29 @@ impl RotatingFile {
     pub fn open(base: &Path, rotation: Rotation) -> io::Result<Self> {
         let open = Mutex::new(Open::new(&name(base, 0))?);
         Ok(Self { base: base.to_owned(), rotation, open })
+    }
+
+    /// Opens what the file's name leads to now, where another program has renamed or removed the file in use. While that
+    /// fails, lines go on into the file in use; standard error says so once.
+    pub fn follow(&self) {
+        self.follow_name(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn follow_name(&self, open: &mut Open) {
+        let path = name(&self.base, 0);
+        if fs::metadata(&path).is_ok_and(|found| identity(&found) == open.identity) {
+            open.is_cut_off = false;
+            return;
+        }
+        match Open::new(&path) {
+            Ok(next) => *open = next,
+            Err(error) if !open.is_cut_off => {
+                open.is_cut_off = true;
+                let path = path.display();
+                let _ = writeln!(io::stderr(), "sluice-switch: cannot open the log file {path} anew: {error}");
+            }
+            Err(_) => {}
+        }
     }
 
     fn rotate(&self) -> io::Result<Open> {
@@ -72,6 +101,10 @@ impl RotatingFile {
     }
 }
 
+fn identity(found: &fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
 /// The name of a file that was put aside so many times.
 pub fn name(base: &Path, times: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
@@ -87,6 +120,7 @@ impl Write for &RotatingFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let length = lines.len() as u64;
+        self.follow_name(&mut open);
         if open.bytes > 0 && open.bytes + length > self.rotation.most_bytes {
             match self.rotate() {
                 Ok(next) => *open = next,

@@ -62,11 +62,13 @@
 //!
 //! A body is read as its `Content-Type` says: XML, JSON or a form (`application/x-www-form-urlencoded`), in which a value may be
 //! an XML document. JSON is UTF-8, and a name that rules ask for comes once in an object. What comes behind the value that decides is
-//! not read, but for JSON where a rule refuses. Forms in several parts, XML attributes and the content of mails are not read.
+//! not read, but for JSON where a rule refuses. A document in a character set that is not understood is refused where a rule may
+//! refuse it. Forms in several parts, XML attributes and the content of mails are not read.
 #![forbid(unsafe_code)]
 
 mod blocks;
 mod body;
+mod charset;
 mod chunked;
 mod compile;
 mod config;

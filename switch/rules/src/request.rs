@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::body::{Answer, Asking, Flow, Reader};
+use crate::body::{Answer, Asking, Flow, HIDDEN, Reader};
 use crate::decide::{decision, enter_facts};
 use crate::decision::{ConnectionFacts, Decision, HandOn};
 use crate::framing::{Body, BodyFramer, Request};
@@ -88,17 +88,10 @@ impl HttpRequest {
             return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
         // A name that comes twice in JSON has two readings.
-        let reads_on = head.media == Media::Json && rules.guards_against(facts);
+        let reads_on = matches!(head.media, Media::Json(_)) && rules.guards_against(facts);
         let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run, reads_on });
         let framer = BodyFramer::new(head.request.body);
-        let is_hidden = match head.media {
-            Media::Encoded => true,
-            Media::OtherJson => !rules.json.is_empty(),
-            Media::OtherXml => !rules.xml.is_empty(),
-            Media::Parts => !rules.lookup.form.is_empty(),
-            _ => false,
-        };
-        let hidden = is_hidden && head.request.body != Body::Empty;
+        let hidden = head.media.is_asked_for(rules) && head.request.body != Body::Empty;
         let left = rules.limits.body.0;
         self.body = Some(Reading { request: head.request, hidden, reads_on, run, reader, framer, at: end, left });
         let say = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
@@ -157,7 +150,6 @@ impl Reading {
 
 /// Rules ask about a body that is not to be read: of another media type, or one that may hide what a rule refuses.
 fn unread(rules: &RuleSet, run: &mut Run, hidden: bool) -> Answer {
-    const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
     if hidden {
         return run.give_up(rules).ok_or(HIDDEN);
     }

@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
 const NONE: Alt = Alt::MAX;
 
 /// A question to a rule set, which every method is handed anew.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     known: Known,
     block: u32,
@@ -36,14 +36,14 @@ pub(crate) struct Run {
 }
 
 /// An alternative, and for each of its conditions whether it holds whatever comes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Unsure {
     alt: Alt,
     held: Vec<bool>,
 }
 
 /// The values so far, and which fields will have more.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     values: Values,
     /// So many of them are of the head.

@@ -8,7 +8,7 @@ pub(crate) fn taken<T>(list: &Vec<T>) -> usize {
 }
 
 /// Values in the order in which they came, copied: what no rule asks about is never entered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     bytes: Vec<u8>,
     list: Vec<(FieldId, u32, u32)>,

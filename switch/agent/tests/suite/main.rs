@@ -16,5 +16,6 @@ mod metrics;
 mod moments;
 mod pauses;
 mod pools;
+mod signals;
 mod support;
 mod transfers;

@@ -66,6 +66,13 @@ impl Switch {
         }
     }
 
+    /// The next line on standard output.
+    pub fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+
     /// Ends by itself; the exit code and what it said on standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
@@ -80,9 +87,13 @@ impl Switch {
         rest.split_once(',').expect(&self.ready).0.to_owned()
     }
 
-    pub fn stop(mut self, signal: i32) -> (Option<i32>, String, String) {
+    pub fn signal(&self, signal: i32) {
         // SAFETY: the child has not been waited for, so that its id is still its own.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    pub fn stop(mut self, signal: i32) -> (Option<i32>, String, String) {
+        self.signal(signal);
         let status = self.child.wait().unwrap();
         let (mut out, mut err) = (String::new(), String::new());
         self.out.read_to_string(&mut out).unwrap();

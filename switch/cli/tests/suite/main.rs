@@ -7,3 +7,4 @@ mod common;
 mod files;
 mod observe;
 mod queues;
+mod signals;

@@ -1,13 +1,15 @@
 //! Forms (`application/x-www-form-urlencoded`) in pieces. A value may be an XML document.
 
-use super::xml::{DEEP, DOCTYPE, Xml};
+use super::xml::{DEEP, DOCTYPE, MARK, Xml};
 use super::{Asking, Flow};
+use crate::charset::Charset;
 use crate::field::FieldId;
 use crate::http::path::decode_form;
 use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Form {
+    charset: Charset,
     in_value: bool,
     name: Vec<u8>,
     /// The field of the current value, if a rule asks about it.
@@ -21,16 +23,16 @@ pub(crate) struct Form {
 /// Whether the current value is an XML document.
 #[derive(Debug)]
 enum Document {
-    /// So far there was nothing but white space.
-    Unknown,
+    /// Its beginning, which may become a document.
+    Unknown(Vec<u8>),
     Xml(Box<Xml>),
     None,
 }
 
 impl Form {
-    pub(crate) fn new() -> Form {
-        let document = Document::None;
-        Form { in_value: false, name: Vec::new(), field: None, value: Vec::new(), carry: Vec::new(), document }
+    pub(crate) fn new(charset: Charset) -> Form {
+        let (name, value, carry) = (Vec::new(), Vec::new(), Vec::new());
+        Form { charset, in_value: false, name, field: None, value, carry, document: Document::None }
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -48,7 +50,7 @@ impl Form {
                 self.name.extend_from_slice(part)
             }
             match rest.first() {
-                Some(b'=') => self.begin(asking),
+                Some(b'=') => self.begin(asking)?,
                 Some(_) => self.finish(asking)?,
                 None => {}
             }
@@ -62,24 +64,33 @@ impl Form {
     }
 
     /// The name is complete.
-    fn begin(&mut self, asking: &Asking) {
+    fn begin(&mut self, asking: &mut Asking) -> Flow {
         let mut name = Vec::new();
         decode_form(&self.name, &mut name);
+        if !asking.rules.lookup.form.is_empty() {
+            self.check(&name, asking)?;
+        }
         self.field = asking.rules.lookup.form.get(&name[..]).copied();
-        self.document = if asking.rules.xml.is_empty() { Document::None } else { Document::Unknown };
+        self.document = if asking.rules.xml.is_empty() { Document::None } else { Document::Unknown(Vec::new()) };
         self.in_value = true;
+        Flow::Continue(())
+    }
+
+    /// Looks at a name or a value that rules compare: in a character set other than UTF-8, only ASCII is understood.
+    fn check(&self, text: &[u8], asking: &mut Asking) -> Flow {
+        if self.charset == Charset::Utf8 || text.is_ascii() { Flow::Continue(()) } else { asking.go_on_unread() }
     }
 
     /// The value is complete, or there was none.
     fn finish(&mut self, asking: &mut Asking) -> Flow {
         if !self.in_value && !self.name.is_empty() {
-            self.begin(asking);
+            self.begin(asking)?;
         }
         self.value(b"", true, asking)?;
         if let Some(field) = self.field.take() {
             asking.observe(field, &self.value)?;
         }
-        *self = Form::new();
+        *self = Form::new(self.charset);
         Flow::Continue(())
     }
 
@@ -99,20 +110,60 @@ impl Form {
         decode_form(&self.carry[..whole], &mut text);
         self.carry.drain(..whole);
         if self.field.is_some() {
+            self.check(&text, asking)?;
             self.value.extend_from_slice(&text);
         }
-        if let (Document::Unknown, Some(first)) = (&self.document, text.trim_ascii_start().first()) {
-            let xml = Xml::new(asking.rules.limits.depth, false);
-            self.document = if *first == b'<' { Document::Xml(Box::new(xml)) } else { Document::None };
+        if let Document::Unknown(begun) = &mut self.document {
+            begun.extend_from_slice(&text);
+            text = std::mem::take(begun).trim_ascii_start().to_vec();
+            self.document = match Beginning::of(&text) {
+                Beginning::Document => {
+                    Document::Xml(Box::new(Xml::new(asking.rules.limits.depth, false, self.charset)))
+                }
+                Beginning::Unknown if !end => Document::Unknown(std::mem::take(&mut text)),
+                Beginning::Unreadable => {
+                    asking.go_on_unread()?;
+                    Document::None
+                }
+                Beginning::Unknown | Beginning::Text => Document::None,
+            };
         }
         let Document::Xml(xml) = &mut self.document else { return Flow::Continue(()) };
         match xml.push(&text, asking) {
             // A text that only begins like XML.
-            Flow::Break(Err(fault)) if fault.why != DOCTYPE && fault.why != DEEP => {
+            Flow::Break(Err(fault)) if fault.status == 400 && fault.why != DOCTYPE && fault.why != DEEP => {
                 self.document = Document::None;
                 Flow::Continue(())
             }
             flow => flow,
+        }
+    }
+}
+
+/// What a value is by its beginning, as XML parsers detect it (XML 1.0, appendix F.1).
+enum Beginning {
+    Unknown,
+    Document,
+    /// A document in UTF-16, UTF-32 or EBCDIC.
+    Unreadable,
+    Text,
+}
+
+impl Beginning {
+    const UNREADABLE: [&[u8]; 4] = [b"\0", b"\xfe\xff", b"\xff\xfe", b"\x4c\x6f\xa7\x94"];
+
+    /// Of a text without white space in front.
+    fn of(text: &[u8]) -> Beginning {
+        let unmarked = text.strip_prefix(MARK).unwrap_or(text).trim_ascii_start();
+        let mut begun = Beginning::UNREADABLE.into_iter().chain([MARK]);
+        if unmarked.first() == Some(&b'<') {
+            Beginning::Document
+        } else if Beginning::UNREADABLE.iter().any(|&mark| text.starts_with(mark)) {
+            Beginning::Unreadable
+        } else if unmarked.is_empty() || begun.any(|mark| mark.starts_with(text)) {
+            Beginning::Unknown
+        } else {
+            Beginning::Text
         }
     }
 }

@@ -1,11 +1,10 @@
 //! JSON in pieces: a scanner of the grammar, and a stack of frames that knows where rules look.
 
 mod scan;
-mod utf8;
 
 use scan::{Scanner, Sink};
-use utf8::Utf8;
 
+use super::utf8::Utf8;
 use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
 use crate::values::taken;

@@ -1,11 +1,15 @@
 //! Reads bodies piece by piece, and asks the rules about the values in them.
 
+mod declaration;
+mod encoding;
 mod form;
 mod json;
+mod utf8;
 mod xml;
 
 use std::ops::ControlFlow;
 
+use crate::charset::Charset;
 use crate::field::{Field, FieldId};
 use crate::http::Fault;
 use crate::http::head::Media;
@@ -17,6 +21,9 @@ pub(crate) type Answer = Result<Outcome, Fault>;
 
 /// Whether to read on: the rules have decided, or the body is at fault.
 pub(crate) type Flow = ControlFlow<Answer>;
+
+/// A body may have what a refusing rule asks for, in a form that is not read.
+pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
 /// Values may take so many times `limits.body`: short ones, or those that several paths name, take more than they are.
 const VALUES: usize = 4;
@@ -48,6 +55,14 @@ impl Asking<'_> {
             return Err(ABOVE);
         }
         self.run.give_up(self.rules).ok_or(ABOVE)
+    }
+
+    /// Ends the reading of a document that goes on in a form that may mean something else to a server, if a rule may refuse it.
+    fn go_on_unread(&mut self) -> Flow {
+        match self.run.clone().give_up(self.rules) {
+            Some(_) => Flow::Continue(()),
+            None => Flow::Break(Err(HIDDEN)),
+        }
     }
 
     fn close(&mut self, fields: impl Iterator<Item = FieldId>) -> Flow {
@@ -86,14 +101,15 @@ impl Reader {
         let rules = asking.rules;
         let depth = rules.limits.depth;
         let reader = match media {
-            Media::Xml if !rules.xml.is_empty() => Reader::Xml(xml::Xml::new(depth, true)),
-            Media::Json if !rules.json.is_empty() => Reader::Json(json::Json::new(depth)),
-            Media::Form if !(rules.lookup.form.is_empty() && rules.xml.is_empty()) => Reader::Form(form::Form::new()),
+            _ if !media.is_asked_for(rules) => return None,
+            Media::Xml(charset) if charset != Charset::Other => Reader::Xml(xml::Xml::new(depth, true, charset)),
+            Media::Json(Charset::Utf8) => Reader::Json(json::Json::new(depth)),
+            Media::Form(charset) if charset != Charset::Other => Reader::Form(form::Form::new(charset)),
             _ => return None,
         };
         let has = |field: &Field| match (media, field) {
-            (Media::Xml | Media::Form, Field::Xml(_)) => true,
-            (Media::Json, Field::Json(_)) | (Media::Form, Field::Form(_)) => true,
+            (Media::Xml(_) | Media::Form(_), Field::Xml(_)) => true,
+            (Media::Json(_), Field::Json(_)) | (Media::Form(_), Field::Form(_)) => true,
             _ => !field.is_late(),
         };
         let fields = rules.fields.iter().enumerate();

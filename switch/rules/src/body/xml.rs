@@ -5,13 +5,17 @@
 use quick_xml::escape::unescape;
 use quick_xml::parser::{ElementParser, Parser, PiParser};
 
+use super::declaration::declared;
+use super::encoding::Encoding;
 use super::{Asking, Flow, go_on, refuse};
+use crate::charset::Charset;
 use crate::paths::NodeId;
 use crate::values::taken;
 
 #[derive(Debug)]
 pub(crate) struct Xml {
     state: State,
+    encoding: Encoding,
     /// Markup that began in earlier pieces.
     carry: Vec<u8>,
     frames: Vec<Frame>,
@@ -62,15 +66,17 @@ struct Frame {
 pub(super) const DOCTYPE: &str = "the XML has a DOCTYPE";
 pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
 
-const MARK: &[u8] = b"\xef\xbb\xbf";
+/// UTF-8's byte order mark.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reading ends, or the number of bytes that were taken.
 type Taken = Result<usize, Flow>;
 
 impl Xml {
-    pub(crate) fn new(depth: usize, only: bool) -> Xml {
+    pub(crate) fn new(depth: usize, only: bool, charset: Charset) -> Xml {
         Xml {
             state: State::Text,
+            encoding: Encoding::new(charset),
             carry: Vec::new(),
             frames: vec![Frame { name: 0, nodes: 0, counts: 0, text: 0, wanted: false }],
             names: Vec::new(),
@@ -89,35 +95,54 @@ impl Xml {
         taken(&self.carry) + taken(&self.text) + open
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {
-        while !bytes.is_empty() {
-            let taken = match &mut self.state {
-                State::Text => self.take_text(bytes),
-                State::Open => self.take_open(bytes[0]),
-                State::Declaration => self.take_declaration(bytes[0]),
-                State::Comment(hyphens) => {
-                    let end = comment_end(hyphens, bytes);
-                    Ok(self.back_to_text(end, bytes))
-                }
-                State::Instruction(parser) => {
-                    let end = parser.feed(bytes).map(|end| end + 1);
-                    Ok(self.back_to_text(end, bytes))
-                }
-                State::Cdata(_) => Ok(self.take_cdata(bytes)),
-                State::Tag(parser) => match parser.feed(bytes) {
-                    Some(end) => self.take_tag(&bytes[..end], asking).map(|()| end + 1),
-                    None => {
-                        self.carry.extend_from_slice(bytes);
-                        Ok(bytes.len())
-                    }
-                },
-            };
-            match taken {
-                Ok(taken) => bytes = &bytes[taken..],
+    pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
+        let (mut at, mut readable) = (0, self.encoding.readable(bytes));
+        while at < bytes.len() {
+            if at == readable {
+                asking.go_on_unread()?;
+                readable = bytes.len();
+            }
+            let (piece, charset) = (&bytes[at..readable], self.encoding.charset);
+            let taken = match self.take(piece, asking) {
+                Ok(taken) => taken,
                 Err(flow) => return flow,
+            };
+            self.encoding.pass(&piece[..taken]);
+            at += taken;
+            if self.encoding.charset != charset {
+                readable = at + self.encoding.readable(&bytes[at..readable]);
             }
         }
         Flow::Continue(())
+    }
+
+    /// Takes what a piece begins with.
+    fn take(&mut self, bytes: &[u8], asking: &mut Asking) -> Taken {
+        match &mut self.state {
+            State::Text => self.take_text(bytes),
+            State::Open => self.take_open(bytes[0]),
+            State::Declaration => self.take_declaration(bytes[0]),
+            State::Comment(hyphens) => {
+                let end = comment_end(hyphens, bytes);
+                Ok(self.back_to_text(end, bytes))
+            }
+            State::Instruction(parser) => {
+                let end = parser.feed(bytes).map(|end| end + 1);
+                self.carry.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+                if end.is_some() {
+                    self.encoding.declare(declared(self.carry.strip_suffix(b"?>").unwrap_or(&self.carry)));
+                }
+                Ok(self.back_to_text(end, bytes))
+            }
+            State::Cdata(_) => Ok(self.take_cdata(bytes)),
+            State::Tag(parser) => match parser.feed(bytes) {
+                Some(end) => self.take_tag(&bytes[..end], asking).map(|()| end + 1),
+                None => {
+                    self.carry.extend_from_slice(bytes);
+                    Ok(bytes.len())
+                }
+            },
+        }
     }
 
     pub(crate) fn end(&self) -> Flow {
@@ -364,6 +389,6 @@ fn trimmed(mut text: &[u8]) -> &[u8] {
     text
 }
 
-fn is_white(byte: u8) -> bool {
+pub(super) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }

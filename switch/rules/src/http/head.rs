@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use super::host::{absolute, host};
 use super::path::{decode_form, normal};
 use super::{Fault, bad};
+use crate::charset::Charset;
 use crate::chunked::is_token;
 use crate::framing::{Body, Fields, Method, Request};
 use crate::ruleset::RuleSet;
@@ -71,17 +72,29 @@ impl Scan {
 /// What rules about a body need to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
-    Xml,
-    Json,
-    Form,
+    Xml(Charset),
+    Json(Charset),
+    Form(Charset),
     /// Compressed, so that nothing in it is matched.
     Encoded,
-    /// JSON or XML in a character set of its own, of which nothing is matched either.
-    OtherJson,
-    OtherXml,
-    /// A form in several parts, of which nothing is matched.
+    /// A form in several parts, of which nothing is matched. Each may be an XML document.
+    FormParts,
+    /// Several parts, one of which may be an XML document (SOAP with attachments), of which nothing is matched.
     Parts,
     Other,
+}
+
+impl Media {
+    /// Whether rules ask about values that such a body may have.
+    pub(crate) fn is_asked_for(self, rules: &RuleSet) -> bool {
+        match self {
+            Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
+            Media::Json(_) => !rules.json.is_empty(),
+            Media::Form(_) | Media::FormParts => !(rules.lookup.form.is_empty() && rules.xml.is_empty()),
+            Media::Encoded => true,
+            Media::Other => false,
+        }
+    }
 }
 
 /// A request's head, its values entered.
@@ -310,40 +323,16 @@ impl<'h> Noted<'h> {
 fn media(value: &[u8]) -> Media {
     let (kind, parameters) = split(value, b';');
     let kind = kind.trim_ascii().to_ascii_lowercase();
+    let charset = Charset::of(parameters);
     match &kind[..] {
-        b"application/x-www-form-urlencoded" => Media::Form,
-        b"multipart/form-data" => Media::Parts,
-        b"text/xml" | b"application/xml" => xml(parameters),
-        b"application/json" | b"text/json" => json(parameters),
-        _ if kind.ends_with(b"+xml") => xml(parameters),
-        _ if kind.ends_with(b"+json") => json(parameters),
+        b"application/x-www-form-urlencoded" => Media::Form(charset),
+        b"multipart/form-data" => Media::FormParts,
+        b"text/xml" | b"application/xml" => Media::Xml(charset),
+        // RFC 8259, section 8.1: JSON is UTF-8. Some servers believe a parameter that says otherwise.
+        b"application/json" | b"text/json" => Media::Json(charset),
+        _ if kind.ends_with(b"+xml") => Media::Xml(charset),
+        _ if kind.ends_with(b"+json") => Media::Json(charset),
+        _ if kind.starts_with(b"multipart/") => Media::Parts,
         _ => Media::Other,
     }
-}
-
-/// JSON is UTF-8 (RFC 8259, section 8.1), whose parameters need not say so. Some servers believe one that says otherwise.
-fn json(parameters: &[u8]) -> Media {
-    if charsets(parameters).all(is_utf8) { Media::Json } else { Media::OtherJson }
-}
-
-/// XML may be in any character set. In these ASCII is as it is written.
-fn xml(parameters: &[u8]) -> Media {
-    let has_ascii = |charset: &[u8]| {
-        let charset = charset.to_ascii_lowercase();
-        is_utf8(&charset) || charset.starts_with(b"iso-8859-") || charset.starts_with(b"windows-125")
-    };
-    if charsets(parameters).all(has_ascii) { Media::Xml } else { Media::OtherXml }
-}
-
-fn is_utf8(charset: &[u8]) -> bool {
-    [&b"utf-8"[..], b"utf8", b"us-ascii"].iter().any(|name| name.eq_ignore_ascii_case(charset))
-}
-
-/// The character sets that a media type's parameters name.
-fn charsets(parameters: &[u8]) -> impl Iterator<Item = &[u8]> {
-    parameters.split(|&byte| byte == b';').map(|parameter| split(parameter, b'=')).filter_map(|(name, value)| {
-        let value = value.trim_ascii();
-        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-        name.trim_ascii().eq_ignore_ascii_case(b"charset").then_some(value)
-    })
 }

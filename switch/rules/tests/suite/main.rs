@@ -1,6 +1,7 @@
 //! Requests and rules in, decisions out.
 
 mod bodies;
+mod charsets;
 mod common;
 mod follow;
 mod fuzz;

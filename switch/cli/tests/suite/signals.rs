@@ -1,0 +1,99 @@
+//! Signals that leave the switch running, and log files that another program such as logrotate renames.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::common::Switch;
+
+const FLAGS: &str = "--no-p4 --log-file switch -- --grpc-server-addr 127.0.0.1:0";
+const IGNORED: &str = "signal without a meaning";
+
+/// A switch that logs into `switch.txt` of this directory.
+fn logging(directory: &Path) -> Switch {
+    let mut switch = Switch::spawn(directory, FLAGS);
+    switch.await_ready();
+    switch
+}
+
+/// The text of a file, once it has `count` lines with `part`.
+fn until(path: &Path, part: &str, count: usize) -> String {
+    let started = Instant::now();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if text.matches(part).count() >= count {
+            return text;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "no {count} lines with «{part}» in {text}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn signals_without_a_meaning_are_logged() {
+    let switch = Switch::start("--no-p4 --log-console -- --grpc-server-addr 127.0.0.1:0");
+    for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP] {
+        switch.signal(signal);
+    }
+    // The signals are taken one by one; their order is the kernel's.
+    let mut switch = switch;
+    for _ in 0..3 {
+        assert!(switch.next_line().contains(IGNORED));
+    }
+    assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
+}
+
+#[test]
+fn a_renamed_log_file_goes_on_in_a_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let [log, renamed] = ["switch.txt", "switch.txt-1"].map(|name| directory.path().join(name));
+    let switch = logging(directory.path());
+    switch.signal(libc::SIGUSR1);
+    let before = until(&log, IGNORED, 1);
+    fs::rename(&log, &renamed).unwrap();
+    switch.signal(libc::SIGUSR2);
+    until(&log, "SIGUSR2", 1);
+    fs::remove_file(&log).unwrap();
+    switch.signal(libc::SIGUSR1);
+    assert!(!until(&log, "SIGUSR1", 1).contains("SIGUSR2"));
+    assert_eq!(fs::read_to_string(&renamed).unwrap(), before);
+    assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
+}
+
+#[test]
+fn a_hangup_opens_the_log_file_anew_without_a_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("switch.txt");
+    let switch = logging(directory.path());
+    fs::rename(&log, directory.path().join("switch.txt-1")).unwrap();
+    switch.signal(libc::SIGHUP);
+    let started = Instant::now();
+    while !log.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "no new file");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "");
+    assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
+}
+
+#[test]
+fn lines_go_on_in_the_renamed_file_while_no_new_one_can_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("logs");
+    fs::create_dir(&folder).unwrap();
+    let mut switch =
+        Switch::spawn(directory.path(), "--no-p4 --log-file logs/switch -- --grpc-server-addr 127.0.0.1:0");
+    switch.await_ready();
+    let moved = directory.path().join("moved");
+    fs::rename(&folder, &moved).unwrap();
+    for count in 1..=2 {
+        switch.signal(libc::SIGUSR1);
+        until(&moved.join("switch.txt"), IGNORED, count);
+    }
+    fs::create_dir(&folder).unwrap();
+    switch.signal(libc::SIGUSR1);
+    until(&folder.join("switch.txt"), IGNORED, 1);
+    let (code, _, err) = switch.stop(libc::SIGTERM);
+    assert_eq!(code, Some(0));
+    assert_eq!(err.matches("cannot open the log file logs/switch.txt anew").count(), 1, "{err}");
+}

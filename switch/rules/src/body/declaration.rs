@@ -1,0 +1,71 @@
+//! The XML declaration (XML 1.0, section 2.8 and production 80): the one instruction that changes how a document is read.
+
+use super::xml::is_white;
+use crate::charset::Charset;
+
+/// The character set that an instruction (`xml version="1.0" encoding="..."`, without its angle brackets and question marks)
+/// declares. A declaration that is malformed, or of another version than 1.0, leaves the character set unknown: XML 1.1 has
+/// other line ends (its section 2.11), which change names and values.
+pub(super) fn declared(instruction: &[u8]) -> Charset {
+    let Some((target, rest)) = instruction.split_at_checked(3) else { return Charset::Utf8 };
+    if !target.eq_ignore_ascii_case(b"xml") || rest.first().is_some_and(|&byte| !is_white(byte)) {
+        return Charset::Utf8;
+    }
+    charset(rest).unwrap_or(Charset::Other)
+}
+
+/// None: it is malformed.
+fn charset(mut rest: &[u8]) -> Option<Charset> {
+    let mut found = None;
+    loop {
+        rest = behind_white(rest);
+        if rest.is_empty() {
+            return Some(found.unwrap_or(Charset::Utf8));
+        }
+        let end = rest.iter().position(|&byte| byte == b'=' || is_white(byte))?;
+        let name = &rest[..end];
+        let (&quote, value) = behind_white(behind_white(&rest[end..]).strip_prefix(b"=")?).split_first()?;
+        let length = memchr::memchr(quote, value).filter(|_| matches!(quote, b'"' | b'\''))?;
+        match (name, &value[..length]) {
+            (b"encoding", value) if found.is_none() => found = Some(Charset::named(value)),
+            (b"version", b"1.0") | (b"standalone", b"yes" | b"no") => {}
+            _ => return None,
+        }
+        rest = &value[length + 1..];
+    }
+}
+
+fn behind_white(text: &[u8]) -> &[u8] {
+    &text[text.iter().position(|&byte| !is_white(byte)).unwrap_or(text.len())..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn character_sets_of_declarations() {
+        for (instruction, expected) in [
+            ("xml version=\"1.0\"", Charset::Utf8),
+            ("xml version='1.0' encoding='UTF-8' standalone='yes' ", Charset::Utf8),
+            ("xml version = \"1.0\"\n\tencoding =\r\"utf-8\"", Charset::Utf8),
+            ("xml", Charset::Utf8),
+            ("xml-stylesheet encoding=\"utf-16\"", Charset::Utf8),
+            ("x encoding=\"utf-16\"", Charset::Utf8),
+            ("xml version=\"1.0\" encoding=\"ISO-8859-15\"", Charset::SingleByte),
+            ("xml version=\"1.0\" encoding=\"UTF-16\"", Charset::Other),
+            ("XML version=\"1.0\" encoding=\"UTF-7\"", Charset::Other),
+            ("xml encoding=\"cp037\"", Charset::Other),
+            ("xml encoding=\"\"", Charset::Other),
+            ("xml version=\"1.1\"", Charset::Other),
+            ("xml version=\"1.0\" encoding=\"utf-8\" encoding=\"utf-16\"", Charset::Other),
+            ("xml version=\"1.0\" ENCODING=\"utf-16\"", Charset::Other),
+            ("xml version=\"1.0\" encoding=utf-16", Charset::Other),
+            ("xml version=\"1.0\" encoding=\"utf-16", Charset::Other),
+            ("xml version=\"1.0\" encoding", Charset::Other),
+            ("xml version=\"1.0\" encoding=", Charset::Other),
+        ] {
+            assert_eq!(declared(instruction.as_bytes()), expected, "{instruction}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Character sets, by what they make of a body's bytes.
+
+/// How much of a body the readers understand. The later of two counts where names contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Charset {
+    /// UTF-8, or its part US-ASCII.
+    Utf8,
+    /// A superset of ASCII with one byte a character. Rules compare UTF-8, so only its ASCII is understood.
+    SingleByte,
+    /// Any other, such as UTF-16, UTF-7 and EBCDIC, whose bytes mean something else; and names that servers may not know.
+    Other,
+}
+
+impl Charset {
+    /// Of a name (IANA's registry of character sets), in any case.
+    pub(crate) fn named(name: &[u8]) -> Charset {
+        let name = name.to_ascii_lowercase();
+        let is_numbered = |series: &[u8]| {
+            let number = name.strip_prefix(series);
+            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        };
+        match &name[..] {
+            b"utf-8" | b"utf8" | b"us-ascii" => Charset::Utf8,
+            _ if is_numbered(b"iso-8859-") || is_numbered(b"windows-125") => Charset::SingleByte,
+            _ => Charset::Other,
+        }
+    }
+
+    /// Of a media type's parameters: UTF-8 when they name none. `charset*` is a spelling of RFC 2231 that some servers read.
+    pub(crate) fn of(parameters: &[u8]) -> Charset {
+        let named = parameters.split(|&byte| byte == b';').filter_map(|parameter| {
+            let equals = memchr::memchr(b'=', parameter)?;
+            let (name, value) =
+                (parameter[..equals].trim_ascii().to_ascii_lowercase(), parameter[equals + 1..].trim_ascii());
+            let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            (name == b"charset" || name.starts_with(b"charset*")).then(|| Charset::named(value))
+        });
+        named.max().unwrap_or(Charset::Utf8)
+    }
+}
