@@ -30,7 +30,7 @@ SIGHUP, SIGUSR1 and SIGUSR2: a line in the log, no more.
 Exit codes: 0, 1 for a failure (check: a mistake; match: refused), 2 for a wrong command line.
 ";
 
-/// What the agent is told at its start.
+/// The flags of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The network interface.

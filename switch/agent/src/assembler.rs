@@ -19,17 +19,17 @@ pub struct Assembler {
     ready: usize,
     /// What came beyond a gap, in order, neither touching nor overlapping; offsets from `base`.
     islands: Vec<Range<usize>>,
-    /// Bytes that may be held.
+    /// Bytes that may be buffered, from `base` on.
     room: usize,
 }
 
 impl Assembler {
-    /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be held.
+    /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be buffered.
     pub fn new(base: Seq, room: usize) -> Assembler {
         Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, islands: Vec::new(), room }
     }
 
-    /// The number of the first byte held.
+    /// The number of the first buffered byte.
     pub fn base(&self) -> Seq {
         self.base
     }
@@ -49,19 +49,19 @@ impl Assembler {
         self.base + self.islands.last().map_or(self.ready, |island| island.end) as u32
     }
 
-    fn held(&self) -> &[u8] {
+    fn buffered(&self) -> &[u8] {
         &self.bytes[self.forgotten..]
     }
 
     /// The bytes without a gap.
     pub fn ready(&self) -> &[u8] {
-        &self.held()[..self.ready]
+        &self.buffered()[..self.ready]
     }
 
     /// The bytes from one number to another, as far as they have come without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
-        self.held().get(start..end).unwrap_or(&[])
+        self.buffered().get(start..end).unwrap_or(&[])
     }
 
     /// Memory taken.
@@ -108,10 +108,10 @@ impl Assembler {
         if start > self.ready && self.islands.len() >= ISLANDS {
             return false;
         }
-        if self.held().len() < end {
+        if self.buffered().len() < end {
             self.bytes.resize(self.forgotten + end, 0);
         }
-        let held = &mut self.bytes[self.forgotten..];
+        let buffered = &mut self.bytes[self.forgotten..];
         let mut is_new = false;
         let mut at = start.max(self.ready);
         // Fill the gaps between what is there.
@@ -121,7 +121,7 @@ impl Assembler {
             }
             let gap = island.start.min(end);
             if at < gap {
-                held[at..gap].copy_from_slice(&segment[at - start..gap - start]);
+                buffered[at..gap].copy_from_slice(&segment[at - start..gap - start]);
                 is_new = true;
             }
             at = at.max(island.end);
@@ -253,7 +253,7 @@ mod tests {
                 gone = (gone + step).min(sent);
                 stream.forget_before(number(gone));
                 assert_eq!((stream.base(), stream.end()), (number(gone), number(sent)));
-                // What is kept is less than twice of what is held.
+                // Forgotten bytes take less than half of the buffer.
                 assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
             }
         }

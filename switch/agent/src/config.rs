@@ -1,4 +1,4 @@
-//! What the engine is told: once at its start, and by the controller.
+//! The engine's settings: those of its start, and those of the controller.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -124,7 +124,7 @@ pub struct Counters {
     pub spliced: Counter,
     /// Orders repeated.
     pub orders_repeated: Counter,
-    /// Orders that nobody confirmed, or that the data plane refused.
+    /// Orders that the data plane did not confirm, or refused.
     pub orders_failed: Counter,
     /// Connections reset by client or server while the agent had them.
     pub resets: Counter,

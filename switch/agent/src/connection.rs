@@ -84,7 +84,7 @@ enum State {
     Reading(Reading),
     /// A server is asked.
     Opening(Opening),
-    /// A server hears again what the client has said.
+    /// What the client has sent is repeated to a server.
     Repeating(Box<Repeating>),
     /// A server has answered.
     Serving(Box<Serving>),

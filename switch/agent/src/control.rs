@@ -32,7 +32,7 @@ pub struct Shared {
     pub drain: Notify,
 }
 
-/// What is told of a configuration.
+/// The state of the configuration that is in force, for reports.
 pub struct InForce {
     /// Of the rules.
     pub generation: u32,
@@ -138,8 +138,8 @@ fn compiled(
     }
     let rules = RuleSet::from_json(wanted.content.as_bytes())
         .map_err(|found| {
-            let told = |found: sluice_rules::Problem| problem(name, &found.path, found.message, &found.remedy);
-            problems.extend(found.into_iter().map(told));
+            let named = |found: sluice_rules::Problem| problem(name, &found.path, found.message, &found.remedy);
+            problems.extend(found.into_iter().map(named));
         })
         .ok();
     let rules = Arc::new(rules?);
@@ -211,8 +211,8 @@ fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<po
     message.groups.into_iter().filter_map(read).collect()
 }
 
-/// What a service has to tell.
-fn told((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[pool::Shared]) -> proto::ServiceStatus {
+/// A service's counters, and what its pools have learned.
+fn service_status((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[pool::Shared]) -> proto::ServiceStatus {
     let counters = &service.counters;
     let hits = rules.rules().iter().zip(&service.hits);
     let group = |group: &crate::config::Group| proto::GroupStatus {
@@ -253,7 +253,7 @@ pub fn status(shared: &Shared, started: Instant) -> proto::Status {
         draining: load.is_draining,
         services: current
             .iter()
-            .flat_map(|current| current.services.iter().map(|service| told(service, &learned)))
+            .flat_map(|current| current.services.iter().map(|service| service_status(service, &learned)))
             .collect(),
     }
 }

@@ -21,7 +21,7 @@ const NO_SCALE: u8 = 15;
 /// A key for cookies.
 pub type CookieKey = [u8; 16];
 
-/// What a client said in its SYN.
+/// The options of a client's SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     /// Largest segment it takes.
@@ -76,7 +76,7 @@ impl Cookies {
         Seq(hash(&self.current, handshake, step, clear) << 10 | clear)
     }
 
-    /// What the client had said, if this is a number that an agent gave it.
+    /// The options of the client's SYN, if this is a number that an agent gave it.
     pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<Offer> {
         let clear = cookie.0 & 0x3ff;
         // Two bits tell four steps apart: the next one, from an agent whose clock is ahead, this one and two before.

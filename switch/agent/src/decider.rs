@@ -12,7 +12,7 @@ pub trait Decider: Send + Sync + fmt::Debug {
     /// Whether the server speaks first, and the agent in its place.
     fn greets(&self) -> bool;
 
-    /// How many bytes of a request may be held.
+    /// How many bytes of a request may be buffered.
     fn room(&self) -> usize;
 
     /// How long a request may take to come.
@@ -69,9 +69,9 @@ pub struct Route {
 pub struct Repetition {
     /// What the client is still to hear of the agent.
     pub say: Vec<u8>,
-    /// So many bytes of the client are answered. The server hears `lines` in their place.
+    /// So many bytes of the client are answered. The server gets `lines` in their place.
     pub answered: usize,
-    /// What is said to the server again: not more bytes than were answered.
+    /// What is repeated to the server: not more bytes than were answered.
     pub lines: Vec<u8>,
     /// What the server answers.
     pub answers: Box<dyn Answers>,
@@ -95,11 +95,11 @@ pub trait Answers: Send {
 pub enum Heard {
     /// Wait for more of them.
     Nothing,
-    /// So many more bytes of the lines may be said.
+    /// So many more bytes of the lines may be sent.
     GoOn(usize),
     /// The server is where the client believes it is.
     Ready {
-        /// So many bytes of the server the client has heard from the agent; the others are for it.
+        /// So many bytes of the server are in place of what the agent has sent the client; the others are for the client.
         used: usize,
     },
     /// The server refuses what the agent has granted.
@@ -176,7 +176,7 @@ pub enum Reason {
     Crowded,
     /// The client ended the request in the middle.
     CutShort,
-    /// More has come than may be held.
+    /// More has come than may be buffered.
     TooLarge,
     /// No server answers.
     NoServer,

@@ -1,6 +1,6 @@
 //! The agent without its sockets: frames and the time in, frames out.
 //!
-//! A handshake costs no memory: what a SYN said is in the cookie that answers it, and the first bytes of a request bring it back
+//! A handshake costs no memory: a SYN's options are in the cookie that answers it, and the first bytes of a request bring it back
 //! (where the agent greets it costs a cell, see [`Handshakes`], and a connection from its acknowledgement on).
 //! A connection is kept from there until the data plane has confirmed that it translates. All work for a frame takes a time that
 //! does not depend on how many connections there are, but for the logarithm of ordered sets.
@@ -200,8 +200,8 @@ impl Engine {
         if self.abilities_due <= now {
             self.update_abilities(now);
         }
-        while let Some((head, told)) = self.handshakes.repeat(now) {
-            let (options, length) = told.write();
+        while let Some((head, offer)) = self.handshakes.repeat(now) {
+            let (options, length) = offer.write();
             self.send(&head, &options[..length], &[], out);
         }
         while let Some(&(due, id)) = self.timers.first().filter(|(due, _)| *due <= now) {
@@ -325,8 +325,8 @@ impl Engine {
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
     }
 
-    /// Tells a client that has said nothing yet, and asks whether it is still connected, that it is: by its cookie. The handshake's
-    /// own acknowledgement has the next number, and needs no answer.
+    /// Answers the keepalive of a client that has sent no data yet, whose cookie shows that it is connected. The handshake's own
+    /// acknowledgement has the next number, and needs no answer.
     fn answer_keepalive(&self, now: u64, entry: &Entry, segment: &Segment<'_>, out: &mut Frames) {
         let Some(offer) = self.known(now, entry, segment, segment.seq()) else { return };
         let room = entry.service.rules.room().min(entry.ability.window.into());
@@ -371,12 +371,12 @@ impl Engine {
             flags: SYN | ACK,
             window: u16::try_from(room).unwrap_or(u16::MAX).min(window),
         };
-        let told = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| SCALE), sack: offer.sack };
-        let (options, length) = told.write();
+        let answered = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| SCALE), sack: offer.sack };
+        let (options, length) = answered.write();
         self.send(&head, &options[..length], &[], out);
         if entry.service.rules.greets() {
             let key = (client, entry.service.address);
-            self.handshakes.note(key, head, told, now);
+            self.handshakes.note(key, head, answered, now);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the data plane says in front of a guessed connection's segment: what the handshake has said, and with whom it was.
+//! The header that the data plane puts in front of a guessed connection's segment: the handshake's options, and its server.
 
 use crate::seq::Seq;
 use crate::wire::{ETHERNET, IPV4, ether_type};
@@ -23,7 +23,7 @@ pub struct Facts {
     pub client_scale: Option<u8>,
     /// Whether both permit SACK.
     pub sack: bool,
-    /// Whether the server has said something already.
+    /// Whether the server has sent data already.
     pub has_spoken: bool,
     /// Largest segment that the client takes.
     pub mss: u16,

@@ -1,7 +1,7 @@
 //! Handshakes of services whose agent greets: a client that waits for a greeting does not repeat a lost acknowledgement, so the agent
 //! repeats its SYN-ACK (RFC 9293, section 3.8.1).
 //!
-//! It costs a cell of bounded number, and the oldest make room. Who loses its cell still has its cookie.
+//! It costs a cell of bounded number, and the oldest make room. A client whose cell is gone still has its cookie.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ const CELL: usize = size_of::<(Key, Cell)>() + 2 * size_of::<(u64, Key)>();
 /// What was answered.
 struct Cell {
     head: Head,
-    told: RawOffer,
+    offer: RawOffer,
     due: u64,
     repeated: u32,
 }
@@ -31,10 +31,10 @@ pub struct Handshakes {
 
 impl Handshakes {
     /// Notes an answer to a SYN; one before counts no more.
-    pub fn note(&mut self, key: Key, head: Head, told: RawOffer, now: u64) {
+    pub fn note(&mut self, key: Key, head: Head, offer: RawOffer, now: u64) {
         self.forget(&key);
         let due = now + REPEAT;
-        self.cells.insert(key, Cell { head, told, due, repeated: 0 });
+        self.cells.insert(key, Cell { head, offer, due, repeated: 0 });
         self.due.insert((due, key));
     }
 
@@ -61,7 +61,7 @@ impl Handshakes {
         let &(due, key) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, key));
         let cell = self.cells.get_mut(&key)?;
-        let answer = (cell.head, cell.told);
+        let answer = (cell.head, cell.offer);
         cell.repeated += 1;
         if cell.repeated == REPETITIONS {
             self.cells.remove(&key);

@@ -24,7 +24,7 @@ pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
 /// How a server is to hear a dialogue whose first `answered` bytes the agent has answered.
 pub fn repetition(replay: Replay, answered: usize, say: Vec<u8>) -> Repetition {
     let lines = replay.lines();
-    debug_assert!(lines.len() <= answered, "only what the client has said is said again");
+    debug_assert!(lines.len() <= answered, "a line is repeated that the client has not sent");
     Repetition { say, answered, lines, answers: Box::new(replay) }
 }
 
@@ -46,7 +46,7 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Begins where the server has heard the dialogue again.
+    /// Begins where the dialogue has been repeated to the server.
     pub fn new(rules: &Arc<RuleSet>, follower: Follower) -> Dialogue {
         Dialogue { rules: Arc::clone(rules), follower }
     }

@@ -205,6 +205,6 @@ fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
     let mut out = io::stdout();
     let line = writeln!(out, "sluice-agent: {} on {}, control on {control}{metrics}", args.address, args.interface);
     if let Err(error) = line.and_then(|()| out.flush()) {
-        tracing::warn!(%error, "nobody reads standard output");
+        tracing::warn!(%error, "standard output cannot be written");
     }
 }

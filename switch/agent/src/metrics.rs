@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::control::{Shared, status};
 use crate::proto;
 
-/// What is told.
+/// What is reported.
 pub struct Metrics {
     /// The engine's state.
     pub shared: Arc<Shared>,
@@ -63,14 +63,14 @@ impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         let status = status(&self.shared, self.started);
-        let held = [
+        let loads = [
             ("connections", "Connections in the agent's hands", status.connections),
             ("waiting", "Requests that are not complete", status.waiting),
             ("memory_bytes", "What connections take", status.memory),
             ("generation", "Of the rules", u64::from(status.generation)),
         ];
         gauges(encoder, "agent_uptime_seconds", "Time since the start", [(vec![], status.uptime_ms as f64 / 1e3)])?;
-        for (name, help, value) in held {
+        for (name, help, value) in loads {
             gauges(encoder, &format!("agent_{name}"), help, [(vec![], value as f64)])?;
         }
         for (name, value) in self.interface.snapshot().entries() {

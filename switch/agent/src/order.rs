@@ -62,7 +62,7 @@ pub struct Order {
     pub service: SocketAddrV4,
     /// The server's sequence number and this make the client's.
     pub delta: u32,
-    /// The server's window, shifted left by this, is what the client is told.
+    /// Bits by which the server's window field is shifted left for the client.
     pub shift: i8,
     /// What to remember.
     pub remember: Remember,
@@ -70,7 +70,7 @@ pub struct Order {
     pub generation: u8,
     /// Whose turn it is to be.
     pub turn: Turn,
-    /// The client's window, but in a SYN, shifted left by this, is what the server is told.
+    /// Bits by which the client's window field is shifted left for the server, but in a SYN.
     pub client_shift: u8,
 }
 
@@ -160,7 +160,7 @@ impl Order {
     }
 }
 
-/// What one side is told of the other's window field: shifted, at most 65,535, and no window that is none for one that is.
+/// One side's window field for the other side: shifted, at most 65,535, and at least 1 if it is not 0.
 pub fn shifted(window: u16, shift: i8) -> u16 {
     if shift >= 0 {
         let wide = u32::from(window) << shift.min(16);
@@ -228,8 +228,8 @@ mod tests {
     fn a_window_is_shifted() {
         let cases =
             [(100, 0, 100), (100, 3, 800), (40_000, 3, 65_535), (100, -3, 12), (5, -3, 1), (0, -3, 0), (0, 14, 0)];
-        for (window, shift, told) in cases {
-            assert_eq!(shifted(window, shift), told, "{window} by {shift}");
+        for (window, shift, expected) in cases {
+            assert_eq!(shifted(window, shift), expected, "{window} by {shift}");
         }
     }
 }

@@ -123,7 +123,7 @@ struct Exchange {
     /// Bytes of the head that were not handed on.
     head: usize,
     is_asked: bool,
-    /// The server has said something.
+    /// The server has sent a part of the response.
     is_answering: bool,
     /// The response is complete, and whether the client sends the body is not known.
     is_void: bool,
@@ -145,7 +145,7 @@ impl Exchange {
         }
     }
 
-    /// Closes the connection: with these words, unless the client has heard a part of the response.
+    /// Closes the connection: with these words, unless the client has got a part of the response.
     fn close(&self, status: u16, why: &'static str) -> Progress {
         let mut refusal = refused(self.rules.refusal(status, why));
         if self.is_answering {

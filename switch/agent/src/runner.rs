@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::control::{Load, Shared, locked};
 use crate::{Engine, Frames};
 
-/// How often the load is told, an interface looked for that is gone, and so on.
+/// How often the load is reported, an interface looked for that is gone, and so on.
 const CHORES: Duration = Duration::from_millis(100);
 
 /// Moves frames between an interface and the engine.
@@ -92,7 +92,7 @@ impl Runner {
         Handle { is_draining, is_ending, waker: self.poller.waker() }
     }
 
-    /// Works until it is told to end, or has nothing left when it drains.
+    /// Works until its handle ends it, or until it has nothing left when it drains.
     ///
     /// # Errors
     /// When the kernel refuses to let it wait.

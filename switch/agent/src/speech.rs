@@ -17,7 +17,7 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// Bytes from this number on, said at this time.
+    /// Bytes from this number on, sent at this time.
     pub fn new(from: Seq, bytes: Vec<u8>, ends: bool, now: u64) -> Speech {
         Speech { from, bytes, ends, due: now + FIRST, repeated: 0 }
     }
@@ -41,8 +41,8 @@ impl Speech {
 
     /// What follows this number.
     pub fn rest(&self, from: Seq) -> (Seq, &[u8]) {
-        let said = from.since(self.from).min(self.bytes.len());
-        (self.from + said as u32, &self.bytes[said..])
+        let sent = from.since(self.from).min(self.bytes.len());
+        (self.from + sent as u32, &self.bytes[sent..])
     }
 
     /// When it is to be repeated; never again after some times.

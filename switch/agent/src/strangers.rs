@@ -1,4 +1,4 @@
-//! Segments that no connection and no cookie explains: who insists is told to stop.
+//! Segments that no connection and no cookie explains: a sender that repeats them is reset.
 //!
 //! Data may overtake the first segment of its request, which alone brings a connection back from its cookie. So a stranger is
 //! not reset at once, but when the same data comes for the third time, or later than any first segment is overtaken: that would

@@ -331,7 +331,7 @@ fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
     let line = writeln!(out, "sluice-switch: serving P4Runtime on {address}, device {id}, ports {ports}{metrics}");
     if let Err(error) = line.and_then(|()| out.flush()) {
-        tracing::warn!(%error, "nobody reads standard output");
+        tracing::warn!(%error, "standard output cannot be written");
     }
 }
 

@@ -73,7 +73,7 @@ impl Exchange {
         Some(progress)
     }
 
-    /// Whether the client, which has all that the server has said, asks for more although nothing more may follow. Of a response
+    /// Whether the client, which has all that the server has sent, asks for more although nothing more may follow. Of a response
     /// without an end only a request that comes now shows that the client takes it for complete.
     pub fn asks_too_much(&self, request: &Assembler, has_come: bool) -> bool {
         let is_over = self.answered == Some(false) || self.is_last && self.is_asked && has_come;

@@ -1,5 +1,5 @@
 //! Guessed connections (Chow, Wang & Prakash, section 3: pre-allocation). The data plane has opened a known client's connection to
-//! the server of its last one, end to end. What the client says goes to an agent, behind what the handshake has said.
+//! the server of its last one, end to end. What the client sends goes to an agent, behind the handshake's facts.
 //!
 //! ```text
 //!                 the rules name a group that
@@ -21,7 +21,7 @@ use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
 
-/// What a server takes that has not told its window: as much as clients may send at first (RFC 3390).
+/// The window of a server that has not announced one, in bytes: as much as clients may send at first (RFC 3390).
 const WINDOW: u32 = 4096;
 /// Numbers further off are not the connection's.
 const NEAR: u32 = 1 << 16;
@@ -77,7 +77,7 @@ impl Guess {
     }
 
     /// How much the server may have sent the client behind `next` without the agent's knowledge. Nothing when the agent has the
-    /// connection, or has said or passed on something itself.
+    /// connection, or has sent or passed on something itself.
     pub fn unseen(&self, next: Seq) -> u32 {
         if self.next == next && self.turn != Turn::Taken { NEAR - 1 } else { 0 }
     }
@@ -94,7 +94,7 @@ impl Guess {
 }
 
 impl Client {
-    /// Looks what an acceptable segment says of the guessed server. True when the client has heard one that the agent has left.
+    /// Looks what an acceptable segment says of the guessed server. True when the client has got data of one that the agent has left.
     pub fn follow_guess(&mut self, segment: &Segment<'_>) -> bool {
         let Some(guess) = &mut self.guess else { return false };
         guess.largest = guess.largest.max(segment.payload().len() as u16);
@@ -113,7 +113,7 @@ impl Client {
         Some(End { group, seq: self.request.base() })
     }
 
-    /// Whether the guessed server has said something that the client may have.
+    /// Whether the guessed server has sent something that the client may have.
     pub fn is_guess_spoilt(&self) -> bool {
         self.guess.as_ref().is_some_and(|guess| !guess.is_left() && guess.facts.has_spoken)
     }
@@ -174,7 +174,7 @@ impl Client {
     }
 }
 
-/// Ends a connection whose client has heard the wrong server.
+/// Ends a connection whose client has got data of the wrong server.
 pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> State {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);
@@ -201,7 +201,7 @@ pub fn follow(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> State
     counters.guesses_right.add(1);
     if route.framing.is_some() {
         if facts.has_spoken {
-            // Where its response ends, and the next request is for the rules, nobody can say.
+            // The end of its response, from which on requests are for the rules, cannot be found.
             return give_up(client, ctx, server);
         }
         client.take_turn(ctx);

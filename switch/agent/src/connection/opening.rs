@@ -155,9 +155,9 @@ impl Opening {
         let group = &client.terms.service.groups[self.group];
         ctx.has_learned |= ctx.pools.learn(ctx.now, group.address, &offered(client), segment);
         group.opened.add(1);
-        let said = segment.offer();
+        let offer = segment.offer();
         let window = Some(u32::from(segment.window()));
-        let answer = Answer { first: segment.seq() + 1, scale: said.scale, mss: said.mss, window };
+        let answer = Answer { first: segment.seq() + 1, scale: offer.scale, mss: offer.mss, window };
         let server = Server::new(client, self.group, &answer);
         match self.repetition {
             Some(repetition) => Repeating::begin(server, (self.sticky, self.framing), repetition, client, ctx),

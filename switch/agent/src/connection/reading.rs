@@ -130,7 +130,7 @@ impl Reading {
         }
     }
 
-    /// Says what the rules want said, or acknowledges what has to be, and waits for more.
+    /// Sends what the rules answer, or acknowledges what has to be, and waits for more.
     fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, say: Vec<u8>) {
         if !say.is_empty() {
             if client.terms.service.rules.greets() {
@@ -180,7 +180,7 @@ fn closed(client: &Client, mut say: Vec<u8>, reason: Reason) -> Outcome {
     Outcome::Refuse(Refusal { say, ..refusal })
 }
 
-/// Puts what the server is to hear in the place of what the client has said.
+/// Puts what the server is to get in the place of what the client has sent.
 fn prepare(client: &mut Client, ctx: &mut Context<'_>, repetition: &mut Repetition) {
     let answered = client.request.base() + repetition.answered as u32;
     let say = std::mem::take(&mut repetition.say);

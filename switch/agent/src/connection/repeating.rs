@@ -1,8 +1,8 @@
-//! A server that is opened behind a greeting of the agent's own hears again what the client has said, line by line.
+//! A server that is opened behind a greeting of the agent's own: what the client has sent is repeated to it, line by line.
 //!
 //! The lines take the place of the client's answered bytes, right before those that are not answered. So the server is opened with
 //! a number that lies ahead of the client's first by what the agent kept to itself, and the client's own numbers are right on both
-//! sides. The server's greeting and answers are swallowed: what the agent has said in their place is in the delta.
+//! sides. The server's greeting and answers are swallowed: what the agent has sent in their place is in the delta.
 
 use super::client::{Client, News};
 use super::exchange::Exchange;
@@ -20,16 +20,16 @@ const PATIENCE: u64 = 60_000_000_000;
 /// Bytes that a server may say meanwhile.
 const ROOM: usize = 64 << 10;
 
-/// A server that hears a dialogue.
+/// A server to which a dialogue is repeated.
 pub struct Repeating {
     server: Server,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
     repetition: Repetition,
-    /// The lines before this number may be said.
+    /// The lines before this number may be sent.
     limit: Seq,
-    /// What the server has said.
-    said: Assembler,
+    /// What the server has sent.
+    received: Assembler,
     /// The number of its FIN.
     fin: Option<Seq>,
     /// When it is given up.
@@ -37,7 +37,7 @@ pub struct Repeating {
 }
 
 impl Repeating {
-    /// Begins with nothing said.
+    /// Begins with nothing sent.
     pub fn begin(
         server: Server,
         (sticky, framing): (Sticky, Option<Box<dyn Framing>>),
@@ -45,10 +45,10 @@ impl Repeating {
         client: &mut Client,
         ctx: &mut Context<'_>,
     ) -> State {
-        let (limit, said) = (server.handover.una, Assembler::new(server.next, ROOM));
+        let (limit, received) = (server.handover.una, Assembler::new(server.next, ROOM));
         server.acknowledge(client, ctx);
         let until = ctx.now + PATIENCE;
-        State::Repeating(Box::new(Repeating { server, sticky, framing, repetition, limit, said, fin: None, until }))
+        State::Repeating(Box::new(Repeating { server, sticky, framing, repetition, limit, received, fin: None, until }))
     }
 
     /// The server.
@@ -59,7 +59,7 @@ impl Repeating {
     /// Memory taken.
     pub fn memory(&self) -> usize {
         let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
-        size_of::<Self>() + self.repetition.memory() + self.said.memory() + framing
+        size_of::<Self>() + self.repetition.memory() + self.received.memory() + framing
     }
 
     /// When there is something to do.
@@ -69,7 +69,7 @@ impl Repeating {
 
     /// The server has ended its side, or talks without end.
     fn is_hopeless(&self) -> bool {
-        self.fin == Some(self.said.end()) || self.said.room() == 0
+        self.fin == Some(self.received.end()) || self.received.room() == 0
     }
 
     /// Takes an acceptable segment of the client: it is for later. A client that repeats itself hears that it has come.
@@ -98,7 +98,7 @@ impl Repeating {
         if !self.server.take_acknowledgement(client, ctx, segment, limit) {
             self.server.hand_on(client, ctx, limit);
         }
-        self.said.insert(segment.seq(), segment.payload());
+        self.received.insert(segment.seq(), segment.payload());
         if segment.has(FIN) {
             self.fin = Some(segment.end() - 1);
         }
@@ -108,7 +108,7 @@ impl Repeating {
     /// Does what the server's answers ask for.
     fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
         let used = loop {
-            match self.repetition.answers.hear(self.said.ready()) {
+            match self.repetition.answers.hear(self.received.ready()) {
                 Heard::GoOn(bytes) => self.limit += bytes as u32,
                 Heard::Nothing if self.is_hopeless() => {
                     return self.leave(client, ctx, Reason::ServerRefused, Vec::new());
@@ -118,7 +118,7 @@ impl Repeating {
                 Heard::Failed { say } => return self.leave(client, ctx, Reason::ServerRefused, say),
             }
         };
-        let next = self.said.end();
+        let next = self.received.end();
         let is_new = !is_bare(segment) || segment.seq() != next;
         let Some(used) = used else {
             self.server.swallow(next, client.next);
@@ -127,7 +127,7 @@ impl Repeating {
             }
             return State::Repeating(self);
         };
-        let rest = &self.said.ready()[used..];
+        let rest = &self.received.ready()[used..];
         if !rest.is_empty() {
             client.say(ctx, rest.to_vec(), false);
         }
@@ -168,6 +168,6 @@ impl Repeating {
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         assert!(client.guess.is_none(), "no connection is guessed where the agent greets");
-        assert!(!self.limit.is_before(self.server.handover.next), "only lines that may be said are said");
+        assert!(!self.limit.is_before(self.server.handover.next), "a line is sent before its turn");
     }
 }

@@ -46,10 +46,10 @@ pub struct Server {
     pub handover: Handover,
     /// The server's number and this make the client's.
     delta: u32,
-    /// The server's window field, shifted left by this, is what the client is told.
+    /// Bits by which the server's window field is shifted left for the client.
     shift: i8,
-    /// The client's window field, shifted left by this, is what the server is told (RFC 7323, section 2.2: a server that does not
-    /// scale reads it as it stands, and the client scales it).
+    /// Bits by which the client's window field is shifted left for the server (RFC 7323, section 2.2: a server that does not scale
+    /// reads it as it stands, and the client scales it).
     client_shift: u8,
     /// How the server's window field is to be read.
     scale: u8,
@@ -273,7 +273,7 @@ impl Server {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
 
-    /// What the server said before `next` was for the agent. The client hears the rest from `toward_client` on.
+    /// What the server sent before `next` was for the agent. The client gets the rest from `toward_client` on.
     pub fn swallow(&mut self, next: Seq, toward_client: Seq) {
         (self.first, self.next) = (next, next);
         self.delta = order::delta(toward_client, next);

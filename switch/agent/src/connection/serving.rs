@@ -51,7 +51,7 @@ impl Serving {
         State::Serving(Box::new(serving))
     }
 
-    /// Goes on with a server that has heard a dialogue again: all else that comes is the client's. Where the agent reads on, by
+    /// Goes on with a server to which a dialogue has been repeated: all else that comes is the client's. Where the agent reads on, by
     /// this exchange. The server is acknowledged if it is to be, and is sent nothing.
     pub fn resume(
         server: Server,
@@ -153,7 +153,7 @@ impl Serving {
             server.pass(client, ctx, segment, segment.seq().earlier(server.handover.next));
         } else if server.repeat(client, ctx, segment) {
         } else if segment.seq().is_before(client.acknowledged()) {
-            // The client has not heard that it has come.
+            // The client has not got the acknowledgement of this segment.
             client.acknowledge(ctx);
         } else {
             server.acknowledge(client, ctx);
@@ -192,7 +192,7 @@ impl Serving {
         if progress == Progress::Opaque {
             self.turn = Turn::Agent;
         }
-        // What the client's next bytes are may depend on what the server has said.
+        // What the client's next bytes are may depend on what the server has sent.
         if let Some(refusal) = self.follow_request(client) {
             return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
         }

@@ -9,7 +9,7 @@ use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Takes a client's segment, behind what its handshake with a guessed server has said.
+    /// Takes a client's segment, behind the facts of its handshake with a guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };

@@ -727,18 +727,32 @@ fn bodies_of_many_values_share_the_budget() {
 fn an_ambiguous_body_is_refused() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
         {"name": "r", "match": {"json": {"role": "user", "id": {"present": true}}}, "to": "b"},
-        {"name": "n", "match": {"json": {"role": "admin"}}, "refuse": 403}]}"#;
-    for (media, body, status, why) in [
-        ("", "{\"role\": \"x\", \"role\": \"user\", \"id\": 1}", "400", "a JSON name that a rule asks for comes twice"),
-        ("", "{\"x\": \"\u{a0}\", \"role\": \"user\", \"id\": 1}", "400", "the JSON is no UTF-8"),
-        ("; charset=utf-16", "{}", "415", "the body cannot be read, and a rule on it may refuse"),
+        {"name": "n", "match": {"json": {"role": "admin"}}, "refuse": 403},
+        {"name": "x", "match": {"xml": {"role": "admin"}}, "refuse": 403},
+        {"name": "f", "match": {"form": {"role": "admin"}}, "refuse": 403}]}"#;
+    let (json, xml, form) = ("application/json", "text/xml", "application/x-www-form-urlencoded");
+    let unread = "the body cannot be read, and a rule on it may refuse";
+    for (media, parameters, body, status, why) in [
+        (
+            json,
+            "",
+            "{\"role\": \"x\", \"role\": \"user\", \"id\": 1}",
+            "400",
+            "a JSON name that a rule asks for comes twice",
+        ),
+        (json, "", "{\"x\": \"\u{a0}\", \"role\": \"user\", \"id\": 1}", "400", "the JSON is no UTF-8"),
+        (json, "; charset=utf-16", "{}", "415", unread),
+        (xml, "", "<?xml version='1.0' encoding='UTF-7'?><a>+ADw-role+AD4-admin+ADw-/role+AD4-</a>", "415", unread),
+        (xml, "", "<a>\u{a0}</a>", "415", unread),
+        (form, "; charset=ibm037", "role=x", "415", unread),
+        (form, "", "a=%FF%FE%3C%00a%00", "415", unread),
     ] {
         let mut exact = Exact::new(rules);
         exact.handshake();
         // Latin-1: no-break space is a byte that begins no character of UTF-8.
         let body: Vec<u8> = body.chars().map(|character| u8::try_from(character).unwrap()).collect();
-        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json";
-        let head = format!("{head}{media}\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: {media}{parameters}");
+        let head = format!("{head}\r\nContent-Length: {}\r\n\r\n", body.len());
         let seen = exact.data(0, &[head.as_bytes(), &body].concat());
         assert!(is_answer(&seen, status), "{why}: {seen:?}");
         assert_eq!(exact.refused(), [(why, 1)]);
