@@ -54,10 +54,8 @@ async fn what_the_driver_refuses_takes_a_whole_batch_back() {
     let mut changed = server(2);
     let Entity::TableEntry(entry) = &mut changed else { panic!() };
     entry.metadata = b"other".to_vec();
-    entry.action.as_mut().map(|action| match &mut action.r#type {
-        Some(p4::table_action::Type::Action(action)) => action.params[1].value = vec![81],
-        other => panic!("{other:?}"),
-    });
+    let Some(p4::table_action::Type::Action(action)) = &mut entry.action.as_mut().unwrap().r#type else { panic!() };
+    action.params[1].value = vec![81];
     let owned = Entity::TableEntry(p4::TableEntry {
         table_id: id("owned"),
         r#match: vec![crate::common::exact(1, &[10, 0, 0, 1])],
