@@ -130,7 +130,7 @@ experiments: setup root ## the papers' figures and today's alternatives: some 18
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)
 
-dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch and sluice-agent inside
+dist: $(STAMPS)/python $(SWITCHD) ## wheels in dist/: the controller's, and one with sluice-switch, sluice-agent and sluice-tofino inside
 	@$(BIN)/python -m tools.dist dist
 
 # Set-up

@@ -1,4 +1,4 @@
-"""Builds the wheels that an installation needs: the controller's, and that of the switch and the agent.
+"""Builds the wheels that an installation needs: the controller's, and that of the switch, the agent and the gateway.
 
 Of what is there: cargo has built the programs (`make dist` sees to that), and no network is needed.
 """

@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
 RELEASE = "switch/target/release"
-PROGRAMS = ("sluice-switch", "sluice-agent")
+PROGRAMS = ("sluice-switch", "sluice-agent", "sluice-tofino")
 
 
 class Programs(BuildHookInterface[Any]):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
 INSTALLED = "/opt/sluice/bin"
 PROGRAMS = {"sluice": ROOT / ".venv/bin/sluice"} | {
-    name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent")
+    name: BINARY.with_name(name) for name in ("sluice-switch", "sluice-agent", "sluice-tofino")
 }
 EXPOSURE = 2.5
 """Of 10, by `systemd-analyze security`; below 5 it calls a service OK."""

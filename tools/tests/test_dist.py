@@ -67,7 +67,10 @@ def said(commands: Path, *words: str) -> str:
 
 @built
 def test_all_have_one_version(commands: Path) -> None:
-    versions = {said(commands, name, "--version").split()[-1] for name in ("sluice", "sluice-switch", "sluice-agent")}
+    versions = {
+        said(commands, name, "--version").split()[-1]
+        for name in ("sluice", "sluice-switch", "sluice-agent", "sluice-tofino")
+    }
     assert versions == {tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]}
 
 
@@ -112,4 +115,4 @@ def test_what_is_not_built_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path]
     done = subprocess.run([*command, tmp_path / "deploy/wheel"], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "has no sluice-switch and no sluice-agent: make setup" in done.stdout + done.stderr
+    assert "has no sluice-switch and no sluice-agent and no sluice-tofino: make setup" in done.stdout + done.stderr

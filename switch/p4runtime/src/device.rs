@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use sluice_engine::{Backlog, Digest, Drops, Options, Sink, TableId, TableInfo, TraceEvent};
-use tokio::sync::Notify;
 
-use crate::digests::{Digests, List};
+use crate::controllers::Controllers;
+use crate::digests::List;
 use crate::entity::Target;
 use crate::fault::{Fault, Outcome};
 use crate::pipeline::{Pipeline, Running};
@@ -20,8 +20,6 @@ use crate::ports::Ports;
 use crate::proto::p4::v1 as p4;
 use crate::read::no_pipeline;
 use crate::statistics::{Counters, sum};
-use crate::streams::{Delivery, Streams};
-use p4::stream_message_response::Update;
 
 /// Packets from controllers that may wait for the data plane.
 const PACKET_OUTS: usize = 1024;
@@ -72,16 +70,13 @@ pub struct Device {
     config: Config,
     started: Instant,
     pub(crate) programs: Mutex<Programs>,
-    pub(crate) streams: Streams,
+    pub(crate) controllers: Controllers,
     /// Keeps control requests in an order; held across engine locks, never by the data plane.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
     /// Keeps pipeline requests in an order, one program being compiled at a time; held before the gate is asked for.
     pub(crate) compiling: Arc<tokio::sync::Mutex<()>>,
-    pub(crate) digests: Mutex<Digests>,
-    pub(crate) timer: Notify,
     packet_outs: Mutex<VecDeque<Vec<u8>>>,
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    counters: Counters,
     trace: bool,
 }
 
@@ -123,14 +118,11 @@ impl Device {
         Self {
             started: Instant::now(),
             programs: Mutex::default(),
-            streams: Streams::new(config.device_id),
+            controllers: Controllers::new(config.device_id),
             gate: Arc::default(),
             compiling: Arc::default(),
-            digests: Mutex::default(),
-            timer: Notify::new(),
             packet_outs: Mutex::default(),
             waker: OnceLock::new(),
-            counters: Counters::default(),
             trace,
             config,
         }
@@ -193,7 +185,7 @@ impl Device {
 
     /// Streams of controllers that are open.
     pub fn open_streams(&self) -> usize {
-        self.streams.count()
+        self.controllers.streams.count()
     }
 
     /// Keeps a program for a later commit.
@@ -217,8 +209,8 @@ impl Device {
         drop(programs);
         // Freeing large state takes its time; packets need not wait for it.
         drop(old);
-        self.digests.lock().clear();
-        self.timer.notify_one();
+        self.controllers.digests.lock().clear();
+        self.controllers.timer.notify_one();
     }
 
     /// Counts of all packets since the start, whatever program they met.
@@ -230,7 +222,7 @@ impl Device {
 
     /// Counts of everything between engine and controllers.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.controllers.counters
     }
 
     /// Runs frames that came in by `port` through the program, in order. What leaves by a port goes to `sink`; what
@@ -246,7 +238,7 @@ impl Device {
         let mut programs = self.programs.lock();
         let Some(running) = &mut programs.running else {
             drop(programs);
-            self.counters.no_program.add(frames.len() as u64);
+            self.controllers.counters.no_program.add(frames.len() as u64);
             note_loss(trace, "packet", Some("there is no program"));
             return;
         };
@@ -268,11 +260,11 @@ impl Device {
         let lists = self.gather(running, digests);
         MutexGuard::unlock_fair(programs);
         for packet in packets {
-            let loss = self.packet_in(&pipeline, &packet);
+            let loss = self.controllers.packet_in(pipeline.binding.as_ref(), &packet);
             note_loss(trace.as_deref_mut(), "packet-in", loss);
         }
         for list in lists {
-            let loss = self.send_list(&pipeline, list);
+            let loss = self.controllers.digest_list(pipeline.binding.as_ref(), list);
             note_loss(trace.as_deref_mut(), "list of digests", loss);
         }
     }
@@ -284,7 +276,7 @@ impl Device {
         }
         let Some(binding) = &running.pipeline.binding else { return Vec::new() };
         let now = self.now();
-        let mut digests = self.digests.lock();
+        let mut digests = self.controllers.digests.lock();
         let before = digests.deadline();
         let lists = messages
             .into_iter()
@@ -295,7 +287,7 @@ impl Device {
             })
             .collect();
         if digests.deadline() != before {
-            self.timer.notify_one();
+            self.controllers.timer.notify_one();
         }
         lists
     }
@@ -304,57 +296,9 @@ impl Device {
     pub(crate) fn follow_digests(&self) {
         let programs = self.programs.lock();
         let Some(running) = &programs.running else { return };
-        self.digests.lock().configure(|digest| running.engine.digest_config(digest));
+        self.controllers.digests.lock().configure(|digest| running.engine.digest_config(digest));
         drop(programs);
-        self.timer.notify_one();
-    }
-
-    /// Hands a packet to the controllers; the result is why it is lost.
-    fn packet_in(&self, pipeline: &Pipeline, frame: &[u8]) -> Option<&'static str> {
-        let parsed = pipeline.binding.as_ref().and_then(|binding| match &binding.packet_in {
-            Some(header) => header.parse(frame),
-            None => Some((Vec::new(), frame)),
-        });
-        let Some((metadata, payload)) = parsed else {
-            self.counters.packet_in_malformed.add(1);
-            return Some("it has no whole packet_in header, or there is no P4Info to read it by");
-        };
-        let packet = p4::PacketIn { payload: payload.to_vec(), metadata };
-        let delivery = self.streams.send_to_primaries(&Update::Packet(packet));
-        match delivery {
-            Delivery::Queued => self.counters.packet_in.add(1),
-            Delivery::QueueFull => self.counters.packet_in_queue_full.add(1),
-            Delivery::NoPrimary => self.counters.packet_in_no_primary.add(1),
-        }
-        delivery.loss()
-    }
-
-    /// Hands a list of digest messages to the controllers; the result is why it is lost.
-    pub(crate) fn send_list(&self, pipeline: &Pipeline, list: List) -> Option<&'static str> {
-        let digest = pipeline.binding.as_ref().and_then(|binding| binding.digest_of(list.digest))?;
-        let message = p4::DigestList {
-            digest_id: digest.id,
-            list_id: list.id,
-            data: list.data,
-            timestamp: nanoseconds_since_1970(),
-        };
-        let delivery = self.streams.send_to_primaries(&Update::Digest(message));
-        match delivery {
-            Delivery::Queued => self.counters.digest_lists.add(1),
-            Delivery::QueueFull | Delivery::NoPrimary => {
-                self.counters.digest_lists_dropped.add(1);
-                // Nobody will acknowledge what nobody got; it may be reported anew at once.
-                self.digests.lock().acknowledge(list.digest, list.id);
-            }
-        }
-        delivery.loss()
-    }
-
-    pub(crate) fn send_idle(&self, notification: p4::IdleTimeoutNotification) {
-        match self.streams.send_to_primaries(&Update::IdleTimeoutNotification(notification)) {
-            Delivery::Queued => self.counters.idle_notifications.add(1),
-            Delivery::QueueFull | Delivery::NoPrimary => self.counters.idle_notifications_dropped.add(1),
-        }
+        self.controllers.timer.notify_one();
     }
 
     /// Has `wake` called whenever a packet from a controller waits. Can be set once.
@@ -368,30 +312,14 @@ impl Device {
     }
 
     /// Queues a controller's packet for the data plane.
-    pub(crate) fn packet_out(&self, packet: &p4::PacketOut) -> Outcome {
-        let result = self.queue_packet_out(packet);
-        match result {
-            Ok(()) => self.counters.packet_out.add(1),
-            Err(_) => self.counters.packet_out_refused.add(1),
-        }
-        result
-    }
-
-    fn queue_packet_out(&self, packet: &p4::PacketOut) -> Outcome {
+    pub(crate) fn queue_packet_out(&self, packet: &p4::PacketOut) -> Outcome {
         if self.config.cpu_port.is_none() {
             return Err(Fault::precondition("the switch has no CPU port; start it with --cpu-port"));
         }
         let pipeline = self.programs.lock().running.as_ref().map(|running| Arc::clone(&running.pipeline));
         let binding = pipeline.as_ref().and_then(|pipeline| pipeline.binding.as_ref());
         let binding = binding.ok_or_else(no_pipeline)?;
-        let mut frame = match &binding.packet_out {
-            Some(header) => header.serialise(&packet.metadata)?,
-            None if packet.metadata.is_empty() => Vec::new(),
-            None => {
-                return Err(Fault::invalid("the program has no packet_out header, hence no metadata; leave it out"));
-            }
-        };
-        frame.extend_from_slice(&packet.payload);
+        let frame = binding.packet_out_frame(packet)?;
         let mut waiting = self.packet_outs.lock();
         if waiting.len() >= PACKET_OUTS {
             return Err(Fault::exhausted(
@@ -418,10 +346,4 @@ pub(crate) fn follow(program: &mut Running, ports: &Ports) {
     if let Err(error) = program.follow(ports) {
         tracing::error!(%error, "a group could not follow its ports");
     }
-}
-
-/// The wall clock, as P4Runtime's timestamps have it.
-pub(crate) fn nanoseconds_since_1970() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -73,7 +73,7 @@ impl Pipeline {
     pub fn new(config: p4::ForwardingPipelineConfig) -> Result<Self, PipelineError> {
         let program = Arc::new(Program::load(&framing::json(&config.p4_device_config)?)?);
         check_memory(&program)?;
-        let binding = config.p4info.as_ref().map(|info| Binding::new(info, &program)).transpose()?;
+        let binding = config.p4info.as_ref().map(|info| Binding::new(info, &*program)).transpose()?;
         Ok(Self { program, binding, config })
     }
 }

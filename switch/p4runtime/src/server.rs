@@ -7,10 +7,9 @@ use std::time::Duration;
 use sluice_serve::Listener;
 use tonic::transport::{Certificate, Error, Identity, Server, ServerTlsConfig};
 
-use crate::device::Device;
+use crate::backend::Backend;
 use crate::proto::p4::v1::p4_runtime_server::P4RuntimeServer;
 use crate::service::Service;
-use crate::timers;
 
 /// A controller that is silent for this long is asked for a sign of life.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -52,17 +51,17 @@ pub fn tls(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<S
     Ok(config)
 }
 
-/// Serves P4Runtime for `device` on `listener` until `shutdown` is ready. Streams that are open then are cut off.
+/// Serves P4Runtime for the switch behind `backend` on `listener` until `shutdown` is ready. Streams that are open then are cut off.
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(
-    device: Arc<Device>,
+pub async fn serve<B: Backend>(
+    backend: Arc<B>,
     listener: impl Into<Listener>,
     settings: Settings,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let service = P4RuntimeServer::new(Service::new(Arc::clone(&device)))
+    let service = P4RuntimeServer::new(Service::new(Arc::clone(&backend)))
         .max_decoding_message_size(settings.max_request_bytes)
         .max_encoding_message_size(usize::MAX);
     let mut server = Server::builder()
@@ -76,7 +75,7 @@ pub async fn serve(
     let server = server.add_service(service).serve_with_incoming(connections);
     tokio::select! {
         result = server => result,
-        () = timers::run(device) => Ok(()),
+        () = backend.run() => Ok(()),
         () = shutdown => Ok(()),
     }
 }

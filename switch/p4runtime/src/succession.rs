@@ -146,7 +146,7 @@ impl Device {
             *past = sum(past, &replaced.engine.drops());
         }
         // Messages that wait are those of the program that ran.
-        self.digests.lock().rename(if saved.is_some() { &[] } else { &kept.digests });
+        self.controllers.digests.lock().rename(if saved.is_some() { &[] } else { &kept.digests });
         MutexGuard::unlock_fair(programs);
         if let Some(old) = saved.as_ref().or(replaced.as_ref()) {
             for pairs in kept.entries.chunks(PAIRS_AT_ONCE) {
@@ -157,7 +157,7 @@ impl Device {
                 MutexGuard::unlock_fair(programs);
             }
         }
-        self.timer.notify_one();
+        self.controllers.timer.notify_one();
         Ok(())
     }
 }

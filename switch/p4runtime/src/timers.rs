@@ -6,7 +6,8 @@ use std::time::Duration;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use crate::device::{Device, nanoseconds_since_1970};
+use crate::controllers::nanoseconds_since_1970;
+use crate::device::Device;
 use crate::entity::table::encode_key_and_attributes;
 use crate::proto::{LARGE, p4::v1 as p4};
 
@@ -18,6 +19,7 @@ pub async fn run(device: Arc<Device>) {
     let mut next_scan = Instant::now() + IDLE_SCAN;
     loop {
         let lists = device
+            .controllers
             .digests
             .lock()
             .deadline()
@@ -25,7 +27,7 @@ pub async fn run(device: Arc<Device>) {
         let scan = has_idle_timeouts(&device).then_some(next_scan);
         let due = [lists, scan].into_iter().flatten().min();
         tokio::select! {
-            () = device.timer.notified() => continue,
+            () = device.controllers.timer.notified() => continue,
             () = async { sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => {}
         }
         send_due_lists(&device);
@@ -45,11 +47,11 @@ fn has_idle_timeouts(device: &Device) -> bool {
 fn send_due_lists(device: &Device) {
     // The lists are those of the program that is at work, at one moment.
     let programs = device.programs.lock();
-    let lists = device.digests.lock().due(device.now());
+    let lists = device.controllers.digests.lock().due(device.now());
     let Some(pipeline) = programs.running.as_ref().map(|running| Arc::clone(&running.pipeline)) else { return };
     drop(programs);
     for list in lists {
-        device.send_list(&pipeline, list);
+        device.controllers.digest_list(pipeline.binding.as_ref(), list);
     }
 }
 
@@ -78,6 +80,6 @@ fn report_idle_entries(device: &Device) {
         if table_entry.is_empty() {
             return;
         }
-        device.send_idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });
+        device.controllers.idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });
     }
 }

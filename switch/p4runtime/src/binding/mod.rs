@@ -3,21 +3,21 @@
 //! P4Info and the program come from one run of the compiler. Where they disagree, neither can be trusted, so
 //! a difference in names, widths or kinds is an error that names both sides.
 
+mod compiled;
 mod objects;
 mod packet_headers;
 mod table;
 
 use std::collections::HashMap;
 
-use sluice_engine::{
-    ActionId, CounterId, DigestId, MeterId, ProfileId, ProfileLimit, Program, RegisterId, TableId, ValueSetId,
-};
+use sluice_engine::{ActionId, CounterId, DigestId, MeterId, ProfileId, ProfileLimit, RegisterId, TableId, ValueSetId};
 use thiserror::Error;
 
 use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::translation::{Sdn, Types};
 use crate::typespec::DataType;
 
+pub use compiled::Compiled;
 pub use packet_headers::{PacketField, PacketHeader};
 
 /// Why P4Info does not fit the program.
@@ -329,7 +329,7 @@ impl Binding {
     ///
     /// # Errors
     /// Where the two differ, or P4Info asks for what this switch does not have.
-    pub fn new(info: &p4info::P4Info, program: &Program) -> Result<Self, BindError> {
+    pub fn new(info: &p4info::P4Info, program: &impl Compiled) -> Result<Self, BindError> {
         if let Some(other) = info.externs.first() {
             return Err(BindError::Unsupported(format!("extern type {}", other.extern_type_name)));
         }

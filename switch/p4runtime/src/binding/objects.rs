@@ -1,11 +1,11 @@
 //! The externs of P4Info, resolved.
 
-use sluice_engine::{ProfileLimit, Program};
+use sluice_engine::ProfileLimit;
 
 use super::table::{bind_actions, bind_key, different};
 use super::{
-    ActionBinding, BindError, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding, RegisterBinding,
-    TableBinding, ValueSetBinding,
+    ActionBinding, BindError, Compiled, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding,
+    RegisterBinding, TableBinding, ValueSetBinding,
 };
 use crate::bits::bytes_of;
 use crate::proto::p4::config::v1 as p4info;
@@ -33,7 +33,7 @@ fn limit(value: i32) -> u32 {
 /// Action profiles and selectors.
 pub fn profiles(
     info: &p4info::P4Info,
-    program: &Program,
+    program: &impl Compiled,
     actions: &Objects<ActionBinding>,
     tables: &Objects<TableBinding>,
 ) -> Bound<ProfileBinding> {
@@ -42,9 +42,9 @@ pub fn profiles(
         &info.action_profiles,
         |profile| profile.preamble.as_ref(),
         |profile, preamble| {
-            let engine = program.action_profile(&preamble.name).ok_or_else(|| missing("action profile", preamble))?;
+            let (engine, compiled) =
+                program.action_profile(&preamble.name).ok_or_else(|| missing("action profile", preamble))?;
             let place = format!("action profile {}", preamble.name);
-            let compiled = program.profile_info(engine);
             if profile.with_selector != compiled.has_selector {
                 let selector = |has| if has { "a selector" } else { "no selector" }.to_owned();
                 return Err(different(&place, selector(profile.with_selector), selector(compiled.has_selector)));
@@ -89,13 +89,13 @@ pub fn profiles(
 }
 
 /// Indirect counters.
-pub fn counters(info: &p4info::P4Info, program: &Program) -> Bound<CounterBinding> {
+pub fn counters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<CounterBinding> {
     Objects::bind(
         &info.counters,
         |counter| counter.preamble.as_ref(),
         |counter, preamble| {
-            let engine = program.counter(&preamble.name).ok_or_else(|| missing("counter", preamble))?;
-            let size = program.counter_info(engine).size;
+            let (engine, compiled) = program.counter(&preamble.name).ok_or_else(|| missing("counter", preamble))?;
+            let size = compiled.size;
             same_size("counter", &preamble.name, counter.size, size)?;
             Ok(CounterBinding { id: preamble.id, name: preamble.name.clone(), engine, size })
         },
@@ -103,13 +103,12 @@ pub fn counters(info: &p4info::P4Info, program: &Program) -> Bound<CounterBindin
 }
 
 /// Indirect meters.
-pub fn meters(info: &p4info::P4Info, program: &Program) -> Bound<MeterBinding> {
+pub fn meters(info: &p4info::P4Info, program: &impl Compiled) -> Bound<MeterBinding> {
     Objects::bind(
         &info.meters,
         |meter| meter.preamble.as_ref(),
         |meter, preamble| {
-            let engine = program.meter(&preamble.name).ok_or_else(|| missing("meter", preamble))?;
-            let compiled = program.meter_info(engine);
+            let (engine, compiled) = program.meter(&preamble.name).ok_or_else(|| missing("meter", preamble))?;
             same_size("meter", &preamble.name, meter.size, compiled.size)?;
             let spec = meter.spec.unwrap_or_default();
             if spec.r#type() != p4info::meter_spec::Type::TwoRateThreeColor {
@@ -129,13 +128,12 @@ pub fn meters(info: &p4info::P4Info, program: &Program) -> Bound<MeterBinding> {
 }
 
 /// Registers.
-pub fn registers(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<RegisterBinding> {
+pub fn registers(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<RegisterBinding> {
     Objects::bind(
         &info.registers,
         |register| register.preamble.as_ref(),
         |register, preamble| {
-            let engine = program.register(&preamble.name).ok_or_else(|| missing("register", preamble))?;
-            let compiled = program.register_info(engine);
+            let (engine, compiled) = program.register(&preamble.name).ok_or_else(|| missing("register", preamble))?;
             let place = format!("register {}", preamble.name);
             same_size("register", &preamble.name, i64::from(register.size), compiled.size)?;
             let mut data = DataType::resolve(register.type_spec.as_ref(), types, &place)?;
@@ -160,16 +158,16 @@ pub fn registers(info: &p4info::P4Info, types: &Types, program: &Program) -> Bou
 }
 
 /// Digests.
-pub fn digests(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<DigestBinding> {
+pub fn digests(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<DigestBinding> {
     Objects::bind(
         &info.digests,
         |digest| digest.preamble.as_ref(),
         |digest, preamble| {
-            let engine = program.digest(&preamble.name).ok_or_else(|| missing("digest", preamble))?;
+            let (engine, compiled) = program.digest(&preamble.name).ok_or_else(|| missing("digest", preamble))?;
             let place = format!("digest {}", preamble.name);
             let mut data = DataType::resolve(digest.type_spec.as_ref(), types, &place)?;
             let widths = |widths: &[u32]| format!("fields of {widths:?} bits");
-            let theirs: Vec<_> = program.digest_info(engine).fields.iter().map(|field| field.width).collect();
+            let theirs: Vec<_> = compiled.fields.iter().map(|field| field.width).collect();
             data.fit(&mut theirs.iter().copied());
             let ours = data.leaf_widths();
             if ours != theirs {
@@ -181,14 +179,13 @@ pub fn digests(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound
 }
 
 /// Parser value sets.
-pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &Program) -> Bound<ValueSetBinding> {
+pub fn value_sets(info: &p4info::P4Info, types: &Types, program: &impl Compiled) -> Bound<ValueSetBinding> {
     Objects::bind(
         &info.value_sets,
         |set| set.preamble.as_ref(),
         |set, preamble| {
-            let engine = program.value_set(&preamble.name).ok_or_else(|| missing("value set", preamble))?;
+            let (engine, compiled) = program.value_set(&preamble.name).ok_or_else(|| missing("value set", preamble))?;
             let place = format!("value set {}", preamble.name);
-            let compiled = program.value_set_info(engine);
             let key = bind_key(&fitted(&set.r#match, types, compiled.width, &place)?, types, &place)?;
             let width: u64 = key.iter().map(|field| u64::from(field.width)).sum();
             if width != u64::from(compiled.width) {

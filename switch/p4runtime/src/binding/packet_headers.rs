@@ -1,13 +1,13 @@
 //! The headers that packets from and to the controller carry.
 
-use sluice_engine::{HeaderInfo, Program};
+use sluice_engine::HeaderInfo;
 
-use super::BindError;
 use super::table::{different, width};
+use super::{BindError, Binding, Compiled};
 use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::proto::p4::config::v1 as p4info;
-use crate::proto::p4::v1::PacketMetadata;
+use crate::proto::p4::v1::{self as p4, PacketMetadata};
 use crate::translation::{self, NewName, Sdn, Types};
 
 /// Bytes that a header may have: no frame holds more.
@@ -39,7 +39,7 @@ pub struct PacketHeader {
 pub fn bind(
     info: &p4info::P4Info,
     types: &Types,
-    program: &Program,
+    program: &impl Compiled,
 ) -> Result<(Option<PacketHeader>, Option<PacketHeader>), BindError> {
     let find = |wanted: &str| {
         let header = info
@@ -54,7 +54,7 @@ pub fn bind(
 fn bind_header(
     header: &p4info::ControllerPacketMetadata,
     types: &Types,
-    program: &Program,
+    program: &impl Compiled,
     name: &str,
 ) -> Result<PacketHeader, BindError> {
     let place = format!("controller header {name}");
@@ -83,7 +83,7 @@ fn bind_header(
 
 /// The widths of the program's headers that it may be. P4Info does not say which of them it is about: it is one with these fields,
 /// if packets have it at all.
-fn candidates(fields: &[PacketField], program: &Program, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
+fn candidates(fields: &[PacketField], program: &impl Compiled, place: &str) -> Result<Vec<Vec<u32>>, BindError> {
     let named =
         |header: &&HeaderInfo| header.fields.iter().map(|field| &field.name).eq(fields.iter().map(|field| &field.name));
     let widths = |header: &HeaderInfo| header.fields.iter().map(|field| field.width).collect::<Vec<_>>();
@@ -124,6 +124,24 @@ fn fit(fields: &mut [PacketField], headers: &[Vec<u32>], place: &str) -> Result<
         }
     }
     Ok(())
+}
+
+impl Binding {
+    /// A controller's packet as the program receives it: with the header that its metadata stands for.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for metadata that the header does not have.
+    pub fn packet_out_frame(&self, packet: &p4::PacketOut) -> Outcome<Vec<u8>> {
+        let mut frame = match &self.packet_out {
+            Some(header) => header.serialise(&packet.metadata)?,
+            None if packet.metadata.is_empty() => Vec::new(),
+            None => {
+                return Err(Fault::invalid("the program has no packet_out header, hence no metadata; leave it out"));
+            }
+        };
+        frame.extend_from_slice(&packet.payload);
+        Ok(frame)
+    }
 }
 
 impl PacketHeader {

@@ -1,9 +1,9 @@
 //! Tables and actions of P4Info, resolved.
 
-use sluice_engine::{ActionId, MatchKind, Program};
+use sluice_engine::{ActionId, MatchKind};
 
 use super::{
-    ActionBinding, ActionChoice, ActionSet, BindError, KeyBinding, Objects, ParamBinding, Scope, TableBinding,
+    ActionBinding, ActionChoice, ActionSet, BindError, Compiled, KeyBinding, Objects, ParamBinding, Scope, TableBinding,
 };
 use crate::proto::p4::config::v1 as p4info;
 use crate::translation::{Sdn, Types};
@@ -26,7 +26,7 @@ pub fn bind_action(
 }
 
 /// Gives parameters of translated types the width that they have in the program.
-pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &Program) {
+pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBinding>, program: &impl Compiled) {
     for (engine, id) in tables.iter().flat_map(|table| &table.actions.by_engine) {
         let params = actions.get_mut(*id).into_iter().flat_map(|action| &mut action.params);
         for (param, compiled) in params.zip(&program.action_info(*engine).params) {
@@ -42,13 +42,13 @@ pub fn fit_params(actions: &mut Objects<ActionBinding>, tables: &Objects<TableBi
 ///
 /// p4c names those in P4Info that it finds to be without effect later, and leaves out of the JSON. They are passed over when
 /// nothing else speaks against both being of one compilation: the program has no table with a key that P4Info has not.
-pub fn compiled_tables(info: &p4info::P4Info, program: &Program) -> Vec<p4info::Table> {
+pub fn compiled_tables(info: &p4info::P4Info, program: &impl Compiled) -> Vec<p4info::Table> {
     fn name(table: &p4info::Table) -> &str {
         table.preamble.as_ref().map_or("", |preamble| &preamble.name)
     }
     let mut tables = info.tables.clone();
-    let mut keyed = program.tables().filter(|(_, table)| !table.keys.is_empty());
-    if keyed.all(|(_, table)| info.tables.iter().any(|known| name(known) == table.name)) {
+    let mut keyed = program.tables().filter(|table| !table.keys.is_empty());
+    if keyed.all(|table| info.tables.iter().any(|known| name(known) == table.name)) {
         tables.retain(|table| {
             let there = program.table(name(table)).is_some();
             if !there {
@@ -66,12 +66,12 @@ pub fn bind_table(
     preamble: &p4info::Preamble,
     info: &p4info::P4Info,
     types: &Types,
-    program: &Program,
+    program: &impl Compiled,
     actions: &Objects<ActionBinding>,
 ) -> Result<TableBinding, BindError> {
     let name = preamble.name.clone();
-    let engine = program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
-    let compiled = program.table_info(engine);
+    let (engine, compiled) =
+        program.table(&name).ok_or_else(|| BindError::Missing { kind: "table", name: name.clone() })?;
     let place = format!("table {name}");
     // p4c gives no width to fields of type `error`, and those of a translated type have the width that controllers see.
     let mut fields = table.match_fields.clone();

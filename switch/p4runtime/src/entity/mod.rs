@@ -187,7 +187,7 @@ mod tests {
     fn large_arrays_are_read_in_pieces() {
         let program = sluice_engine::Program::load(include_bytes!("../../tests/p4/everything.json")).unwrap();
         let program = std::sync::Arc::new(program);
-        let binding = Binding::new(&Default::default(), &program).unwrap();
+        let binding = Binding::new(&Default::default(), &*program).unwrap();
         let engine = Engine::new(program, sluice_engine::Options::default());
         let replication = ReplicationEntries::default();
         let source = Source { engine: &engine, binding: &binding, replication: &replication, now: 0 };

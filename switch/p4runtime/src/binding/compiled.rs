@@ -1,0 +1,74 @@
+//! What a compiled program has, by name: what P4Info is held against.
+
+use sluice_engine::{
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, HeaderInfo, MeterId, MeterInfo, ProfileId,
+    ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId, ValueSetInfo,
+};
+
+/// A compiled program's objects. Its ids mean what the target makes of them; a [`Binding`](super::Binding) carries them along.
+pub trait Compiled {
+    /// All tables.
+    fn tables(&self) -> impl Iterator<Item = &TableInfo>;
+    /// The table of this name.
+    fn table(&self, name: &str) -> Option<(TableId, &TableInfo)>;
+    /// The table's action of this name.
+    fn action(&self, table: TableId, name: &str) -> Option<ActionId>;
+    /// The profile's action of this name.
+    fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId>;
+    /// An action's parameters.
+    fn action_info(&self, id: ActionId) -> &ActionInfo;
+    /// The action profile of this name.
+    fn action_profile(&self, name: &str) -> Option<(ProfileId, &ProfileInfo)>;
+    /// The indirect counter of this name.
+    fn counter(&self, name: &str) -> Option<(CounterId, &CounterInfo)>;
+    /// The indirect meter of this name.
+    fn meter(&self, name: &str) -> Option<(MeterId, &MeterInfo)>;
+    /// The register of this name.
+    fn register(&self, name: &str) -> Option<(RegisterId, &RegisterInfo)>;
+    /// The digest of this name.
+    fn digest(&self, name: &str) -> Option<(DigestId, &DigestInfo)>;
+    /// The parser value set of this name.
+    fn value_set(&self, name: &str) -> Option<(ValueSetId, &ValueSetInfo)>;
+    /// The types of headers, as far as they are known.
+    fn header_types(&self) -> impl Iterator<Item = &HeaderInfo>;
+}
+
+macro_rules! by_name {
+    ($($find:ident, $info:ident => $id:ty, $of:ty;)*) => {$(
+        fn $find(&self, name: &str) -> Option<($id, &$of)> {
+            Program::$find(self, name).map(|id| (id, self.$info(id)))
+        }
+    )*};
+}
+
+impl Compiled for Program {
+    by_name! {
+        table, table_info => TableId, TableInfo;
+        action_profile, profile_info => ProfileId, ProfileInfo;
+        counter, counter_info => CounterId, CounterInfo;
+        meter, meter_info => MeterId, MeterInfo;
+        register, register_info => RegisterId, RegisterInfo;
+        digest, digest_info => DigestId, DigestInfo;
+        value_set, value_set_info => ValueSetId, ValueSetInfo;
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &TableInfo> {
+        Program::tables(self).map(|(_, info)| info)
+    }
+
+    fn action(&self, table: TableId, name: &str) -> Option<ActionId> {
+        Program::action(self, table, name)
+    }
+
+    fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId> {
+        Program::profile_action(self, profile, name)
+    }
+
+    fn action_info(&self, id: ActionId) -> &ActionInfo {
+        Program::action_info(self, id)
+    }
+
+    fn header_types(&self) -> impl Iterator<Item = &HeaderInfo> {
+        Program::header_types(self)
+    }
+}

@@ -1,0 +1,93 @@
+//! The controllers of a switch, for what happens there: packets, digest lists and notifications go to the primaries, and what
+//! becomes of each is counted.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::binding::Binding;
+use crate::digests::{Digests, List};
+use crate::proto::p4::v1 as p4;
+use crate::statistics::Counters;
+use crate::streams::{Delivery, Streams};
+use p4::stream_message_response::Update;
+
+/// The open streams, and the digest lists under way to them.
+pub struct Controllers {
+    /// The streams and their arbitration.
+    pub streams: Streams,
+    /// Digest messages that wait for their list to be full, or for an acknowledgement.
+    pub digests: Mutex<Digests>,
+    /// Notified when the time at which the next digest list is due has changed.
+    pub timer: Notify,
+    /// What was sent, received and lost.
+    pub counters: Counters,
+}
+
+impl Controllers {
+    /// No controller is connected yet.
+    pub fn new(device_id: u64) -> Self {
+        Self {
+            streams: Streams::new(device_id),
+            digests: Mutex::default(),
+            timer: Notify::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Hands a packet to the primaries; the result is why it is lost. Without P4Info its header cannot be read.
+    pub fn packet_in(&self, binding: Option<&Binding>, frame: &[u8]) -> Option<&'static str> {
+        let parsed = binding.and_then(|binding| match &binding.packet_in {
+            Some(header) => header.parse(frame),
+            None => Some((Vec::new(), frame)),
+        });
+        let Some((metadata, payload)) = parsed else {
+            self.counters.packet_in_malformed.add(1);
+            return Some("it has no whole packet_in header, or there is no P4Info to read it by");
+        };
+        let packet = p4::PacketIn { payload: payload.to_vec(), metadata };
+        let delivery = self.streams.send_to_primaries(&Update::Packet(packet));
+        match delivery {
+            Delivery::Queued => self.counters.packet_in.add(1),
+            Delivery::QueueFull => self.counters.packet_in_queue_full.add(1),
+            Delivery::NoPrimary => self.counters.packet_in_no_primary.add(1),
+        }
+        delivery.loss()
+    }
+
+    /// Hands a list of digest messages to the primaries; the result is why it is lost.
+    pub fn digest_list(&self, binding: Option<&Binding>, list: List) -> Option<&'static str> {
+        let digest = binding.and_then(|binding| binding.digest_of(list.digest))?;
+        let message = p4::DigestList {
+            digest_id: digest.id,
+            list_id: list.id,
+            data: list.data,
+            timestamp: nanoseconds_since_1970(),
+        };
+        let delivery = self.streams.send_to_primaries(&Update::Digest(message));
+        match delivery {
+            Delivery::Queued => self.counters.digest_lists.add(1),
+            Delivery::QueueFull | Delivery::NoPrimary => {
+                self.counters.digest_lists_dropped.add(1);
+                // Nobody will acknowledge what nobody got; it may be reported anew at once.
+                self.digests.lock().acknowledge(list.digest, list.id);
+            }
+        }
+        delivery.loss()
+    }
+
+    /// Hands the notification of idle entries to the primaries.
+    pub fn idle(&self, notification: p4::IdleTimeoutNotification) {
+        match self.streams.send_to_primaries(&Update::IdleTimeoutNotification(notification)) {
+            Delivery::Queued => self.counters.idle_notifications.add(1),
+            Delivery::QueueFull | Delivery::NoPrimary => self.counters.idle_notifications_dropped.add(1),
+        }
+    }
+}
+
+/// The wall clock, as P4Runtime's timestamps have it.
+pub fn nanoseconds_since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

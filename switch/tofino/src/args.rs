@@ -1,0 +1,148 @@
+//! The command line.
+
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser, ValueExt};
+use thiserror::Error;
+use tracing::level_filters::LevelFilter;
+
+/// The port of P4Runtime.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
+/// The port of BF Runtime.
+const DEFAULT_DRIVER: &str = "http://127.0.0.1:50052";
+
+/// What `--help` says.
+pub const HELP: &str = "\
+usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Runtime
+
+  --grpc-server-addr A     address to serve P4Runtime on [127.0.0.1:9559], or unix:PATH for a Unix socket
+  --device-id N            P4Runtime device id [1]
+  --driver URI             where BF Runtime is served [http://127.0.0.1:50052]
+  --driver-device N        the driver's number of the device [0]
+  --client-id N            the number by which the driver knows this gateway; another client must not have it [1]
+  --program NAME           the program to use, if the driver runs several
+  --pipes N,N              pipes whose register cells are added up in an answer: those that packets come in by [0]
+  --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
+  --log-level LEVEL        trace, debug, info, warn, error or off [info]
+  -h, --help, -v, --version
+";
+
+/// What to do.
+pub enum Command {
+    /// Serve.
+    Run(Box<Args>),
+    /// Print a text.
+    Print(String),
+}
+
+/// How to serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Args {
+    /// Where P4Runtime is served.
+    pub address: String,
+    /// P4Runtime's device id.
+    pub device_id: u64,
+    /// Where BF Runtime is served.
+    pub driver: String,
+    /// The driver's number of the device.
+    pub driver_device: u32,
+    /// This client's number.
+    pub client_id: u32,
+    /// The program to bind to.
+    pub program: Option<String>,
+    /// The pipes whose register cells are added up.
+    pub pipes: Vec<usize>,
+    /// By which packets for the controller come and go.
+    pub cpu_interface: Option<String>,
+    /// How much is logged.
+    pub log_level: LevelFilter,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            address: DEFAULT_ADDRESS.to_owned(),
+            device_id: 1,
+            driver: DEFAULT_DRIVER.to_owned(),
+            driver_device: 0,
+            client_id: 1,
+            program: None,
+            pipes: vec![0],
+            cpu_interface: None,
+            log_level: LevelFilter::INFO,
+        }
+    }
+}
+
+/// Why the command line is refused.
+#[derive(Debug, Error)]
+pub enum ArgsError {
+    /// A flag or its value.
+    #[error("{0}; see --help")]
+    Flag(#[from] lexopt::Error),
+    /// A list of pipes.
+    #[error("--pipes {0}: give numbers from 0 to 7, such as 0,1")]
+    Pipes(String),
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// The first flag that is unknown, or whose value is wrong.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ArgsError> {
+    let mut args = Args::default();
+    let mut parser = Parser::from_args(arguments);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("grpc-server-addr") => args.address = parser.value()?.string()?,
+            Arg::Long("device-id") => args.device_id = parser.value()?.parse()?,
+            Arg::Long("driver") => args.driver = parser.value()?.string()?,
+            Arg::Long("driver-device") => args.driver_device = parser.value()?.parse()?,
+            Arg::Long("client-id") => args.client_id = parser.value()?.parse()?,
+            Arg::Long("program") => args.program = Some(parser.value()?.string()?),
+            Arg::Long("pipes") => args.pipes = pipes(&parser.value()?.string()?)?,
+            Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
+            Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
+            Arg::Short('v') | Arg::Long("version") => {
+                return Ok(Command::Print(format!("sluice-tofino {}\n", env!("CARGO_PKG_VERSION"))));
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(Command::Run(Box::new(args)))
+}
+
+fn pipes(list: &str) -> Result<Vec<usize>, ArgsError> {
+    let pipes: Option<Vec<usize>> =
+        list.split(',').map(|pipe| pipe.trim().parse().ok().filter(|pipe| *pipe < 8)).collect();
+    pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Result<Args, String> {
+        match parse(line.split_whitespace().map(OsString::from)) {
+            Ok(Command::Run(args)) => Ok(*args),
+            Ok(Command::Print(text)) => Err(text),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn flags_say_where_the_driver_is_and_what_is_added_up() {
+        let args = run("--driver http://switch:50052 --program sluice --pipes 0,2 --cpu-interface bf_pci0").unwrap();
+        assert_eq!((args.driver.as_str(), args.program.as_deref()), ("http://switch:50052", Some("sluice")));
+        assert_eq!((args.pipes, args.cpu_interface.as_deref()), (vec![0, 2], Some("bf_pci0")));
+        assert_eq!(run("").unwrap(), Args::default());
+    }
+
+    #[test]
+    fn wrong_flags_are_named() {
+        assert!(run("--pipe 0").unwrap_err().contains("--pipe"));
+        assert!(run("--pipes 0,9").unwrap_err().contains("--pipes 0,9: give numbers from 0 to 7"));
+        assert!(run("--help").unwrap_err().starts_with("usage: sluice-tofino"));
+    }
+}

@@ -1,0 +1,232 @@
+//! The driver's end of BF Runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use sluice_p4runtime::fault::{Fault, Outcome};
+use sluice_p4runtime::proto::google::rpc;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status, Streaming};
+
+use crate::info::Info;
+use crate::load::DriverProgram;
+use crate::proto::bf_runtime_client::BfRuntimeClient;
+use crate::proto::{
+    Entity, Error, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Subscribe, TargetDevice, Update,
+    WriteRequest, set_forwarding_pipeline_config_request, stream_message_request, stream_message_response, subscribe,
+};
+
+/// The driver stands for all pipes by this number.
+const ALL_PIPES: u32 = 0xffff;
+/// A read comes in one message, however large.
+const LARGEST_MESSAGE: usize = 1 << 30;
+/// A refused batch comes back in headers, an error for each update.
+const LARGEST_HEADERS: u32 = 64 << 20;
+/// A driver that has not answered for this long is taken for gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which driver, and as whom.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// Such as `http://127.0.0.1:50052`.
+    pub uri: String,
+    /// The driver's device number.
+    pub device: u32,
+    /// The number by which the driver knows this client.
+    pub client: u32,
+    /// The program to bind to; `None`: the only one that the driver runs.
+    pub program: Option<String>,
+}
+
+/// A driver that answers, and the program that it runs.
+#[derive(Debug, Clone)]
+pub struct Driver {
+    grpc: BfRuntimeClient<Channel>,
+    address: Address,
+    /// What it runs.
+    pub program: Arc<DriverProgram>,
+}
+
+/// What the driver says of its own accord. The subscription ends when this is dropped.
+pub struct Events {
+    messages: Streaming<StreamMessageResponse>,
+    _requests: mpsc::Sender<StreamMessageRequest>,
+}
+
+impl Events {
+    /// The next message; `None` when the driver has ended the stream.
+    pub async fn next(&mut self) -> Option<stream_message_response::Update> {
+        loop {
+            match self.messages.message().await {
+                Ok(Some(message)) if message.update.is_none() => {}
+                Ok(message) => return message?.update,
+                Err(status) => {
+                    tracing::debug!(message = status.message(), "the driver's stream has ended");
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+impl Driver {
+    /// Subscribes to the driver, reads what program it runs and binds to it.
+    ///
+    /// # Errors
+    /// What the driver or the network says, with the place.
+    pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
+        let place = |what: &str| format!("driver at {}: {what}", address.uri);
+        let endpoint = Endpoint::from_shared(address.uri.clone())
+            .map_err(|error| Status::invalid_argument(place(&format!("{error}; give http://HOST:PORT"))))?;
+        let channel = endpoint
+            .http2_max_header_list_size(LARGEST_HEADERS)
+            .connect_timeout(PATIENCE)
+            .connect()
+            .await
+            .map_err(|error| Status::unavailable(place(&format!("{error}; start bf_switchd"))))?;
+        let mut grpc = BfRuntimeClient::new(channel)
+            .max_decoding_message_size(LARGEST_MESSAGE)
+            .max_encoding_message_size(LARGEST_MESSAGE);
+        let events = subscribe(&mut grpc, &address).await?;
+        let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
+        let configs = within(grpc.get_forwarding_pipeline_config(request)).await?.into_inner().config;
+        let program = Arc::new(choose(configs, address.program.as_deref(), &address.uri)?);
+        let bind = SetForwardingPipelineConfigRequest {
+            device_id: address.device,
+            client_id: address.client,
+            action: set_forwarding_pipeline_config_request::Action::Bind as i32,
+            config: vec![ForwardingPipelineConfig { p4_name: program.name.clone(), ..Default::default() }],
+            ..Default::default()
+        };
+        within(grpc.set_forwarding_pipeline_config(bind)).await?;
+        Ok((Self { grpc, address, program }, events))
+    }
+
+    fn target(&self) -> Option<TargetDevice> {
+        Some(TargetDevice { device_id: self.address.device, pipe_id: ALL_PIPES, direction: 0xff, prsr_id: 0xff })
+    }
+
+    /// Makes updates in one request; the result has an outcome for each.
+    ///
+    /// # Errors
+    /// When the driver does not answer, or refuses the request as a whole.
+    pub async fn write(&self, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
+        let count = updates.len();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let request = WriteRequest {
+            target: self.target(),
+            client_id: self.address.client,
+            updates,
+            p4_name: self.program.name.clone(),
+            ..Default::default()
+        };
+        match within(self.grpc.clone().write(request)).await {
+            Ok(_) => Ok(vec![Ok(()); count]),
+            Err(status) => errors(&status, count).ok_or(status),
+        }
+    }
+
+    /// Reads entries.
+    ///
+    /// # Errors
+    /// When the driver does not answer, or one of the entries cannot be read.
+    pub async fn read(&self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
+        let request = ReadRequest {
+            target: self.target(),
+            client_id: self.address.client,
+            entities,
+            p4_name: self.program.name.clone(),
+        };
+        let collect = async {
+            let mut responses = self.grpc.clone().read(request).await?.into_inner();
+            let mut found = Vec::new();
+            while let Some(response) = responses.message().await? {
+                found.extend(response.entities);
+            }
+            Ok(found)
+        };
+        within(collect).await.map_err(|status| {
+            match errors(&status, 0).and_then(|all| all.into_iter().find_map(Result::err)) {
+                Some(fault) => fault.into(),
+                None => status,
+            }
+        })
+    }
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    timeout(PATIENCE, call).await.unwrap_or_else(|_| {
+        Err(Status::unavailable(format!(
+            "the driver has not answered for {} s; look at bf_switchd",
+            PATIENCE.as_secs()
+        )))
+    })
+}
+
+async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Result<Events, Status> {
+    let (requests, stream) = mpsc::channel(1);
+    let notifications = subscribe::Notifications { enable_learn_notifications: true, ..Default::default() };
+    let subscribe = Subscribe { device_id: address.device, notifications: Some(notifications), status: None };
+    let update = stream_message_request::Update::Subscribe(subscribe);
+    let message = StreamMessageRequest { client_id: address.client, update: Some(update) };
+    requests.send(message).await.map_err(|_| Status::internal("the stream to the driver is closed"))?;
+    let messages = within(grpc.stream_channel(ReceiverStream::new(stream))).await?.into_inner();
+    let mut events = Events { messages, _requests: requests };
+    match within(async { Ok(events.next().await) }).await? {
+        Some(stream_message_response::Update::Subscribe(answer))
+            if answer.status.as_ref().is_none_or(|it| it.code == 0) =>
+        {
+            Ok(events)
+        }
+        _ => Err(Status::unavailable(format!(
+            "driver at {}: it refuses the client number {}; give another with --client-id",
+            address.uri, address.client
+        ))),
+    }
+}
+
+/// The program to use, out of those that the driver runs.
+#[allow(clippy::result_large_err)]
+fn choose(configs: Vec<ForwardingPipelineConfig>, wanted: Option<&str>, uri: &str) -> Result<DriverProgram, Status> {
+    let names = configs.iter().map(|config| config.p4_name.as_str()).collect::<Vec<_>>().join(", ");
+    let refused = |what: &str| Err(Status::failed_precondition(format!("driver at {uri}: {what}")));
+    let config = match wanted {
+        Some(wanted) => configs.iter().find(|config| config.p4_name == wanted),
+        None if configs.len() > 1 => return refused(&format!("it runs {names}; choose one with --program")),
+        None => configs.first(),
+    };
+    let Some(config) = config else {
+        return match wanted {
+            Some(wanted) => refused(&format!("it does not run {wanted}, but [{names}]; start bf_switchd with it")),
+            None => refused("it runs no program; start bf_switchd with one"),
+        };
+    };
+    let info: Info = serde_json::from_slice(&config.bfruntime_info).map_err(|error| {
+        Status::failed_precondition(format!("driver at {uri}: its bfrt.json of {}: {error}", config.p4_name))
+    })?;
+    Ok(DriverProgram { name: config.p4_name.clone(), info })
+}
+
+/// The errors of the updates of a refused batch. Details end with the last error.
+fn errors(status: &Status, count: usize) -> Option<Vec<Outcome>> {
+    let details = rpc::Status::decode(status.details()).ok().filter(|status| !status.details.is_empty())?.details;
+    let outcomes = details.iter().map(|any| {
+        let error = Error::decode(&any.value[..]).unwrap_or_default();
+        match Code::from_i32(error.canonical_code) {
+            Code::Ok => Ok(()),
+            code => Err(Fault { code, message: format!("the driver refuses it: {}", error.message) }),
+        }
+    });
+    let mut outcomes: Vec<_> = outcomes.collect();
+    if outcomes.len() < count {
+        outcomes.resize(count, Ok(()));
+    }
+    Some(outcomes)
+}

@@ -1,0 +1,81 @@
+//! The port by which packets go to the controllers and come from them: a network interface on which frames carry the
+//! program's own headers. BF Runtime hands no packets on.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sluice_ports::{Event, Interface, Poller, RxBatch, TxBatch};
+use thiserror::Error;
+
+/// Frames from controllers that may wait.
+const WAITING: usize = 1024;
+/// How often a lost interface is looked for.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Why the port cannot be used.
+#[derive(Debug, Error)]
+#[error("CPU interface {name}: {cause}")]
+pub struct CpuError {
+    name: String,
+    cause: String,
+}
+
+/// Frames on their way from controllers.
+#[derive(Default)]
+pub struct Port {
+    waiting: Mutex<VecDeque<Vec<u8>>>,
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Port {
+    /// Queues a frame; false when too many wait.
+    pub fn push(&self, frame: Vec<u8>) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= WAITING {
+            return false;
+        }
+        waiting.push_back(frame);
+        drop(waiting);
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+        true
+    }
+
+    /// The frames that wait, oldest first.
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        self.waiting.lock().drain(..).collect()
+    }
+
+    /// Moves frames between this port and the interface called `name`, for good; `received` gets each that comes in.
+    ///
+    /// # Errors
+    /// When the interface cannot be opened at the start.
+    pub fn run(&self, name: &str, mut received: impl FnMut(&[u8])) -> Result<(), CpuError> {
+        let failed = |cause: &dyn std::fmt::Display| CpuError { name: name.to_owned(), cause: cause.to_string() };
+        let mut interface = Interface::open(name).map_err(|error| failed(&error))?;
+        let poller = Poller::new().map_err(|error| failed(&error))?;
+        let waker = poller.waker();
+        let _ = self.wake.set(Box::new(move || waker.wake()));
+        watch(&poller, &interface).map_err(|error| failed(&error))?;
+        let (mut events, mut input, mut output) = (Vec::<Event>::new(), RxBatch::default(), TxBatch::default());
+        loop {
+            let patience = (!interface.is_open()).then_some(RETRY);
+            poller.wait(&mut events, patience).map_err(|error| failed(&error))?;
+            if !interface.is_open() && interface.reopen().is_ok() {
+                watch(&poller, &interface).map_err(|error| failed(&error))?;
+            }
+            self.take().iter().for_each(|frame| output.push(frame, &[]));
+            interface.send(&mut output);
+            interface.receive(&mut input);
+            input.frames().for_each(&mut received);
+        }
+    }
+}
+
+fn watch(poller: &Poller, interface: &Interface) -> io::Result<()> {
+    interface.raw_fd().map_or(Ok(()), |socket| poller.add(socket, 0))
+}

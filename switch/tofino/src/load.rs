@@ -1,0 +1,93 @@
+//! The driver's program held against what a controller pushes.
+
+use std::collections::BTreeSet;
+
+use prost::Message;
+use sluice_p4runtime::binding::Binding;
+use sluice_p4runtime::proto::p4::config::v1::P4Info;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Status;
+
+use crate::info::Info;
+use crate::program::Program;
+use crate::proto::ForwardingPipelineConfig;
+
+/// The program that the driver runs, by its own description.
+#[derive(Debug)]
+pub struct DriverProgram {
+    /// Its name.
+    pub name: String,
+    /// Its tables.
+    pub info: Info,
+}
+
+/// A program that controllers use.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The driver's ids.
+    pub program: Program,
+    /// P4Info, resolved.
+    pub binding: Binding,
+    /// The config as it came, for reading back.
+    pub config: p4::ForwardingPipelineConfig,
+}
+
+impl Loaded {
+    /// Holds a config against the driver's program.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming the place where the two differ.
+    #[allow(clippy::result_large_err)]
+    pub fn new(config: p4::ForwardingPipelineConfig, driver: &DriverProgram) -> Result<Self, Status> {
+        let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;
+        check_device_config(&config.p4_device_config, driver)?;
+        drop_driver_externs(&mut info, &driver.info);
+        let program = Program::new(&driver.info, &info).map_err(|error| invalid(error.to_string()))?;
+        let binding = Binding::new(&info, &program).map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { program, binding, config })
+    }
+
+    /// P4Info's description of a table.
+    pub fn table_info(&self, id: u32) -> Option<&sluice_p4runtime::proto::p4::config::v1::Table> {
+        let tables = &self.config.p4info.as_ref()?.tables;
+        tables.iter().find(|table| table.preamble.as_ref().is_some_and(|preamble| preamble.id == id))
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Status {
+    Status::invalid_argument(message)
+}
+
+/// Externs that the driver has as tables of its own, such as the metadata of ports, need no entries of P4Runtime.
+fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
+    let known: BTreeSet<_> = driver.tables.iter().map(crate::info::Table::p4_name).collect();
+    info.externs.retain(|kind| {
+        let name = |instance: &sluice_p4runtime::proto::p4::config::v1::ExternInstance| {
+            instance.preamble.as_ref().is_some_and(|preamble| known.contains(preamble.name.as_str()))
+        };
+        !kind.instances.iter().all(name)
+    });
+}
+
+/// Holds a device config, if there is one, against the program that runs: Barefoot's pipeline config, whose fields are those of
+/// BF Runtime's.
+#[allow(clippy::result_large_err)]
+fn check_device_config(bytes: &[u8], driver: &DriverProgram) -> Result<(), Status> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let text = "p4_device_config is no BfPipelineConfig; give one, or none to use the program that the driver runs";
+    let given = ForwardingPipelineConfig::decode(bytes).map_err(|error| invalid(format!("{text} ({error})")))?;
+    let info: Info = serde_json::from_slice(&given.bfruntime_info)
+        .map_err(|error| invalid(format!("p4_device_config, bfrt.json: {error}; give what p4c wrote")))?;
+    let names = |info: &Info| info.tables.iter().map(|table| (table.id, table.name.clone())).collect::<BTreeSet<_>>();
+    // The driver adds tables of its own.
+    match names(&info).difference(&names(&driver.info)).next() {
+        None => Ok(()),
+        Some((_, table)) => Err(Status::unimplemented(format!(
+            "p4_device_config is of the program {:?} and the driver runs {:?}, which has no table {table}; start bf_switchd with the \
+             program that is to run",
+            given.p4_name, driver.name
+        ))),
+    }
+}

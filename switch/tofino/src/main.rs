@@ -1,0 +1,90 @@
+//! `sluice-tofino`: P4Runtime in front of Tofino's driver.
+
+mod args;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use args::{Args, Command};
+use sluice_p4runtime::{Settings as ServerSettings, serve};
+use sluice_serve::{Listener, Supervisor};
+use sluice_tofino::client::Address;
+use sluice_tofino::cpu::Port;
+use sluice_tofino::{Gateway, Settings};
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run(args)) => args,
+        Ok(Command::Print(text)) => {
+            let written = std::io::stdout().write_all(text.as_bytes());
+            return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "sluice-tofino: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    tracing_subscriber::fmt().with_max_level(args.log_level).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let result = runtime.map_err(|error| format!("cannot start threads: {error}")).and_then(|runtime| {
+        let result = runtime.block_on(run(&args));
+        // The CPU port's thread waits for frames for good.
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "sluice-tofino: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> Result<(), String> {
+    let supervisor = Supervisor::from_environment();
+    let port = args.cpu_interface.as_ref().map(|_| Arc::new(Port::default()));
+    let driver = Address {
+        uri: args.driver.clone(),
+        device: args.driver_device,
+        client: args.client_id,
+        program: args.program.clone(),
+    };
+    let settings = Settings { device_id: args.device_id, driver, pipes: args.pipes.clone() };
+    let gateway = Arc::new(Gateway::new(settings, port.clone()));
+    let listener = Listener::bind(&args.address)
+        .await
+        .map_err(|error| format!("--grpc-server-addr {}: {error}; give a free HOST:PORT or unix:PATH", args.address))?;
+    let mut failed = std::pin::pin!(cpu(args.cpu_interface.clone(), port, Arc::clone(&gateway)));
+    let signals = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
+    let (mut interrupt, mut terminate) = (signals(SignalKind::interrupt())?, signals(SignalKind::terminate())?);
+    let stop = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    supervisor.ready();
+    tracing::info!(address = args.address, driver = args.driver, "serving P4Runtime");
+    let result = tokio::select! {
+        served = serve(gateway, listener, ServerSettings::default(), stop) => {
+            served.map_err(|error| format!("serving P4Runtime: {error}"))
+        }
+        error = &mut failed => Err(error),
+    };
+    supervisor.stopping();
+    result
+}
+
+/// Moves packets in a thread of its own; the result is why it could not go on.
+async fn cpu(interface: Option<String>, port: Option<Arc<Port>>, gateway: Arc<Gateway>) -> String {
+    let (Some(interface), Some(port)) = (interface, port) else { return std::future::pending().await };
+    let moved = tokio::task::spawn_blocking(move || port.run(&interface, |frame| gateway.packet_in(frame)));
+    match moved.await {
+        Ok(Ok(())) => "the CPU interface's thread has ended".to_owned(),
+        Ok(Err(error)) => format!("{error}; give a network interface that is there"),
+        Err(error) => format!("the CPU interface's thread has failed: {error}"),
+    }
+}

@@ -1,0 +1,336 @@
+//! Entries and default actions.
+
+use prost::Message;
+use sluice_engine::{ActionCall, EntryAction, KeyField, OneShotGroup, ProfileId, TableId};
+use sluice_p4runtime::actions::{self, Role};
+use sluice_p4runtime::binding::TableBinding;
+use sluice_p4runtime::entity::{Operation, table};
+use sluice_p4runtime::fault::{Fault, Outcome};
+use sluice_p4runtime::matches;
+use sluice_p4runtime::ports::Ports;
+use sluice_p4runtime::proto::p4::v1 as p4;
+
+use super::Planner;
+use crate::bfrt;
+use crate::proto::{self, TableData, TableKey, key_field, update::Type};
+use crate::shadow::{Entry, OwnGroup, Place, Value};
+
+/// Priorities have 24 bits in the driver, where the smallest wins.
+const MOST_PRIORITY: i32 = (1 << 24) - 1;
+
+/// What an entry does, in the driver's words.
+struct Doing {
+    data: TableData,
+    own: Option<OwnGroup>,
+}
+
+impl Planner<'_> {
+    pub(super) fn table_entry(&mut self, operation: Operation, entry: &p4::TableEntry) -> Outcome {
+        let loaded = self.loaded;
+        if entry.is_default_action {
+            let table = table::find_table(&loaded.binding, entry.table_id)?;
+            return self.default_action(table, operation, entry).map_err(|fault| fault.within(&table::place(table)));
+        }
+        let (table, key, priority) = table::locate(&loaded.binding, entry, operation.new_names())?;
+        self.entry(table, operation, entry, &key, priority).map_err(|fault| fault.within(&table::place(table)))
+    }
+
+    fn entry(
+        &mut self,
+        table: &TableBinding,
+        operation: Operation,
+        entry: &p4::TableEntry,
+        fields: &[KeyField],
+        priority: i32,
+    ) -> Outcome {
+        let id = table.engine;
+        let key = self.key(id, fields, priority)?;
+        let place = Place::Entry(id, key.encode_to_vec());
+        let old = self.shadow.entry(&place).cloned();
+        if operation == Operation::Delete {
+            let old = old.ok_or_else(|| Fault::not_found("there is no such entry; read those that are"))?;
+            let number = self.loaded.program.tables[id.index()].id;
+            let again = bfrt::update(Type::Insert, bfrt::entry(number, key.clone(), old.data.clone()));
+            self.step(bfrt::update(Type::Delete, bfrt::key_only(number, key)), Some(again));
+            self.put(place, None);
+            self.drop_own(table, old.own);
+            return Ok(());
+        }
+        refuse_reads(table, entry)?;
+        match (operation, &old) {
+            (Operation::Insert, Some(_)) => {
+                return Err(Fault::exists("the entry is there already; MODIFY it, or DELETE it first"));
+            }
+            (Operation::Modify, None) => return Err(Fault::not_found("there is no such entry; INSERT it first")),
+            _ => {}
+        }
+        let (data, own, action) = match (&entry.action, &old) {
+            (Some(action), old) => {
+                let doing = self.doing(table, action, Role::Entry, old.as_ref().and_then(|old| old.own.as_ref()))?;
+                (doing.data, doing.own, self.canonical(table, action, Role::Entry)?)
+            }
+            (None, Some(old)) => (old.data.clone(), old.own.clone(), old.wire.action.clone()),
+            (None, None) => return Err(Fault::invalid("the action is missing; give one")),
+        };
+        let number = self.loaded.program.tables[id.index()].id;
+        let mut written = data.clone();
+        written.fields.extend(self.counts(id, entry));
+        let (kind, way_back) = match &old {
+            None => (Type::Insert, bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()))),
+            Some(old) => (Type::Modify, bfrt::update(Type::Modify, bfrt::entry(number, key.clone(), old.data.clone()))),
+        };
+        self.step(bfrt::update(kind, bfrt::entry(number, key.clone(), written)), Some(way_back));
+        if let Some(old) = old
+            && old.own != own
+        {
+            self.drop_own(table, old.own);
+        }
+        let wire = p4::TableEntry {
+            table_id: table.id,
+            r#match: matches::encode_key(&table.key, fields),
+            action,
+            priority,
+            controller_metadata: entry.controller_metadata,
+            metadata: entry.metadata.clone(),
+            ..Default::default()
+        };
+        self.put(place, Some(Value::Entry(Box::new(Entry { wire, key, data, own }))));
+        Ok(())
+    }
+
+    fn default_action(&mut self, table: &TableBinding, operation: Operation, entry: &p4::TableEntry) -> Outcome {
+        operation.must_modify("the default action")?;
+        if !entry.r#match.is_empty() || entry.priority != 0 {
+            return Err(Fault::invalid("the default action has neither match fields nor priority; leave them out"));
+        }
+        if table.const_default {
+            return Err(Fault::denied("the default action is const; leave it, or change it in the program"));
+        }
+        refuse_reads(table, entry)?;
+        let number = self.loaded.program.tables[table.engine.index()].id;
+        let place = Place::Default(table.engine);
+        let old = self.shadow.entry(&place).cloned();
+        let reset = bfrt::update(Type::Delete, bfrt::default_entry(number, None));
+        let way_back = match &old {
+            Some(old) => bfrt::update(Type::Modify, bfrt::default_entry(number, Some(old.data.clone()))),
+            None => reset.clone(),
+        };
+        let Some(action) = &entry.action else {
+            self.step(reset, Some(way_back));
+            self.put(place, None);
+            return Ok(());
+        };
+        if table.profile.is_some() {
+            return Err(Fault::unimplemented("BF Runtime sets no default action of a table with an action profile"));
+        }
+        let doing = self.doing(table, action, Role::Default, None)?;
+        let set = bfrt::update(Type::Modify, bfrt::default_entry(number, Some(doing.data.clone())));
+        self.step(set, Some(way_back));
+        let wire = p4::TableEntry {
+            table_id: table.id,
+            is_default_action: true,
+            action: self.canonical(table, action, Role::Default)?,
+            controller_metadata: entry.controller_metadata,
+            metadata: entry.metadata.clone(),
+            ..Default::default()
+        };
+        let (key, data) = (TableKey::default(), doing.data);
+        self.put(place, Some(Value::Entry(Box::new(Entry { wire, key, data, own: None }))));
+        Ok(())
+    }
+
+    /// A key in the driver's words.
+    fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
+        use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
+        let known = &self.loaded.program.tables[table.index()];
+        let fields = known.key.iter().zip(fields).map(|(id, field)| {
+            let matched = match field.clone() {
+                KeyField::Exact(value) => MatchType::Exact(Exact { value }),
+                KeyField::Lpm { value, prefix_len } => {
+                    MatchType::Lpm(Lpm { value, prefix_len: prefix_len.cast_signed() })
+                }
+                KeyField::Ternary { value, mask } => MatchType::Ternary(Ternary { value, mask }),
+                KeyField::Range { low, high } => MatchType::Range(Range { low, high }),
+                KeyField::Optional(Some(value)) => MatchType::Optional(Optional { value, is_valid: true }),
+                KeyField::Optional(None) => MatchType::Optional(Optional { value: Vec::new(), is_valid: false }),
+            };
+            proto::KeyField { field_id: *id, match_type: Some(matched) }
+        });
+        let mut fields: Vec<_> = fields.collect();
+        if let Some(id) = known.priority {
+            if priority > MOST_PRIORITY {
+                return Err(Fault::invalid(format!(
+                    "the priority {priority} has more than the driver's 24 bits; give at most {MOST_PRIORITY}"
+                )));
+            }
+            fields.push(bfrt::exact(id, (MOST_PRIORITY - priority).to_be_bytes()));
+        }
+        Ok(TableKey { fields })
+    }
+
+    /// The action as a client reads it back.
+    fn canonical(
+        &self,
+        table: &TableBinding,
+        action: &p4::TableAction,
+        role: Role,
+    ) -> Outcome<Option<p4::TableAction>> {
+        let binding = &self.loaded.binding;
+        let decoded = actions::decode_entry_action(binding, &Ports::default(), table, action, role)?;
+        Ok(Some(actions::encode_entry_action(binding, table, &decoded)))
+    }
+
+    fn doing(
+        &mut self,
+        table: &TableBinding,
+        action: &p4::TableAction,
+        role: Role,
+        old: Option<&OwnGroup>,
+    ) -> Outcome<Doing> {
+        let decoded = actions::decode_entry_action(&self.loaded.binding, &Ports::default(), table, action, role)?;
+        let known = &self.loaded.program.tables[table.engine.index()];
+        let (member, group) = (known.member, known.group);
+        let reference = |field: Option<u32>, what: &str, id: u32| {
+            let field = field.ok_or_else(|| Fault::unimplemented(format!("the driver's entries name no {what}")))?;
+            Ok::<_, Fault>(TableData { action_id: 0, fields: vec![bfrt::stream(field, id.to_be_bytes())] })
+        };
+        Ok(match decoded {
+            EntryAction::Call(call) => Doing { data: self.call(&call), own: None },
+            EntryAction::Member(id) => {
+                self.check_reference(table, "member", id, Place::Member)?;
+                Doing { data: reference(member, "member", id)?, own: None }
+            }
+            EntryAction::Group(id) => {
+                self.check_reference(table, "group", id, Place::Group)?;
+                Doing { data: reference(group, "group", id)?, own: None }
+            }
+            EntryAction::OneShot(set) => {
+                let own = self.own_group(table, &set, old)?;
+                Doing { data: reference(group, "group", own.id)?, own: Some(own) }
+            }
+        })
+    }
+
+    fn check_reference(
+        &self,
+        table: &TableBinding,
+        what: &str,
+        id: u32,
+        place: impl FnOnce(ProfileId, u32) -> Place,
+    ) -> Outcome {
+        let profile = self.loaded.program.profile_of(table.engine).map(|profile| place(profile, id));
+        match profile.and_then(|place| self.shadow.get(&place)) {
+            Some(_) => Ok(()),
+            None => Err(Fault::not_found(format!("its profile has no {what} {id}; INSERT it first"))),
+        }
+    }
+
+    /// An action with its parameters, in the driver's words.
+    pub(super) fn call(&self, call: &ActionCall) -> TableData {
+        let known = &self.loaded.program.actions[call.action.index()];
+        let params = known.params.iter().zip(&call.params);
+        TableData { action_id: known.id, fields: params.map(|(id, value)| bfrt::stream(*id, value.clone())).collect() }
+    }
+
+    /// The counts that a client gives an entry.
+    fn counts(&self, table: TableId, entry: &p4::TableEntry) -> Vec<proto::DataField> {
+        let known = &self.loaded.program.tables[table.index()];
+        let Some(counts) = &entry.counter_data else { return Vec::new() };
+        let fields = [(known.packets, counts.packet_count), (known.bytes, counts.byte_count)];
+        fields.into_iter().filter_map(|(id, count)| Some(bfrt::stream(id?, count.to_be_bytes()))).collect()
+    }
+
+    /// A group for an action set. Its members are shared with other sets of the profile, so that another weight makes no member.
+    fn own_group(&mut self, table: &TableBinding, set: &OneShotGroup, old: Option<&OwnGroup>) -> Outcome<OwnGroup> {
+        let profile = self.loaded.program.profile_of(table.engine);
+        let profile = profile.ok_or_else(|| Fault::invalid("it has no action profile; give an action"))?;
+        if set.members.is_empty() {
+            return Err(Fault::invalid("the action set is empty; give at least one action"));
+        }
+        let (mut list, mut places) = (Vec::new(), Vec::new());
+        for member in &set.members {
+            let data = self.call(&member.call);
+            let place = Place::Shared(profile, data.encode_to_vec());
+            let id = self.share(profile, &place, data, !places.contains(&place));
+            if !places.contains(&place) {
+                places.push(place);
+            }
+            list.extend(std::iter::repeat_n(id, member.weight as usize));
+        }
+        let selector = self.profile(profile).selector.as_ref();
+        let selector = selector.ok_or_else(|| Fault::invalid("its profile has no selector; give a member"))?;
+        let (number, key, data) =
+            (selector.id, selector.key, super::profiles::list(selector, &list, list.len() as u32));
+        if let Some(old) = old.filter(|old| old.data == data) {
+            // The same list: the shares that have just been counted are the old group's.
+            let old = old.clone();
+            self.unshare(profile, &places);
+            return Ok(old);
+        }
+        // A whole new group, then the entry, then the old one goes: no packet meets a list that is half of each.
+        let id = self.shadow.new_id();
+        let key = bfrt::number_key(key, id);
+        let gone = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
+        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(gone));
+        Ok(OwnGroup { id, members: places, data })
+    }
+
+    /// The driver's id of a member that action sets share.
+    fn share(&mut self, profile: ProfileId, place: &Place, data: TableData, first_of_group: bool) -> u32 {
+        if let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() {
+            if first_of_group {
+                self.put(place.clone(), Some(Value::Shared(id, data, uses + 1)));
+            }
+            return id;
+        }
+        let id = self.shadow.new_id();
+        let (number, key) = (self.profile(profile).members, bfrt::number_key(self.profile(profile).member_key, id));
+        let gone = bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()));
+        self.step(bfrt::update(Type::Insert, bfrt::entry(number, key, data.clone())), Some(gone));
+        self.put(place.clone(), Some(Value::Shared(id, data, 1)));
+        id
+    }
+
+    fn unshare(&mut self, profile: ProfileId, places: &[Place]) {
+        for place in places {
+            let Some(Value::Shared(id, data, uses)) = self.shadow.get(place).cloned() else { continue };
+            if uses > 1 {
+                self.put(place.clone(), Some(Value::Shared(id, data, uses - 1)));
+                continue;
+            }
+            let (number, key) = (self.profile(profile).members, bfrt::number_key(self.profile(profile).member_key, id));
+            self.later(bfrt::update(Type::Delete, bfrt::key_only(number, key)));
+            self.put(place.clone(), None);
+        }
+    }
+
+    /// Deletes a group that no entry has any more, and the members that no group has any more.
+    fn drop_own(&mut self, table: &TableBinding, own: Option<OwnGroup>) {
+        let (Some(own), Some(profile)) = (own, self.loaded.program.profile_of(table.engine)) else { return };
+        if let Some(selector) = &self.profile(profile).selector {
+            let gone = bfrt::key_only(selector.id, bfrt::number_key(selector.key, own.id));
+            self.later(bfrt::update(Type::Delete, gone));
+        }
+        self.unshare(profile, &own.members);
+    }
+}
+
+/// Refuses fields that only answers have, and those that the driver's tables do not have here.
+fn refuse_reads(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
+    if entry.time_since_last_hit.is_some() {
+        return Err(Fault::invalid("has_time_since_last_hit must not be set in WriteRequest"));
+    }
+    if entry.is_const {
+        return Err(Fault::invalid("is_const is for reading; leave it out"));
+    }
+    if entry.idle_timeout_ns != 0 {
+        return Err(Fault::invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout"));
+    }
+    if entry.counter_data.is_some() && table.counter.is_none() {
+        return Err(table::lacks(table, "direct counter"));
+    }
+    if entry.meter_config.is_some() || entry.meter_counter_data.is_some() {
+        return Err(Fault::unimplemented("the gateway sets no direct meters yet; leave meter_config out"));
+    }
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! The program as both sides name it: P4Info's names with the driver's ids, mapped once when a controller pushes P4Info.
+
+use std::collections::HashMap;
+
+use sluice_engine::{
+    ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, HeaderInfo, KeyInfo, MatchKind,
+    MeterId, MeterInfo, ParamInfo, ProfileId, ProfileInfo, RegisterId, RegisterInfo, TableId, TableInfo, ValueSetId,
+    ValueSetInfo,
+};
+use sluice_p4runtime::binding::Compiled;
+use sluice_p4runtime::proto::p4::config::v1 as p4info;
+use thiserror::Error;
+
+use crate::info::{Info, LearnFilter, Table, p4_name};
+
+/// The key field in which the driver takes a priority; the smallest number wins.
+const PRIORITY: &str = "$MATCH_PRIORITY";
+
+/// Why P4Info does not fit the driver's program.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{place}: {what}; give the P4Info that came with the bfrt.json of the driver's program")]
+pub struct Mismatch {
+    place: String,
+    what: String,
+}
+
+fn mismatch(place: impl Into<String>, what: impl Into<String>) -> Mismatch {
+    Mismatch { place: place.into(), what: what.into() }
+}
+
+/// A table that entries are written to.
+#[derive(Debug)]
+pub struct Match {
+    /// The driver's id.
+    pub id: u32,
+    /// The driver's ids of the key's fields, in P4Info's order.
+    pub key: Vec<u32>,
+    /// The driver's id of the priority, if the table has one.
+    pub priority: Option<u32>,
+    /// The field of an entry that names a member, if the table has a profile.
+    pub member: Option<u32>,
+    /// The field of an entry that names a group, if the table has a selector.
+    pub group: Option<u32>,
+    /// The field that counts an entry's packets.
+    pub packets: Option<u32>,
+    /// The field that counts an entry's bytes.
+    pub bytes: Option<u32>,
+    info: TableInfo,
+}
+
+/// An action of a table or profile.
+#[derive(Debug)]
+pub struct Call {
+    /// The driver's id.
+    pub id: u32,
+    /// The driver's ids of the parameters, in P4Info's order.
+    pub params: Vec<u32>,
+    info: ActionInfo,
+}
+
+/// An action profile, with its selector if it has one.
+#[derive(Debug)]
+pub struct Profile {
+    /// The driver's table of members.
+    pub members: u32,
+    /// The key of that table.
+    pub member_key: u32,
+    /// The selector.
+    pub selector: Option<Selector>,
+    actions: Vec<ActionId>,
+    info: ProfileInfo,
+}
+
+/// The groups of a profile.
+#[derive(Debug)]
+pub struct Selector {
+    /// The driver's table of groups.
+    pub id: u32,
+    /// The key of that table.
+    pub key: u32,
+    /// The field that lists the members.
+    pub members: u32,
+    /// The field that lists which of them are active.
+    pub active: u32,
+    /// The field that says for how many members the driver reserves room.
+    pub max_size: u32,
+}
+
+/// Registers, counters and meters: cells with an index.
+#[derive(Debug)]
+pub struct Cells<I> {
+    /// The driver's id.
+    pub id: u32,
+    /// The key: an index.
+    pub index: u32,
+    /// The driver's ids of a cell's fields: of a register in P4Info's order; of a counter packets and bytes; of a meter
+    /// committed rate, committed burst, peak rate and peak burst.
+    pub fields: Vec<Option<u32>>,
+    info: I,
+}
+
+/// A digest.
+#[derive(Debug)]
+pub struct Learn {
+    /// The driver's id.
+    pub id: u32,
+    /// The driver's ids of the fields, in P4Info's order.
+    pub fields: Vec<u32>,
+    info: DigestInfo,
+}
+
+/// What P4Info's names stand for in the driver.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// By [`TableId`].
+    pub tables: Vec<Match>,
+    /// By [`ActionId`].
+    pub actions: Vec<Call>,
+    /// By [`ProfileId`].
+    pub profiles: Vec<Profile>,
+    /// By [`RegisterId`].
+    pub registers: Vec<Cells<RegisterInfo>>,
+    /// By [`CounterId`].
+    pub counters: Vec<Cells<CounterInfo>>,
+    /// By [`MeterId`].
+    pub meters: Vec<Cells<MeterInfo>>,
+    /// By [`DigestId`].
+    pub digests: Vec<Learn>,
+    /// The actions of direct tables.
+    of_table: HashMap<TableId, Vec<ActionId>>,
+}
+
+impl Program {
+    /// Maps the driver's program; `types` give the order of the fields that registers and digests have several of.
+    ///
+    /// # Errors
+    /// Where the file lacks what its kind of table always has, or P4Info orders fields that the driver does not have.
+    pub fn new(info: &Info, types: &p4info::P4Info) -> Result<Self, Mismatch> {
+        let mut program = Self::default();
+        for table in info.tables.iter().filter(|table| table.table_type == "Action") {
+            program.add_profile(info, table)?;
+        }
+        for table in info.tables.iter().filter(|table| table.table_type.starts_with("MatchAction_")) {
+            program.add_table(table)?;
+        }
+        for table in &info.tables {
+            match table.table_type.as_str() {
+                "Register" => program.registers.push(register(table, types)?),
+                "Counter" => program.counters.push(counter(table)?),
+                "Meter" => program.meters.push(meter(table)?),
+                _ => {}
+            }
+        }
+        for digest in &types.digests {
+            let name = digest.preamble.as_ref().map_or("", |preamble| &preamble.name);
+            let of = struct_name(digest.type_spec.as_ref());
+            // The driver names a filter by its messages' type.
+            let filter = info.learn_filters.iter().find(|filter| {
+                let filter = p4_name(&filter.name);
+                filter == name || Some(filter) == of
+            });
+            if let Some(filter) = filter {
+                program.digests.push(learn(name, filter, digest.type_spec.as_ref(), types)?);
+            }
+        }
+        Ok(program)
+    }
+
+    fn add_actions(&mut self, table: &Table) -> Vec<ActionId> {
+        let first = self.actions.len() as u32;
+        for action in &table.action_specs {
+            // What begins with `$` belongs to the entry.
+            let params: Vec<_> = action.data.iter().filter(|field| !field.name.starts_with('$')).collect();
+            let infos = params
+                .iter()
+                .map(|field| ParamInfo { name: field.name.clone(), width: field.kind.bits().unwrap_or(0) });
+            let info = ActionInfo { name: action.name.clone(), params: infos.collect() };
+            self.actions.push(Call { id: action.id, params: params.iter().map(|field| field.id).collect(), info });
+        }
+        (first..self.actions.len() as u32).map(ActionId).collect()
+    }
+
+    fn add_profile(&mut self, info: &Info, table: &Table) -> Result<(), Mismatch> {
+        let selector =
+            info.tables.iter().find(|other| other.table_type == "Selector" && other.depends_on.contains(&table.id));
+        let selector = selector.map(|selector| {
+            let field = |name| selector.data_id(name).ok_or_else(|| lacks(selector, name));
+            Ok(Selector {
+                id: selector.id,
+                key: only_key(selector)?,
+                members: field("$ACTION_MEMBER_ID")?,
+                active: field("$ACTION_MEMBER_STATUS")?,
+                max_size: field("$MAX_GROUP_SIZE")?,
+            })
+        });
+        let actions = self.add_actions(table);
+        let selector = selector.transpose()?;
+        let info = ProfileInfo {
+            name: table.p4_name().to_owned(),
+            size: table.size,
+            has_selector: selector.is_some(),
+            tables: Vec::new(),
+        };
+        self.profiles.push(Profile { members: table.id, member_key: only_key(table)?, selector, actions, info });
+        Ok(())
+    }
+
+    fn add_table(&mut self, table: &Table) -> Result<(), Mismatch> {
+        let id = TableId(self.tables.len() as u32);
+        let profile = self.profiles.iter().position(|profile| table.depends_on.contains(&profile.members));
+        let keys: Vec<_> = table.key.iter().filter(|key| !key.name.starts_with('$')).collect();
+        let infos = keys.iter().map(|key| {
+            let place = || format!("bfrt.json, table {}, key field {}", table.name, key.name);
+            Ok(KeyInfo {
+                name: key.name.clone(),
+                kind: match key.match_type.as_str() {
+                    "Exact" => MatchKind::Exact,
+                    "LPM" => MatchKind::Lpm,
+                    "Ternary" => MatchKind::Ternary,
+                    "Range" => MatchKind::Range,
+                    "Optional" => MatchKind::Optional,
+                    other => return Err(mismatch(place(), format!("the match kind {other} is unknown"))),
+                },
+                width: key.kind.bits().ok_or_else(|| mismatch(place(), "it has no width"))?,
+            })
+        });
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let actions = self.add_actions(table);
+        let priority = table.key.iter().find(|key| key.name == PRIORITY).map(|key| key.id);
+        let info = TableInfo {
+            name: table.p4_name().to_owned(),
+            keys: infos,
+            actions: actions.clone(),
+            size: table.size,
+            const_entries: false,
+            const_default: table.has_const_default_action,
+            direct_counter: table.data_id("$COUNTER_SPEC_PKTS").or(table.data_id("$COUNTER_SPEC_BYTES")).is_some(),
+            direct_meter: None,
+            profile: profile.map(|profile| ProfileId(profile as u32)),
+            support_timeout: false,
+            needs_priority: priority.is_some(),
+        };
+        self.of_table.insert(id, actions);
+        self.tables.push(Match {
+            id: table.id,
+            key: keys.iter().map(|key| key.id).collect(),
+            priority,
+            member: table.data_id("$ACTION_MEMBER_ID"),
+            group: table.data_id("$SELECTOR_GROUP_ID"),
+            packets: table.data_id("$COUNTER_SPEC_PKTS"),
+            bytes: table.data_id("$COUNTER_SPEC_BYTES"),
+            info,
+        });
+        Ok(())
+    }
+
+    /// The profile of a table.
+    pub fn profile_of(&self, table: TableId) -> Option<ProfileId> {
+        self.tables.get(table.index())?.info.profile
+    }
+
+    /// Whether a meter counts bytes; packets otherwise.
+    pub fn counts_bytes(&self, meter: MeterId) -> bool {
+        self.meters[meter.index()].info.bytes
+    }
+
+    fn named(&self, actions: &[ActionId], name: &str) -> Option<ActionId> {
+        actions.iter().copied().find(|action| self.actions[action.index()].info.name == name)
+    }
+}
+
+fn lacks(table: &Table, field: &str) -> Mismatch {
+    mismatch(format!("bfrt.json, table {}", table.name), format!("it has no field {field}"))
+}
+
+fn only_key(table: &Table) -> Result<u32, Mismatch> {
+    table.key.first().map(|key| key.id).ok_or_else(|| mismatch(format!("bfrt.json, table {}", table.name), "no key"))
+}
+
+fn struct_name(spec: Option<&p4info::P4DataTypeSpec>) -> Option<&str> {
+    use p4info::p4_data_type_spec::TypeSpec;
+    match spec.and_then(|spec| spec.type_spec.as_ref()) {
+        Some(TypeSpec::Struct(named)) => Some(&named.name),
+        Some(TypeSpec::Header(named)) => Some(&named.name),
+        _ => None,
+    }
+}
+
+/// The names of a struct's fields, in P4Info's order.
+fn members<'t>(spec: Option<&p4info::P4DataTypeSpec>, types: &'t p4info::P4Info) -> Option<Vec<&'t str>> {
+    let (name, info) = (struct_name(spec)?, types.type_info.as_ref()?);
+    let structs = info.structs.get(name).map(|found| found.members.iter().map(|member| member.name.as_str()).collect());
+    structs.or_else(|| Some(info.headers.get(name)?.members.iter().map(|member| member.name.as_str()).collect()))
+}
+
+fn register(table: &Table, types: &p4info::P4Info) -> Result<Cells<RegisterInfo>, Mismatch> {
+    let name = table.p4_name();
+    let fields: Vec<_> = table.data.iter().flat_map(crate::info::Data::fields).collect();
+    let spec = types.registers.iter().find(|register| register.preamble.as_ref().is_some_and(|it| it.name == name));
+    let order = spec.and_then(|register| members(register.type_spec.as_ref(), types));
+    let fields = match order {
+        None => fields,
+        Some(order) => {
+            let find = |member: &&str| {
+                let found = fields.iter().find(|field| field.name.rsplit('.').next() == Some(*member)).copied();
+                found.ok_or_else(|| mismatch(format!("register {name}"), format!("the driver has no field {member}")))
+            };
+            order.iter().map(find).collect::<Result<_, _>>()?
+        }
+    };
+    let width = fields.iter().map(|field| field.kind.bits().unwrap_or(0)).sum();
+    let info = RegisterInfo { name: name.to_owned(), size: table.size, width };
+    Ok(Cells {
+        id: table.id,
+        index: only_key(table)?,
+        fields: fields.iter().map(|field| Some(field.id)).collect(),
+        info,
+    })
+}
+
+fn counter(table: &Table) -> Result<Cells<CounterInfo>, Mismatch> {
+    let info = CounterInfo { name: table.p4_name().to_owned(), size: table.size };
+    let fields = ["$COUNTER_SPEC_PKTS", "$COUNTER_SPEC_BYTES"].map(|name| table.data_id(name));
+    Ok(Cells { id: table.id, index: only_key(table)?, fields: fields.into(), info })
+}
+
+fn meter(table: &Table) -> Result<Cells<MeterInfo>, Mismatch> {
+    let packets = ["$METER_SPEC_CIR_PPS", "$METER_SPEC_CBS_PKTS", "$METER_SPEC_PIR_PPS", "$METER_SPEC_PBS_PKTS"];
+    let bytes = ["$METER_SPEC_CIR_KBPS", "$METER_SPEC_CBS_KBITS", "$METER_SPEC_PIR_KBPS", "$METER_SPEC_PBS_KBITS"];
+    let of_bytes = table.data_id(bytes[0]).is_some();
+    let fields = if of_bytes { bytes } else { packets };
+    let fields = fields.map(|name| table.data_id(name).map(Some).ok_or_else(|| lacks(table, name)));
+    let fields = fields.into_iter().collect::<Result<_, _>>()?;
+    let info = MeterInfo { name: table.p4_name().to_owned(), size: table.size, bytes: of_bytes, table: None };
+    Ok(Cells { id: table.id, index: only_key(table)?, fields, info })
+}
+
+fn learn(
+    name: &str,
+    filter: &LearnFilter,
+    spec: Option<&p4info::P4DataTypeSpec>,
+    types: &p4info::P4Info,
+) -> Result<Learn, Mismatch> {
+    let order = members(spec, types).unwrap_or_else(|| filter.fields.iter().map(|field| &field.name[..]).collect());
+    let find = |member: &&str| {
+        let found = filter.fields.iter().find(|field| field.name == *member);
+        found.ok_or_else(|| mismatch(format!("digest {name}"), format!("the driver has no field {member}")))
+    };
+    let fields = order.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let infos =
+        fields.iter().map(|field| FieldInfo { name: field.name.clone(), width: field.kind.bits().unwrap_or(0) });
+    let info = DigestInfo { name: name.to_owned(), fields: infos.collect() };
+    Ok(Learn { id: filter.id, fields: fields.iter().map(|field| field.id).collect(), info })
+}
+
+macro_rules! by_name {
+    ($($find:ident, $list:ident => $id:ident, $of:ty;)*) => {$(
+        fn $find(&self, name: &str) -> Option<($id, &$of)> {
+            let place = self.$list.iter().position(|object| object.info.name == name)?;
+            Some(($id(place as u32), &self.$list[place].info))
+        }
+    )*};
+}
+
+impl Compiled for Program {
+    by_name! {
+        table, tables => TableId, TableInfo;
+        action_profile, profiles => ProfileId, ProfileInfo;
+        counter, counters => CounterId, CounterInfo;
+        meter, meters => MeterId, MeterInfo;
+        register, registers => RegisterId, RegisterInfo;
+        digest, digests => DigestId, DigestInfo;
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &TableInfo> {
+        self.tables.iter().map(|table| &table.info)
+    }
+
+    fn action(&self, table: TableId, name: &str) -> Option<ActionId> {
+        match self.profile_of(table) {
+            Some(profile) => self.profile_action(profile, name),
+            None => self.named(&self.of_table[&table], name),
+        }
+    }
+
+    fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId> {
+        self.named(&self.profiles[profile.index()].actions, name)
+    }
+
+    fn action_info(&self, id: ActionId) -> &ActionInfo {
+        &self.actions[id.index()].info
+    }
+
+    fn value_set(&self, _name: &str) -> Option<(ValueSetId, &ValueSetInfo)> {
+        None
+    }
+
+    fn header_types(&self) -> impl Iterator<Item = &HeaderInfo> {
+        std::iter::empty()
+    }
+}

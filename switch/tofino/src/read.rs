@@ -1,0 +1,373 @@
+//! Reads: what clients wrote comes from the shadow; counts and cells come from the driver.
+
+use std::collections::HashMap;
+
+use prost::Message;
+use sluice_engine::TableId;
+use sluice_p4runtime::binding::{CounterBinding, MeterBinding, RegisterBinding, TableBinding};
+use sluice_p4runtime::entity::{cell_index, counter, table, unknown};
+use sluice_p4runtime::fault::{Fault, Outcome};
+use sluice_p4runtime::matches;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_p4runtime::translation::NewName;
+
+use crate::bfrt;
+use crate::client::Driver;
+use crate::load::Loaded;
+use crate::proto::{self, TableData, TableFlags, entity as found};
+use crate::shadow::{Entry, Place, Shadow, Value};
+use p4::entity::Entity;
+
+/// What a read is answered with.
+pub struct Reader<'a> {
+    /// The program.
+    pub loaded: &'a Loaded,
+    /// The driver.
+    pub driver: &'a Driver,
+    /// The pipes whose register cells are added up.
+    pub pipes: &'a [usize],
+}
+
+/// Lets a read look at the shadow for a moment.
+pub trait Kept: Fn(&mut dyn FnMut(&Shadow)) {}
+impl<T: Fn(&mut dyn FnMut(&Shadow))> Kept for T {}
+
+impl Reader<'_> {
+    /// Everything that fits a pattern.
+    ///
+    /// # Errors
+    /// When the pattern is wrong, or the driver does not answer.
+    pub async fn read(&self, kept: impl Kept + Send + Sync, pattern: &p4::Entity) -> Outcome<Vec<Entity>> {
+        let pattern = pattern.entity.as_ref();
+        match pattern.ok_or_else(|| Fault::invalid("the entity to read is empty; give one"))? {
+            Entity::TableEntry(entry) => self.table_entries(kept, entry).await,
+            Entity::DirectCounterEntry(entry) => self.direct_counters(kept, entry).await,
+            Entity::RegisterEntry(entry) => self.registers(entry).await,
+            Entity::CounterEntry(entry) => self.counters(entry).await,
+            Entity::MeterEntry(entry) => self.meters(kept, entry),
+            Entity::ActionProfileMember(member) => Ok(members(&kept, member)),
+            Entity::ActionProfileGroup(group) => Ok(groups(&kept, group)),
+            Entity::DigestEntry(entry) => self.digests(kept, entry),
+            Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Ok(Vec::new()),
+            _ => Err(Fault::unimplemented(
+                "the gateway has tables, action profiles, registers, counters, meters and digests; leave others out",
+            )),
+        }
+    }
+
+    async fn table_entries(&self, kept: impl Kept, pattern: &p4::TableEntry) -> Outcome<Vec<Entity>> {
+        if pattern.meter_config.is_some() || pattern.meter_counter_data.is_some() {
+            return Err(Fault::unimplemented("the gateway reads no direct meters yet; leave meter_config out"));
+        }
+        let mut answer = Vec::new();
+        for table in self.tables(pattern)? {
+            if pattern.is_default_action {
+                answer.push(Entity::TableEntry(self.default_entry(&kept, table)));
+                continue;
+            }
+            let entries = self.select(&kept, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
+            let counts = match pattern.counter_data.is_some() && table.counter.is_some() {
+                true => self.counts(table.engine, &entries).await?,
+                false => HashMap::new(),
+            };
+            answer.extend(entries.into_iter().map(|entry| {
+                let counter_data = counts.get(&entry.key.encode_to_vec()).copied();
+                Entity::TableEntry(p4::TableEntry { counter_data, ..entry.wire })
+            }));
+        }
+        Ok(answer)
+    }
+
+    async fn direct_counters(&self, kept: impl Kept, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<Entity>> {
+        let pattern = pattern.table_entry.as_ref();
+        let pattern = pattern.ok_or_else(|| Fault::invalid("the table entry is missing; give one with a table id"))?;
+        if pattern.is_default_action {
+            return Err(Fault::unimplemented("the gateway reads no counter of a default action; name an entry"));
+        }
+        let mut answer = Vec::new();
+        for table in self.tables(pattern)?.into_iter().filter(|table| table.counter.is_some()) {
+            let entries = self.select(&kept, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
+            let counts = self.counts(table.engine, &entries).await?;
+            answer.extend(entries.into_iter().map(|entry| {
+                let data = Some(counts.get(&entry.key.encode_to_vec()).copied().unwrap_or_default());
+                let table_entry = Some(p4::TableEntry { action: None, ..entry.wire });
+                Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, data })
+            }));
+        }
+        Ok(answer)
+    }
+
+    fn tables(&self, pattern: &p4::TableEntry) -> Outcome<Vec<&TableBinding>> {
+        if pattern.table_id != 0 {
+            return Ok(vec![table::find_table(&self.loaded.binding, pattern.table_id)?]);
+        }
+        if !pattern.r#match.is_empty() {
+            return Err(Fault::invalid("match fields mean nothing without a table id; give it"));
+        }
+        Ok(self.loaded.binding.tables.iter().collect())
+    }
+
+    fn select(&self, kept: &impl Kept, table: &TableBinding, pattern: &p4::TableEntry) -> Outcome<Vec<Entry>> {
+        let action = match pattern.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+            None => None,
+            Some(p4::table_action::Type::Action(action)) => Some(action.action_id),
+            Some(_) => {
+                return Err(Fault::unimplemented("entries can be selected by action id only; give an action, or none"));
+            }
+        };
+        let key = match &pattern.r#match[..] {
+            [] => None,
+            fields => {
+                Some(matches::encode_key(&table.key, &matches::decode_key(&table.key, fields, NewName::Refused)?))
+            }
+        };
+        let has_action = |entry: &Entry, id: u32| {
+            let action = entry.wire.action.as_ref().and_then(|action| action.r#type.as_ref());
+            matches!(action, Some(p4::table_action::Type::Action(action)) if action.action_id == id)
+        };
+        let fits = |entry: &&Entry| {
+            let wire = &entry.wire;
+            (pattern.priority == 0 || wire.priority == pattern.priority)
+                && (pattern.controller_metadata == 0 || wire.controller_metadata == pattern.controller_metadata)
+                && (pattern.metadata.is_empty() || wire.metadata == pattern.metadata)
+                && action.is_none_or(|id| has_action(entry, id))
+                && key.as_ref().is_none_or(|key| wire.r#match == *key)
+        };
+        let mut entries = Vec::new();
+        kept(&mut |shadow| entries.extend(shadow.entries(table.engine).filter(fits).cloned()));
+        Ok(entries)
+    }
+
+    /// The default action that a client has set, or the program's.
+    fn default_entry(&self, kept: &impl Kept, table: &TableBinding) -> p4::TableEntry {
+        let mut set = None;
+        kept(&mut |shadow| set = shadow.entry(&Place::Default(table.engine)).map(|entry| entry.wire.clone()));
+        set.unwrap_or_else(|| {
+            let own = self.loaded.table_info(table.id).and_then(|info| info.initial_default_action.as_ref());
+            let action = own.map(|call| p4::Action {
+                action_id: call.action_id,
+                params: call
+                    .arguments
+                    .iter()
+                    .map(|argument| p4::action::Param { param_id: argument.param_id, value: argument.value.clone() })
+                    .collect(),
+            });
+            p4::TableEntry {
+                table_id: table.id,
+                is_default_action: true,
+                is_const: table.const_default,
+                action: action.map(|action| p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) }),
+                ..Default::default()
+            }
+        })
+    }
+
+    /// The direct counts of entries, by their encoded keys.
+    async fn counts(&self, table: TableId, entries: &[Entry]) -> Outcome<HashMap<Vec<u8>, p4::CounterData>> {
+        let known = &self.loaded.program.tables[table.index()];
+        if entries.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let fields = [known.packets, known.bytes];
+        let wanted = entries.iter().map(|entry| {
+            let flags = TableFlags { from_hw: true, ..Default::default() };
+            bfrt::entry_entity(proto::TableEntry {
+                table_flags: Some(flags),
+                ..bfrt::key_only(known.id, entry.key.clone())
+            })
+        });
+        let answers = self.ask(wanted.collect()).await?;
+        let counts = answers.into_iter().filter_map(|entry| {
+            let data = entry.data.unwrap_or_default();
+            Some((entry.key?.encode_to_vec(), counter::encode_data(counted(&data, &fields))))
+        });
+        Ok(counts.collect())
+    }
+
+    async fn ask(&self, entities: Vec<proto::Entity>) -> Outcome<Vec<proto::TableEntry>> {
+        let answers = self.driver.read(entities).await;
+        let answers = answers.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
+        let entry = |entity: proto::Entity| match entity.entity {
+            Some(found::Entity::TableEntry(entry)) => Some(entry),
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(entry).collect())
+    }
+
+    /// The cells of a table by index: one of them from the device, or all, which the driver copies from the device at once.
+    async fn cells(&self, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
+        let entry = match index {
+            Some(index) => proto::TableEntry {
+                table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
+                ..bfrt::key_only(id, bfrt::number_key(key, index as u32))
+            },
+            None => {
+                let synced = self.driver.write(vec![bfrt::sync(id, "Sync")]).await;
+                let synced =
+                    synced.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
+                synced.into_iter().collect::<Outcome<()>>()?;
+                bfrt::whole_table(id)
+            }
+        };
+        let answers = self.ask(vec![bfrt::entry_entity(entry)]).await?;
+        let mut cells: Vec<_> = answers
+            .into_iter()
+            .filter_map(|entry| {
+                let key = entry.key?;
+                let Some(proto::key_field::MatchType::Exact(index)) = key.fields.first()?.match_type.as_ref() else {
+                    return None;
+                };
+                Some((bfrt::number(&index.value), entry.data.unwrap_or_default()))
+            })
+            .collect();
+        cells.sort_unstable_by_key(|(index, _)| *index);
+        Ok(cells)
+    }
+
+    async fn registers(&self, pattern: &p4::RegisterEntry) -> Outcome<Vec<Entity>> {
+        let registers = &self.loaded.binding.registers;
+        let wanted: Vec<&RegisterBinding> = match pattern.register_id {
+            0 => registers.iter().collect(),
+            id => vec![registers.get(id).ok_or_else(|| unknown("register", id))?],
+        };
+        let mut answer = Vec::new();
+        for register in wanted {
+            let place = format!("register {}", register.name);
+            let index = cell_index(pattern.index.as_ref(), register.size, &place)?;
+            let known = &self.loaded.program.registers[register.engine.index()];
+            let cells = self.cells(known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
+            let fields: Vec<u32> = known.fields.iter().flatten().copied().collect();
+            let widths = register.data.leaf_widths();
+            answer.extend(cells.into_iter().map(|(index, data)| {
+                let values = fields.iter().zip(&widths).map(|(id, width)| added_up(&data, *id, *width, self.pipes));
+                let values: Vec<Vec<u8>> = values.collect();
+                Entity::RegisterEntry(p4::RegisterEntry {
+                    register_id: register.id,
+                    index: Some(p4::Index { index: index.cast_signed() }),
+                    data: Some(register.data.encode(&mut values.iter().map(Vec::as_slice))),
+                })
+            }));
+        }
+        Ok(answer)
+    }
+
+    async fn counters(&self, pattern: &p4::CounterEntry) -> Outcome<Vec<Entity>> {
+        let counters = &self.loaded.binding.counters;
+        let wanted: Vec<&CounterBinding> = match pattern.counter_id {
+            0 => counters.iter().collect(),
+            id => vec![counters.get(id).ok_or_else(|| unknown("counter", id))?],
+        };
+        let mut answer = Vec::new();
+        for wanted in wanted {
+            let place = format!("counter {}", wanted.name);
+            let index = cell_index(pattern.index.as_ref(), wanted.size, &place)?;
+            let known = &self.loaded.program.counters[wanted.engine.index()];
+            let cells = self.cells(known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
+            answer.extend(cells.into_iter().map(|(index, data)| {
+                Entity::CounterEntry(p4::CounterEntry {
+                    counter_id: wanted.id,
+                    index: Some(p4::Index { index: index.cast_signed() }),
+                    data: Some(counter::encode_data(counted(&data, &known.fields))),
+                })
+            }));
+        }
+        Ok(answer)
+    }
+
+    fn meters(&self, kept: impl Kept, pattern: &p4::MeterEntry) -> Outcome<Vec<Entity>> {
+        let meters = &self.loaded.binding.meters;
+        let wanted: Vec<&MeterBinding> = match pattern.meter_id {
+            0 => meters.iter().collect(),
+            id => vec![meters.get(id).ok_or_else(|| unknown("meter", id))?],
+        };
+        let mut answer = Vec::new();
+        for meter in wanted {
+            let index = cell_index(pattern.index.as_ref(), meter.size, &format!("meter {}", meter.name))?;
+            kept(&mut |shadow| {
+                answer.extend(counter::cells(index, meter.size).map(|cell| {
+                    let config = match shadow.get(&Place::Meter(meter.engine, cell)) {
+                        Some(Value::Meter(config)) => Some(*config),
+                        _ => None,
+                    };
+                    let index = Some(p4::Index { index: cell.cast_signed() });
+                    Entity::MeterEntry(p4::MeterEntry { meter_id: meter.id, index, config, counter_data: None })
+                }));
+            });
+        }
+        Ok(answer)
+    }
+
+    fn digests(&self, kept: impl Kept, pattern: &p4::DigestEntry) -> Outcome<Vec<Entity>> {
+        let digests = &self.loaded.binding.digests;
+        if pattern.digest_id != 0 && digests.get(pattern.digest_id).is_none() {
+            return Err(unknown("digest", pattern.digest_id));
+        }
+        let wanted = digests.iter().filter(|digest| pattern.digest_id == 0 || digest.id == pattern.digest_id);
+        let mut answer = Vec::new();
+        for digest in wanted {
+            kept(&mut |shadow| {
+                if let Some(Value::Digest(config)) = shadow.get(&Place::Digest(digest.engine)) {
+                    let config = p4::digest_entry::Config {
+                        max_timeout_ns: config.max_timeout_ns.cast_signed(),
+                        max_list_size: config.max_list_size.cast_signed(),
+                        ack_timeout_ns: config.ack_timeout_ns.cast_signed(),
+                    };
+                    answer.push(Entity::DigestEntry(p4::DigestEntry { digest_id: digest.id, config: Some(config) }));
+                }
+            });
+        }
+        Ok(answer)
+    }
+}
+
+fn members(kept: &impl Kept, pattern: &p4::ActionProfileMember) -> Vec<Entity> {
+    let mut answer = Vec::new();
+    kept(&mut |shadow| {
+        answer.extend(shadow.iter().filter_map(|(_, value)| match value {
+            Value::Member(member, _)
+                if (pattern.action_profile_id == 0 || member.action_profile_id == pattern.action_profile_id)
+                    && (pattern.member_id == 0 || member.member_id == pattern.member_id) =>
+            {
+                Some(Entity::ActionProfileMember(member.clone()))
+            }
+            _ => None,
+        }));
+    });
+    answer
+}
+
+fn groups(kept: &impl Kept, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
+    let mut answer = Vec::new();
+    kept(&mut |shadow| {
+        answer.extend(shadow.iter().filter_map(|(_, value)| match value {
+            Value::Group(group, _)
+                if (pattern.action_profile_id == 0 || group.action_profile_id == pattern.action_profile_id)
+                    && (pattern.group_id == 0 || group.group_id == pattern.group_id) =>
+            {
+                Some(Entity::ActionProfileGroup(group.clone()))
+            }
+            _ => None,
+        }));
+    });
+    answer
+}
+
+/// Packets and bytes, by the ids of their fields.
+fn counted(data: &TableData, fields: &[Option<u32>]) -> sluice_engine::CounterData {
+    let count = |place: usize| {
+        let id = fields.get(place).copied().flatten();
+        let field = data.fields.iter().find(|field| Some(field.field_id) == id);
+        field.and_then(bfrt::bytes).map_or(0, bfrt::number)
+    };
+    sluice_engine::CounterData { packets: count(0), bytes: count(1) }
+}
+
+/// A field's value, added up over some of the pipes, of which the driver gives one after the other; without its overflow.
+fn added_up(data: &TableData, id: u32, width: u32, pipes: &[usize]) -> Vec<u8> {
+    let values = data.fields.iter().filter(|field| field.field_id == id).filter_map(bfrt::bytes);
+    let values: Vec<_> = values.collect();
+    // A driver that gives one value for all pipes gives it first.
+    let wanted = pipes.iter().filter_map(|pipe| values.get(*pipe)).map(|value| bfrt::number(value));
+    let sum = wanted.fold(0, u64::wrapping_add) & (u64::MAX >> (64 - width.clamp(1, 64)));
+    sum.to_be_bytes()[8 - width.div_ceil(8).min(8) as usize..].to_vec()
+}

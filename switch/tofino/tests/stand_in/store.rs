@@ -1,0 +1,312 @@
+//! What the stand-in holds: tables by `bfrt.json`, with the driver's checks of keys, data and references.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use sluice_tofino::info::{Field, Info, Table};
+use sluice_tofino::proto::{DataField, TableData, TableEntry, TableKey, data_field, key_field, update::Type};
+use tonic::Code;
+
+/// Pipes of the device.
+pub const PIPES: usize = 4;
+
+pub type Refusal = (Code, String);
+
+fn refuse<T>(code: Code, text: impl Into<String>) -> Result<T, Refusal> {
+    Err((code, text.into()))
+}
+
+/// The entries of one table.
+#[derive(Debug, Default, Clone)]
+pub struct Rows {
+    pub entries: BTreeMap<Vec<u8>, (TableKey, TableData)>,
+    pub default: Option<TableData>,
+}
+
+/// All tables.
+#[derive(Debug)]
+pub struct Store {
+    info: Info,
+    rows: BTreeMap<u32, Rows>,
+}
+
+impl Store {
+    pub fn new(info: Info) -> Self {
+        let rows = info.tables.iter().map(|table| (table.id, Rows::default())).collect();
+        Self { info, rows }
+    }
+
+    pub fn table(&self, name: &str) -> &Table {
+        self.info.tables.iter().find(|table| table.p4_name() == name).unwrap_or_else(|| panic!("no table {name}"))
+    }
+
+    pub fn rows(&self, name: &str) -> &Rows {
+        &self.rows[&self.table(name).id]
+    }
+
+    pub fn filter(&self, name: &str) -> u32 {
+        self.info.learn_filters.iter().find(|filter| filter.name.ends_with(name)).unwrap().id
+    }
+
+    fn by_id(&self, id: u32) -> Result<&Table, Refusal> {
+        let found = self.info.tables.iter().find(|table| table.id == id);
+        found.ok_or_else(|| (Code::NotFound, format!("Table not found for id {id}")))
+    }
+
+    pub fn write(&mut self, kind: Type, entry: &TableEntry) -> Result<(), Refusal> {
+        let table = self.by_id(entry.table_id)?.clone();
+        if entry.is_default_entry {
+            return self.write_default(kind, &table, entry);
+        }
+        let Some(key) = &entry.key else {
+            if kind != Type::Delete {
+                return refuse(Code::InvalidArgument, "Table key cannot be empty");
+            }
+            if self.rows[&table.id].entries.values().any(|(key, _)| self.is_referred_to(&table, key)) {
+                return refuse(Code::AlreadyExists, "Table Entry delete all failed");
+            }
+            self.rows.insert(table.id, Rows { entries: BTreeMap::new(), ..self.rows[&table.id].clone() });
+            return Ok(());
+        };
+        check_key(&table, key)?;
+        let encoded = key.encode_to_vec();
+        let found = self.rows[&table.id].entries.contains_key(&encoded);
+        let cells = is_array(&table);
+        match kind {
+            Type::Insert if found && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
+            Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
+                return refuse(Code::ResourceExhausted, "Table Add failed No space");
+            }
+            Type::Modify if !found && !cells => {
+                return refuse(Code::NotFound, "Table Entry modify failed Object not found");
+            }
+            Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
+            Type::Delete if self.is_referred_to(&table, key) => {
+                return refuse(Code::AlreadyExists, "Table Entry delete failed Entry references exist");
+            }
+            Type::Delete => {
+                self.rows.get_mut(&table.id).unwrap().entries.remove(&encoded);
+                return Ok(());
+            }
+            Type::Insert | Type::Modify => {}
+            _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
+        }
+        let data = entry.data.clone().unwrap_or_default();
+        self.check_data(&table, &data)?;
+        self.rows.get_mut(&table.id).unwrap().entries.insert(encoded, (key.clone(), data));
+        Ok(())
+    }
+
+    fn write_default(&mut self, kind: Type, table: &Table, entry: &TableEntry) -> Result<(), Refusal> {
+        if table.has_const_default_action {
+            return refuse(Code::Unimplemented, "Table Default entry set failed Not supported");
+        }
+        let default = match kind {
+            Type::Modify => {
+                let data = entry.data.clone().unwrap_or_default();
+                self.check_data(table, &data)?;
+                Some(data)
+            }
+            Type::Delete => None,
+            _ => {
+                return refuse(
+                    Code::Unimplemented,
+                    "INSERT of default entry is not supported. Please use MODIFY instead",
+                );
+            }
+        };
+        self.rows.get_mut(&table.id).unwrap().default = default;
+        Ok(())
+    }
+
+    fn check_data(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        let action = table.action_specs.iter().find(|action| action.id == data.action_id);
+        if data.action_id != 0 && action.is_none() {
+            return refuse(Code::NotFound, format!("no action {} in {}", data.action_id, table.name));
+        }
+        let known = action.map_or(&[][..], |action| &action.data);
+        let fields: Vec<&Field> = known.iter().chain(table.data.iter().flat_map(|data| data.fields())).collect();
+        for given in &data.fields {
+            let Some(field) = fields.iter().find(|field| field.id == given.field_id) else {
+                return refuse(Code::InvalidArgument, format!("SetValue failed for field:{}", given.field_id));
+            };
+            match &given.value {
+                Some(data_field::Value::Stream(bytes)) => check_width(field.kind.bits(), bytes, &field.name)?,
+                Some(data_field::Value::IntArrVal(members)) => {
+                    let profile = self.info.tables.iter().find(|other| table.depends_on.contains(&other.id)).unwrap();
+                    for member in &members.val {
+                        if !self.has(profile.id, *member) {
+                            return refuse(Code::InvalidArgument, format!("member {member} does not exist"));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if table.table_type == "Selector" {
+            let counts = data.fields.iter().filter_map(|field| match &field.value {
+                Some(data_field::Value::IntArrVal(list)) => Some(list.val.len()),
+                Some(data_field::Value::BoolArrVal(list)) => Some(list.val.len()),
+                _ => None,
+            });
+            let counts: Vec<_> = counts.collect();
+            if counts.len() != 2 || counts[0] != counts[1] {
+                return refuse(Code::InvalidArgument, "MemberId size and member status size do not match");
+            }
+        }
+        self.check_reference(table, data)
+    }
+
+    fn check_reference(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        for (name, kind) in [("$ACTION_MEMBER_ID", "Action"), ("$SELECTOR_GROUP_ID", "Selector")] {
+            if !table.table_type.starts_with("MatchAction_Indirect") {
+                continue;
+            }
+            let id = table.data_id(name);
+            for field in data.fields.iter().filter(|field| Some(field.field_id) == id) {
+                let other = self
+                    .info
+                    .tables
+                    .iter()
+                    .find(|other| table.depends_on.contains(&other.id) && other.table_type == kind);
+                if !self.has(other.unwrap().id, number(field)) {
+                    return refuse(Code::NotFound, format!("{name} {} does not exist", number(field)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, table: u32, id: u32) -> bool {
+        self.rows[&table].entries.values().any(|(key, _)| key_number(key) == id)
+    }
+
+    /// Whether an entry or a group has this group or member.
+    fn is_referred_to(&self, table: &Table, key: &TableKey) -> bool {
+        let name = match table.table_type.as_str() {
+            "Selector" => "$SELECTOR_GROUP_ID",
+            "Action" => "$ACTION_MEMBER_ID",
+            _ => return false,
+        };
+        let id = key_number(key);
+        self.info.tables.iter().filter(|other| other.depends_on.contains(&table.id)).any(|other| {
+            let field_id = other.data_id(name);
+            self.rows[&other.id].entries.values().any(|(_, data)| {
+                data.fields.iter().filter(|field| Some(field.field_id) == field_id).any(|field| match &field.value {
+                    Some(data_field::Value::IntArrVal(list)) => list.val.contains(&id),
+                    _ => number(field) == id,
+                })
+            })
+        })
+    }
+
+    pub fn read(&self, wanted: &TableEntry) -> Result<Vec<TableEntry>, Refusal> {
+        let table = self.by_id(wanted.table_id)?;
+        let answer = |key: &TableKey, data: TableData| TableEntry {
+            table_id: table.id,
+            key: Some(key.clone()),
+            data: Some(data),
+            ..Default::default()
+        };
+        if let Some(key) = &wanted.key {
+            check_key(table, key)?;
+            let found = self.rows[&table.id].entries.get(&key.encode_to_vec()).map(|(_, data)| data.clone());
+            let data = match found {
+                None if !is_array(table) => return refuse(Code::NotFound, "Table Entry get failed Object not found"),
+                data => data.unwrap_or_default(),
+            };
+            return Ok(vec![answer(key, filled(table, data))]);
+        }
+        if !is_array(table) {
+            return Ok(self.rows[&table.id].entries.values().map(|(key, data)| answer(key, data.clone())).collect());
+        }
+        let cells = (0..table.size as u32).map(|index| {
+            let key = sluice_tofino::bfrt::number_key(table.key[0].id, index);
+            let data = self.rows[&table.id].entries.get(&key.encode_to_vec()).map(|(_, data)| data.clone());
+            answer(&key, filled(table, data.unwrap_or_default()))
+        });
+        Ok(cells.collect())
+    }
+
+    /// Sets what a register's cell has in each pipe, field by field.
+    pub fn set_cell(&mut self, name: &str, index: u32, fields: &[[u32; PIPES]]) {
+        let table = self.table(name).clone();
+        let ids = table.data.iter().flat_map(|data| data.fields()).map(|field| field.id);
+        let fields = ids
+            .zip(fields)
+            .flat_map(|(id, pipes)| pipes.map(|value| sluice_tofino::bfrt::stream(id, value.to_be_bytes())));
+        let data = TableData { action_id: 0, fields: fields.collect() };
+        let key = sluice_tofino::bfrt::number_key(table.key[0].id, index);
+        self.rows.get_mut(&table.id).unwrap().entries.insert(key.encode_to_vec(), (key, data));
+    }
+}
+
+/// The data with every field; a register's has a value for each pipe.
+fn filled(table: &Table, data: TableData) -> TableData {
+    let mut fields = Vec::new();
+    for field in table.data.iter().flat_map(|data| data.fields()) {
+        let mut values: Vec<_> = data.fields.iter().filter(|given| given.field_id == field.id).cloned().collect();
+        let bytes = field.kind.bits().unwrap_or(0).div_ceil(8) as usize;
+        let zero = sluice_tofino::bfrt::stream(field.id, vec![0; bytes]);
+        let count = if table.table_type == "Register" { PIPES } else { 1 };
+        let first = values.first().cloned().unwrap_or(zero);
+        values.resize(count, first);
+        fields.extend(values);
+    }
+    // What an action has is as it was written.
+    let own = |field: &&DataField| !fields.iter().any(|there| there.field_id == field.field_id);
+    let rest: Vec<_> = data.fields.iter().filter(own).cloned().collect();
+    TableData { action_id: data.action_id, fields: fields.into_iter().chain(rest).collect() }
+}
+
+fn is_array(table: &Table) -> bool {
+    matches!(table.table_type.as_str(), "Register" | "Counter" | "Meter")
+}
+
+fn check_key(table: &Table, key: &TableKey) -> Result<(), Refusal> {
+    if key.fields.len() != table.key.len() {
+        return refuse(Code::InvalidArgument, format!("{} has {} key fields", table.name, table.key.len()));
+    }
+    for known in &table.key {
+        let Some(given) = key.fields.iter().find(|field| field.field_id == known.id) else {
+            return refuse(Code::InvalidArgument, format!("key field {} is missing", known.name));
+        };
+        use key_field::MatchType;
+        let (kind, values) = match given.match_type.as_ref().unwrap() {
+            MatchType::Exact(exact) => ("Exact", vec![&exact.value]),
+            MatchType::Lpm(lpm) => ("LPM", vec![&lpm.value]),
+            MatchType::Ternary(ternary) => ("Ternary", vec![&ternary.value, &ternary.mask]),
+            MatchType::Range(range) => ("Range", vec![&range.low, &range.high]),
+            MatchType::Optional(optional) => {
+                ("Optional", optional.is_valid.then_some(&optional.value).into_iter().collect())
+            }
+        };
+        if kind != known.match_type {
+            return refuse(Code::InvalidArgument, format!("key field {} is {}", known.name, known.match_type));
+        }
+        for value in values {
+            check_width(known.kind.bits(), value, &known.name)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_width(bits: Option<u32>, bytes: &[u8], name: &str) -> Result<(), Refusal> {
+    match bits {
+        Some(bits) if bytes.len() != bits.div_ceil(8) as usize => {
+            refuse(Code::InvalidArgument, format!("{name} has {bits} bits, {} bytes are given", bytes.len()))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn number(field: &DataField) -> u32 {
+    sluice_tofino::bfrt::bytes(field).map_or(0, |bytes| sluice_tofino::bfrt::number(bytes) as u32)
+}
+
+pub fn key_number(key: &TableKey) -> u32 {
+    match key.fields[0].match_type.as_ref().unwrap() {
+        key_field::MatchType::Exact(exact) => sluice_tofino::bfrt::number(&exact.value) as u32,
+        _ => panic!("not an index"),
+    }
+}

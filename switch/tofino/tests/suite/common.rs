@@ -1,0 +1,248 @@
+//! A gateway, its driver and a controller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use sluice_p4runtime::proto::google::rpc;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
+use sluice_tofino::client::Address;
+use sluice_tofino::cpu::Port;
+use sluice_tofino::{Gateway, Settings};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+use crate::stand_in::{BFRT, Driver};
+use p4::entity::Entity;
+use p4::p4_runtime_client::P4RuntimeClient;
+use p4::set_forwarding_pipeline_config_request::Action;
+use p4::stream_message_request::Update as ToSwitch;
+use p4::stream_message_response::Update as FromSwitch;
+use p4::update::Type;
+use p4::write_request::Atomicity;
+
+pub const P4INFO: &str = include_str!("../../../../p4src/build/tofino/sluice.p4info.txtpb");
+pub const DEVICE: u64 = 7;
+
+/// A gateway in front of a stand-in.
+pub struct Bench {
+    pub driver: Arc<Driver>,
+    pub gateway: Arc<Gateway>,
+    pub port: Arc<Port>,
+    pub served: tokio::task::JoinHandle<()>,
+    pub uri: String,
+    p4info: String,
+    address: String,
+}
+
+impl Bench {
+    pub async fn start(json: &str, p4info: &str, pipes: &[usize]) -> Self {
+        let driver = Driver::new(json);
+        let (uri, served) = driver.serve("127.0.0.1:0").await;
+        let address = Address { uri: uri.clone(), device: 0, client: 1, program: None };
+        let port = Arc::new(Port::default());
+        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec() };
+        let gateway = Arc::new(Gateway::new(settings, Some(Arc::clone(&port))));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
+        gateway.connected().await;
+        Self { driver, gateway, port, served, uri, p4info: p4info.to_owned(), address }
+    }
+
+    /// With the program of the repository, and its primary controller.
+    pub async fn ready() -> (Self, Controller) {
+        Self::with(BFRT, P4INFO, &[0]).await
+    }
+
+    /// With a program, and its primary controller.
+    pub async fn with(json: &str, p4info: &str, pipes: &[usize]) -> (Self, Controller) {
+        let bench = Self::start(json, p4info, pipes).await;
+        let mut controller = bench.controller(10).await;
+        controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
+        bench.driver.requests.lock().clear();
+        (bench, controller)
+    }
+
+    pub fn config(&self) -> p4::ForwardingPipelineConfig {
+        p4::ForwardingPipelineConfig {
+            p4info: Some(parse_p4info(&self.p4info).unwrap()),
+            cookie: Some(p4::forwarding_pipeline_config::Cookie { cookie: 5 }),
+            ..Default::default()
+        }
+    }
+
+    pub async fn controller(&self, election: u64) -> Controller {
+        let channel = tonic::transport::Endpoint::from_shared(self.address.clone()).unwrap().connect().await.unwrap();
+        let mut client = P4RuntimeClient::new(channel);
+        let (to_switch, requests) = mpsc::channel(16);
+        let from_switch = client.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
+        let mut controller = Controller { client, election, to_switch, from_switch };
+        controller
+            .tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
+                device_id: DEVICE,
+                election_id: Some(p4::Uint128 { high: 0, low: election }),
+                ..Default::default()
+            }))
+            .await;
+        assert!(matches!(controller.next().await, FromSwitch::Arbitration(_)));
+        controller
+    }
+}
+
+pub struct Controller {
+    client: P4RuntimeClient<Channel>,
+    election: u64,
+    to_switch: mpsc::Sender<p4::StreamMessageRequest>,
+    from_switch: Streaming<p4::StreamMessageResponse>,
+}
+
+impl Controller {
+    pub async fn tell(&self, message: ToSwitch) {
+        self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
+    }
+
+    pub async fn next(&mut self) -> FromSwitch {
+        let message = tokio::time::timeout(Duration::from_secs(60), self.from_switch.message()).await;
+        message.expect("nothing came within a minute").unwrap().unwrap().update.unwrap()
+    }
+
+    fn id(&self) -> Option<p4::Uint128> {
+        Some(p4::Uint128 { high: 0, low: self.election })
+    }
+
+    pub async fn push(&mut self, action: Action, config: Option<p4::ForwardingPipelineConfig>) -> Result<(), Status> {
+        let request = p4::SetForwardingPipelineConfigRequest {
+            device_id: DEVICE,
+            election_id: self.id(),
+            action: action as i32,
+            config,
+            ..Default::default()
+        };
+        self.client.set_forwarding_pipeline_config(request).await.map(|_| ())
+    }
+
+    pub async fn pushed(&mut self) -> Option<p4::ForwardingPipelineConfig> {
+        let request = p4::GetForwardingPipelineConfigRequest { device_id: DEVICE, response_type: 0 };
+        self.client.get_forwarding_pipeline_config(request).await.unwrap().into_inner().config
+    }
+
+    pub async fn batch(&mut self, atomicity: Atomicity, updates: Vec<(Type, Entity)>) -> Result<(), Status> {
+        let updates = updates.into_iter().map(|(kind, entity)| p4::Update {
+            r#type: kind as i32,
+            entity: Some(p4::Entity { entity: Some(entity) }),
+        });
+        let request = p4::WriteRequest {
+            device_id: DEVICE,
+            election_id: self.id(),
+            updates: updates.collect(),
+            atomicity: atomicity as i32,
+            ..Default::default()
+        };
+        self.client.write(request).await.map(|_| ())
+    }
+
+    pub async fn write(&mut self, kind: Type, entity: Entity) -> Result<(), (Code, String)> {
+        let status = self.batch(Atomicity::ContinueOnError, vec![(kind, entity)]).await;
+        status.map_err(|status| errors(&status).remove(0))
+    }
+
+    pub async fn insert(&mut self, entity: Entity) {
+        self.write(Type::Insert, entity).await.unwrap();
+    }
+
+    pub async fn modify(&mut self, entity: Entity) {
+        self.write(Type::Modify, entity).await.unwrap();
+    }
+
+    pub async fn delete(&mut self, entity: Entity) {
+        self.write(Type::Delete, entity).await.unwrap();
+    }
+
+    pub async fn try_read(&mut self, pattern: Entity) -> Result<Vec<Entity>, Status> {
+        let entities = vec![p4::Entity { entity: Some(pattern) }];
+        let request = p4::ReadRequest { device_id: DEVICE, entities, ..Default::default() };
+        let mut responses = self.client.read(request).await?.into_inner();
+        let mut found = Vec::new();
+        while let Some(response) = responses.message().await? {
+            found.extend(response.entities.into_iter().map(|entity| entity.entity.unwrap()));
+        }
+        Ok(found)
+    }
+
+    pub async fn read(&mut self, pattern: Entity) -> Vec<Entity> {
+        self.try_read(pattern).await.unwrap()
+    }
+
+    pub async fn entries(&mut self, table: &str) -> Vec<p4::TableEntry> {
+        let pattern = Entity::TableEntry(p4::TableEntry { table_id: id(table), ..Default::default() });
+        let entry = |entity| match entity {
+            Entity::TableEntry(entry) => entry,
+            other => panic!("{other:?}"),
+        };
+        self.read(pattern).await.into_iter().map(entry).collect()
+    }
+}
+
+/// The codes and texts of a refused batch.
+pub fn errors(status: &Status) -> Vec<(Code, String)> {
+    let details = rpc::Status::decode(status.details()).unwrap().details;
+    assert!(!details.is_empty(), "{status:?}");
+    let error = |any: &prost_types::Any| p4::Error::decode(&any.value[..]).unwrap();
+    details.iter().map(error).map(|error| (Code::from_i32(error.canonical_code), error.message)).collect()
+}
+
+/// The id of an object of the repository's program, by its alias.
+pub fn id(alias: &str) -> u32 {
+    let info = parse_p4info(P4INFO).unwrap();
+    let preambles = info.tables.iter().map(|it| it.preamble.clone());
+    let preambles = preambles
+        .chain(info.actions.iter().map(|it| it.preamble.clone()))
+        .chain(info.action_profiles.iter().map(|it| it.preamble.clone()))
+        .chain(info.registers.iter().map(|it| it.preamble.clone()))
+        .chain(info.counters.iter().map(|it| it.preamble.clone()))
+        .chain(info.meters.iter().map(|it| it.preamble.clone()))
+        .chain(info.digests.iter().map(|it| it.preamble.clone()));
+    preambles.flatten().find(|preamble| preamble.alias == alias).unwrap_or_else(|| panic!("no {alias}")).id
+}
+
+pub fn action(alias: &str, params: &[&[u8]]) -> p4::Action {
+    call(id(alias), params)
+}
+
+pub fn call(action_id: u32, params: &[&[u8]]) -> p4::Action {
+    let param = |(place, value): (usize, &&[u8])| p4::action::Param {
+        param_id: u32::try_from(place).unwrap() + 1,
+        value: value.to_vec(),
+    };
+    p4::Action { action_id, params: params.iter().enumerate().map(param).collect() }
+}
+
+pub fn direct(action: p4::Action) -> Option<p4::TableAction> {
+    Some(p4::TableAction { r#type: Some(p4::table_action::Type::Action(action)) })
+}
+
+pub fn exact(field_id: u32, value: &[u8]) -> p4::FieldMatch {
+    let value = p4::field_match::Exact { value: value.to_vec() };
+    p4::FieldMatch { field_id, field_match_type: Some(p4::field_match::FieldMatchType::Exact(value)) }
+}
+
+pub fn lpm(field_id: u32, value: &[u8], prefix_len: i32) -> p4::FieldMatch {
+    let value = p4::field_match::Lpm { value: value.to_vec(), prefix_len };
+    p4::FieldMatch { field_id, field_match_type: Some(p4::field_match::FieldMatchType::Lpm(value)) }
+}
+
+/// An entry of `servers`: server `number` is at 10.0.0.`number`.
+pub fn server(number: u8) -> Entity {
+    Entity::TableEntry(p4::TableEntry {
+        table_id: id("servers"),
+        r#match: vec![exact(1, &[number])],
+        action: direct(action("to_server", &[&[10, 0, 0, number], &[80], &[0]])),
+        metadata: vec![number],
+        ..Default::default()
+    })
+}

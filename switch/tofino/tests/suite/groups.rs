@@ -1,0 +1,137 @@
+use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_tofino::proto::data_field::Value;
+use tonic::Code;
+
+use crate::common::{Bench, Controller, action, exact, id};
+use crate::stand_in::store::{key_number, number};
+use p4::entity::Entity;
+use p4::update::Type;
+
+const CHOOSE: &str = "SluiceIngress.balance.by_ratio.choose";
+const GROUPS: &str = "SluiceIngress.balance.by_ratio.groups";
+const MEMBERS: &str = "SluiceIngress.balance.by_ratio.ratios";
+
+/// Service 1 with these servers and weights.
+fn shares(shares: &[(u8, i32)]) -> Entity {
+    let actions = shares.iter().map(|(server, weight)| p4::ActionProfileAction {
+        action: Some(action("choose_server", &[&[*server], &[1], &[0]])),
+        weight: *weight,
+        watch_kind: None,
+    });
+    let set = p4::ActionProfileActionSet { action_profile_actions: actions.collect(), ..Default::default() };
+    Entity::TableEntry(p4::TableEntry {
+        table_id: id("choose"),
+        r#match: vec![exact(1, &[1])],
+        action: Some(p4::TableAction { r#type: Some(p4::table_action::Type::ActionProfileActionSet(set)) }),
+        ..Default::default()
+    })
+}
+
+/// The group that the entry has, and how often each member stands in it.
+fn chosen(bench: &Bench) -> (u32, Vec<usize>) {
+    let store = bench.driver.store.lock();
+    let (_, data) = store.rows(CHOOSE).entries.values().next().expect("an entry");
+    let group = number(&data.fields[0]);
+    let rows = store.rows(GROUPS);
+    let (_, data) = rows.entries.values().find(|(key, _)| key_number(key) == group).expect("the entry's group");
+    let Some(Value::IntArrVal(list)) = &data.fields[0].value else { panic!("{data:?}") };
+    let mut members = list.val.clone();
+    members.dedup();
+    (group, members.iter().map(|member| list.val.iter().filter(|it| *it == member).count()).collect())
+}
+
+fn members(bench: &Bench) -> Vec<Vec<u8>> {
+    bench.driver.store.lock().rows(MEMBERS).entries.keys().cloned().collect()
+}
+
+async fn read_back(controller: &mut Controller) -> Entity {
+    Entity::TableEntry(controller.entries("choose").await.remove(0))
+}
+
+#[tokio::test]
+async fn an_action_set_becomes_a_group_that_has_its_weights() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(shares(&[(1, 3), (2, 1)])).await;
+    assert_eq!(chosen(&bench).1, [3, 1]);
+    assert_eq!(read_back(&mut controller).await, shares(&[(1, 3), (2, 1)]));
+}
+
+#[tokio::test]
+async fn another_weight_makes_a_whole_new_group_and_no_member() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(shares(&[(1, 3), (2, 1)])).await;
+    let (old, members_before) = (chosen(&bench).0, members(&bench));
+    controller.modify(shares(&[(1, 3), (2, 2)])).await;
+    let (new, weights) = chosen(&bench);
+    assert_ne!(new, old);
+    assert_eq!(weights, [3, 2]);
+    assert_eq!(bench.driver.store.lock().rows(GROUPS).entries.len(), 1, "the old group is gone");
+    assert_eq!(members(&bench), members_before);
+    // The same weights again change nothing.
+    controller.modify(shares(&[(1, 3), (2, 2)])).await;
+    assert_eq!(chosen(&bench).0, new);
+    assert_eq!(members(&bench), members_before);
+}
+
+#[tokio::test]
+async fn members_that_no_group_has_any_more_are_deleted() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(shares(&[(1, 1), (2, 1)])).await;
+    controller.modify(shares(&[(2, 1), (3, 1)])).await;
+    assert_eq!(members(&bench).len(), 2);
+    controller.delete(shares(&[])).await;
+    let store = bench.driver.store.lock();
+    assert!([CHOOSE, GROUPS, MEMBERS].iter().all(|table| store.rows(table).entries.is_empty()));
+}
+
+#[tokio::test]
+async fn a_group_that_the_driver_has_no_room_for_leaves_everything_as_it_was() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(shares(&[(1, 1), (2, 1)])).await;
+    let before = (chosen(&bench), members(&bench));
+    *bench.driver.full.lock() = Some(GROUPS.to_owned());
+    let (code, text) = controller.write(Type::Modify, shares(&[(1, 2), (4, 1)])).await.unwrap_err();
+    assert_eq!(code, Code::ResourceExhausted, "{text}");
+    assert_eq!((chosen(&bench), members(&bench)), before);
+    assert_eq!(read_back(&mut controller).await, shares(&[(1, 1), (2, 1)]));
+    *bench.driver.full.lock() = None;
+    controller.modify(shares(&[(1, 2), (4, 1)])).await;
+    assert_eq!(chosen(&bench).1, [2, 1]);
+}
+
+#[tokio::test]
+async fn members_and_groups_that_a_client_makes_itself() {
+    let (bench, mut controller) = Bench::ready().await;
+    let profile = id("ratios");
+    let member = |member_id: u32| {
+        let action = Some(action("choose_server", &[&[9], &[1], &[0]]));
+        Entity::ActionProfileMember(p4::ActionProfileMember { action_profile_id: profile, member_id, action })
+    };
+    let group = |members: &[(u32, i32)]| {
+        let members = members.iter().map(|(member_id, weight)| p4::action_profile_group::Member {
+            member_id: *member_id,
+            weight: *weight,
+            ..Default::default()
+        });
+        Entity::ActionProfileGroup(p4::ActionProfileGroup {
+            action_profile_id: profile,
+            group_id: 4,
+            members: members.collect(),
+            ..Default::default()
+        })
+    };
+    assert_eq!(controller.write(Type::Insert, group(&[(1, 1)])).await.unwrap_err().0, Code::NotFound);
+    controller.insert(member(1)).await;
+    controller.insert(member(2)).await;
+    controller.insert(group(&[(1, 2), (2, 1)])).await;
+    let Entity::TableEntry(mut entry) = shares(&[]) else { panic!() };
+    let to_group = p4::table_action::Type::ActionProfileGroupId(4);
+    entry.action = Some(p4::TableAction { r#type: Some(to_group) });
+    controller.insert(Entity::TableEntry(entry.clone())).await;
+    assert_eq!(chosen(&bench), (4, vec![2, 1]));
+    let all = Entity::ActionProfileGroup(p4::ActionProfileGroup::default());
+    assert_eq!(controller.read(all).await, [group(&[(1, 2), (2, 1)])]);
+    // The driver knows what is in use.
+    assert_eq!(controller.write(Type::Delete, group(&[])).await.unwrap_err().0, Code::AlreadyExists);
+    assert_eq!(controller.entries("choose").await, [entry]);
+}

@@ -1,0 +1,79 @@
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Code;
+
+use crate::common::{Bench, P4INFO, server};
+use crate::stand_in::BFRT;
+use p4::set_forwarding_pipeline_config_request::Action;
+
+#[tokio::test]
+async fn a_program_that_differs_is_refused_with_its_place() {
+    let bench = Bench::start(BFRT, P4INFO, &[0]).await;
+    let mut controller = bench.controller(10).await;
+    let mut refused = async |change: fn(&mut sluice_p4runtime::proto::p4::config::v1::P4Info), text: &str| {
+        let mut config = bench.config();
+        change(config.p4info.as_mut().unwrap());
+        let status = controller.push(Action::VerifyAndCommit, Some(config)).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().contains(text), "«{}» does not contain «{text}»", status.message());
+    };
+    refused(|info| info.tables[1].match_fields[0].bitwidth = 33, "classify.services, key field address").await;
+    refused(|info| info.registers[0].size = 5, "clock_turns").await;
+    refused(
+        |info| info.tables[0].preamble.as_mut().unwrap().name = "SluiceIngress.gone".to_owned(),
+        "SluiceIngress.gone",
+    )
+    .await;
+    let member = |info: &mut sluice_p4runtime::proto::p4::config::v1::P4Info| {
+        let types = info.type_info.as_mut().unwrap();
+        types.structs.get_mut("pin_key_t").unwrap().members[0].name = "other".to_owned();
+    };
+    refused(member, "pin_key_1: the driver has no field other").await;
+    assert!(controller.pushed().await.is_none());
+}
+
+#[tokio::test]
+async fn verify_changes_nothing_and_commit_clears() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    controller.push(Action::Verify, Some(bench.config())).await.unwrap();
+    assert_eq!(controller.entries("servers").await.len(), 1);
+    controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
+    assert!(controller.entries("servers").await.is_empty());
+    assert!(bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.is_empty());
+    let config = controller.pushed().await.unwrap();
+    assert_eq!((config.p4info, config.cookie), (bench.config().p4info, bench.config().cookie));
+}
+
+#[tokio::test]
+async fn reconcile_keeps_what_was_written() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    controller.push(Action::ReconcileAndCommit, Some(bench.config())).await.unwrap();
+    assert_eq!(controller.entries("servers").await.len(), 1);
+    let mut other = bench.config();
+    other.p4info.as_mut().unwrap().digests.clear();
+    let status = controller.push(Action::ReconcileAndCommit, Some(other)).await.unwrap_err();
+    assert!(status.message().contains("give VERIFY_AND_COMMIT"), "{}", status.message());
+}
+
+#[tokio::test]
+async fn the_config_of_a_program_that_the_driver_does_not_run_is_refused() {
+    use prost::Message;
+    let (bench, mut controller) = Bench::ready().await;
+    let device = |json: String| {
+        let config = sluice_tofino::proto::ForwardingPipelineConfig {
+            p4_name: "other".to_owned(),
+            bfruntime_info: json.into_bytes(),
+            profiles: Vec::new(),
+        };
+        p4::ForwardingPipelineConfig { p4_device_config: config.encode_to_vec(), ..bench.config() }
+    };
+    controller.push(Action::VerifyAndCommit, Some(device(BFRT.to_owned()))).await.unwrap();
+    let json = BFRT.replace("translate.servers", "translate.others");
+    let status = controller.push(Action::VerifyAndCommit, Some(device(json))).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert!(status.message().contains("start bf_switchd with the program"), "{}", status.message());
+    let garbage = p4::ForwardingPipelineConfig { p4_device_config: vec![0xff], ..bench.config() };
+    let status = controller.push(Action::VerifyAndCommit, Some(garbage)).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+}
