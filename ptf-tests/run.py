@@ -1,4 +1,4 @@
-"""Runs the packet tests: `run.py [--switch embedded|bmv2] [tests]`, as root.
+"""Runs the packet tests: `run.py [--switch embedded|bmv2|tofino] [tests]`, as root.
 
 Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
 named `module.Class`, a module's tests together `module`. Logs go to results/ptf/SWITCH/. With `--grpc` and
@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "controller"), str(HERE)]
 from harness import portmap, results, targets  # noqa: E402 (needs the path)
 from sluice.switch.errors import SwitchError  # noqa: E402
 from sluice.switch.pipeline import load  # noqa: E402
+from sluice.switch.targets import TARGETS  # noqa: E402
 
 from testbed import namespaces  # noqa: E402
 from testbed.errors import SetupError  # noqa: E402
@@ -45,18 +46,22 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="ptf-tests/run.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
     default = os.environ.get("SWITCH", "embedded")
     parser.add_argument("--switch", choices=[*KINDS], default=default, help="default: $SWITCH or embedded")
-    parser.add_argument("--pipeline", type=Path, default=PIPELINE, help="folder of sluice.json and its P4Info")
+    parser.add_argument("--pipeline", type=Path, help="folder of the program and its P4Info; default: the target's own")
     parser.add_argument("--grpc", metavar="ADDRESS", help="P4Runtime of a switch that already runs; with --port-map")
     parser.add_argument(
         "--port-map", type=Path, metavar="FILE", help="lines of that switch's port and an interface here"
     )
     parser.add_argument("--device-id", type=int, default=targets.DEVICE_ID, help="of that switch; default: %(default)s")
     parser.add_argument("--thrift", metavar="ADDRESS", help="of that switch, where it is BMv2")
+    parser.add_argument("--target", choices=[*TARGETS], help="profile of that switch; default: one for the program")
     parser.add_argument("--list", action="store_true", help="name the tests and end")
     parser.add_argument("tests", nargs="*", help="module or module.Class; default: all")
     options = parser.parse_args()
     if options.switch not in KINDS:  # argparse does not check defaults
         parser.error(f"SWITCH={options.switch}: choose {' or '.join(KINDS)}")
+    if options.switch == "tofino" and options.grpc is None:
+        options.target = options.target or options.switch
+    options.pipeline = options.pipeline or PIPELINE / KINDS[options.switch].folder
     if (options.grpc is None) != (options.port_map is None):
         parser.error("--grpc and --port-map go together: a switch that already runs, and where its ports lead")
     return options
@@ -94,7 +99,7 @@ def run(options: argparse.Namespace, logs: Path) -> int:
         return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)))
     namespaces.enter_new()
     cables = namespaces.lay(PORTS)
-    with targets.running(options.switch, cables, logs / "switch.log") as switch:
+    with targets.running(options.switch, cables, logs / "switch.log", options.pipeline) as switch:
         code = ptf(options, logs, switch, [(cable.port, cable.test_end) for cable in cables])
         last_words = switch.process.tail() if switch.process.exit_code() is not None else ""
     return summary(logs, code, last_words)
@@ -110,6 +115,7 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: l
         "device_id": switch.device_id,
         "pipeline": str(options.pipeline.resolve()),
         "ports": [port for port, _ in ports],
+        **({"target": options.target} if options.target else {}),
         **({"thrift": switch.thrift} if switch.thrift else {}),
     }
     command += ["--platform", "eth", "--qlen", str(QUEUE), "--log-file", str(logs / "ptf.log"), "--quiet"]
@@ -149,7 +155,7 @@ def main() -> int:
             [*ptf_command(options), "--list-test-names", "--log-file", os.devnull], env=environment(), check=False
         ).returncode
     try:
-        load(options.pipeline)
+        load(options.pipeline, TARGETS[options.target] if options.target else None)
     except SwitchError as error:
         print(f"ptf: {error}", file=sys.stderr)
         return 2

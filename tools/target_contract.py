@@ -37,7 +37,7 @@ NEVER_ON_TOFINO = {
     ("action", "choose_other_servers"): "Tofino looks at two servers: a register lies in one stage, and none is left",
     **{
         ("register", f"{what}_{number}"): "as choose_other_servers"
-        for what in ("load", "stale")
+        for what in ("load", "stale", "refusing")
         for number in ("third", "fourth")
     },
     ("table", "idle_members"): "as choose_other_servers",
@@ -109,6 +109,7 @@ ONLY_V1MODEL_WITH_CONTENT = {
     ("action profile", "others_by_ratio"): "as choose_other",
     **{("register", f"load_{what}"): "as choose_other" for what in ("first", "other", "evicted")},
     **{("register", f"stale_{what}"): "as choose_other" for what in ("first", "other")},
+    ("register", "refusing_other"): "as choose_other",
 }
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
@@ -127,13 +128,6 @@ OTHER_SIZE = {
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """What has another size on Tofino, with the reason."""
-
-
-OTHER_SHAPE = {
-    "digest arp_sender_t": "v1model's has answered_by, by which the controller learns hosts that ask us; without it "
-    "the controller asks for each itself",
-}
-"""What has other fields on Tofino, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +222,6 @@ def shape_differences(v1model: Shapes, tofino: Shapes, bfrt: Shapes, contract: C
         if name.rsplit(" ", 1)[0] in ("table", "action", "digest")
         and v1model[name] != tofino.get(name)
         and (name.rsplit(" ", 1)[0], name.rsplit(".", 1)[-1]) not in contract.only_v1model
-        and name not in OTHER_SHAPE
-    ]
-    said += [
-        f"{name}: allowed another shape on Tofino, and has none: take it from OTHER_SHAPE"
-        for name in OTHER_SHAPE
-        if name in v1model and v1model[name] == tofino.get(name)
     ]
     return said + [
         f"{name}: {tofino.get(name)} in Tofino's P4Info, {bfrt.get(name)} in its bfrt.json"

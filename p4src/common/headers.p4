@@ -12,6 +12,14 @@ header packet_in_h {
     @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to ask for
 }
 
+// The sender of an ARP, and where it is: a digest.
+struct arp_sender_t {
+    port_t ingress_port;
+    ipv4_t address;
+    mac_t  mac;
+    ipv4_t answered_by;           // the address of ours that its request asks for; the sender's own where the switch answers nothing
+}
+
 @controller_header("packet_out")
 header packet_out_h {
     @id(1) port_t egress_port;    // sent as it is. Or INTO_PIPELINE: a tickle is behind it

@@ -145,7 +145,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         renew.apply(meta, all.decided);
         if (all.server_drop != DropReason.none) {
             if (meta.content == Content.client && meta.held == 1 && meta.pass == Pass.first) agent_gone();
-            else                                                            server_unknown();
+            else if (all.verdict.drop == DropReason.none)                   server_unknown();
         } else if (all.verdict.drop == DropReason.none
                  && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
             forward.apply(hdr, all.verdict);

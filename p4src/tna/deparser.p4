@@ -2,13 +2,6 @@
 #ifndef SLUICE_TNA_DEPARSER_P4
 #define SLUICE_TNA_DEPARSER_P4
 
-// The sender of an ARP, and where it is: a digest. v1model's has one field more (tools/target_contract.py).
-struct arp_sender_t {
-    port_t ingress_port;
-    ipv4_t address;
-    mac_t  mac;
-}
-
 control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress_metadata_t meta,
                               in ingress_intrinsic_metadata_for_deparser_t for_deparser) {
     Checksum() ipv4;
@@ -60,7 +53,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
 #endif
         }
         if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
-            arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac });
+            arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac, hdr.arp.sender });
         }
         packet.emit(meta.bridge);
         packet.emit(hdr.packet_in);

@@ -99,10 +99,11 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         prefer.apply(meta);
         renew.apply(meta, all.decided);
         if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
-        else if (all.server_drop != DropReason.none)                        server_unknown();
-        else if (all.verdict.drop == DropReason.none
-                 && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
-            forward.apply(hdr, all.verdict);
+        else if (all.verdict.drop == DropReason.none) {
+            if (all.server_drop != DropReason.none)                         server_unknown();
+            else if (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed) {
+                forward.apply(hdr, all.verdict);
+            }
         }
         adjust_checksums.apply(hdr, all);
         if (all.verdict.drop == DropReason.none

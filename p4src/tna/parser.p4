@@ -13,16 +13,21 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     state start {
         packet.extract(intrinsic);
         transition select(intrinsic.resubmit_flag) {
-            0 : skip_port_metadata;
+            0 : read_port_metadata;
             1 : parse_resubmitted;
         }
     }
 
-    state skip_port_metadata {
+    // 64 bits that the control plane gives each port of the hardware: not 0 for the CPU's, whose number is the switch's.
+    state read_port_metadata {
+        bit<64> port = packet.lookahead<bit<64>>();
         packet.advance(PORT_METADATA_SIZE);
         meta.decided.looks = 1;
         meta.decided.undecided = 1;
-        transition parse_port;
+        transition select(port[0:0]) {
+            FROM_CPU : parse_packet_out;
+            default  : parse_ethernet;
+        }
     }
 
     state parse_resubmitted {
@@ -37,14 +42,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         meta.noted = meta.resubmitted.notes;
 #endif
         meta.sluice.pass = (Pass)meta.resubmitted.pass;
-        transition parse_port;
-    }
-
-    state parse_port {
-        transition select(intrinsic.ingress_port) {
-            TNA_CPU_PORT : parse_packet_out;
-            default      : parse_ethernet;
-        }
+        transition parse_ethernet;
     }
 
     state parse_packet_out {

@@ -1,12 +1,14 @@
-// What Tofino hands over between its two pipelines and its two passes, and where its controller is.
+// What Tofino hands over between its two pipelines and its two passes, and how its controller's port is recognised.
 #ifndef SLUICE_TNA_TARGET_P4
 #define SLUICE_TNA_TARGET_P4
 
 #include "../common/metadata.p4"
 #include "findings.p4"
 
-// The CPU's port of a Tofino 1 with two pipes (PCIe); a port of another number is another build.
-const PortId_t TNA_CPU_PORT = 192;
+// The lowest bit of a port's metadata ($PORT_METADATA): frames of this port begin with the controller's header. The CPU port has
+// another number on each SKU (192, 320, or a front-panel port), so that no number stands in the program: to the CPU goes a copy,
+// by the port that the driver has given the traffic manager ($pre.port, $COPY_TO_CPU_PORT_ENABLE).
+const bit<1> FROM_CPU = 1;
 
 // Times that a stateful unit has besides two others: constants of the program, with which the stages' own tables must agree.
 const bit<32> PENDING_TICKS   = 153;   // `pending_time` of timers

@@ -16,6 +16,9 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
     PuntMeter() punt_meter;
     VerdictCounters() counters;
 
+    // Of drop_ctl: a copy to the CPU is none of them.
+    const bit<3> NO_UNICAST = 1;
+
     bit<8> colour = 0;
 
     @hidden
@@ -29,8 +32,9 @@ control Verdict(inout headers_t hdr, in metadata_t meta, in verdict_t verdict,
         hdr.packet_in.ingress_port = meta.ingress_port;
         hdr.packet_in.reason = (bit<8>)verdict.punt;
         hdr.packet_in.next_hop = verdict.next_hop;
-        for_tm.ucast_egress_port = TNA_CPU_PORT;
+        for_tm.copy_to_cpu = 1;
         for_tm.bypass_egress = 1;
+        for_deparser.drop_ctl = NO_UNICAST;
     }
 
     @hidden

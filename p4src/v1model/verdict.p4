@@ -10,14 +10,6 @@
 #include <externs/meters.p4>
 #include <externs/counters.p4>
 
-// The sender of an ARP, and where it is: a digest.
-struct arp_sender_t {
-    port_t ingress_port;
-    ipv4_t address;
-    mac_t  mac;
-    ipv4_t answered_by;           // the address of ours that its request asks for; the sender's own where the switch answers nothing
-}
-
 control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict, inout standard_metadata_t intrinsic) {
     PuntMeter() punt_meter;
     VerdictCounters() counters;

@@ -20,7 +20,7 @@ from finsy import P4PacketIn, P4TableEntry
 from ptf.base_tests import BaseTest
 from scapy.utils import checksum
 from sluice.addresses import from_text
-from sluice.dataplane.table import STAMP_BITS, STATE_BITS
+from sluice.dataplane.table import STAMP_BITS
 from sluice.names import TICK_US, Counter, DropReason, Meter, PinState, PuntReason, Register, Table
 from sluice.switch.answers import Sender
 from sluice.switch.state import Neighbour
@@ -28,6 +28,7 @@ from sluice.switch.state import Neighbour
 from . import entries, plan
 from .flow import Flow
 from .frames import ARP, ICMP, IP, Ether, Packet, explained, layers, octets
+from .pins import Pin
 from .plan import Server, Service
 from .results import recorded
 from .slots import Tuple5
@@ -55,16 +56,6 @@ class Outcome:
     """Port number and frame, in order on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A connection's slot."""
-
-    way: int
-    server: int
-    state: PinState
-    stamp: int
 
 
 def new(service: Service, server: Server) -> list[Cell]:
@@ -190,7 +181,9 @@ class StageTest(BaseTest):
 
     def inject(self, port: plan.Port | int, frame: Packet | bytes) -> None:
         """Put a frame on the wire."""
-        self.dataplane.send(0, self.switch.number(port), octets(frame))
+        wire = octets(frame)
+        self.switch.touch(wire)
+        self.dataplane.send(0, self.switch.number(port), wire)
 
     def _fence(self, ports: Iterable[plan.Port], frames: list[tuple[int, bytes]]) -> int:
         """Wait until the ports have sent what they had to; append it to ``frames``. Number of fences sent."""
@@ -345,6 +338,8 @@ class StageTest(BaseTest):
         self.assertEqual(self.switch.client.senders(0), [], "told twice")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
+        least = self.switch.least_frame
+        expected = [(port, frame.ljust(least, b"\0")) for port, frame in expected]
         if outcome.frames != expected:
             self.fail(
                 f"frames out are not what they must be\n  expected\n{_listed(expected)}\n  got\n"
@@ -354,7 +349,8 @@ class StageTest(BaseTest):
     def _counted(self, outcome: Outcome, expected: Mapping[Cell, int], changes: Iterable[Changes]) -> None:
         tally: Tally[Cell] = Tally(expected)
         for change in changes:
-            tally.update([cast(Cell, change)] if isinstance(change, tuple) else change)
+            cells = [cast(Cell, change)] if isinstance(change, tuple) else change
+            tally.update(cell for cell in cells if self.switch.counts_by(cell))
         self.assertEqual(self._named(outcome.changes), self._named(tally), "other counts than expected")
 
     @staticmethod
@@ -392,20 +388,7 @@ class StageTest(BaseTest):
 
     def pins(self, key: Tuple5) -> list[Pin]:
         """Where the connection table holds a connection: way 1, way 2, both or nowhere."""
-        cells = (
-            (Register.PIN_KEY_1, key.slot_1),
-            (Register.PIN_SERVER_1, key.slot_1),
-            (Register.PIN_KEY_2, key.slot_2),
-            (Register.PIN_SERVER_2, key.slot_2),
-        )
-        values = self.switch.registers.read(cells)
-        pins: list[Pin] = []
-        for way, (cell, server) in enumerate((values[:2], values[2:]), start=1):
-            rest, stamp = divmod(cell, 1 << STAMP_BITS)
-            fingerprint, state = divmod(rest, 1 << STATE_BITS)
-            if fingerprint == key.fingerprint:
-                pins.append(Pin(way, server, PinState(state), stamp))
-        return pins
+        return self.switch.pins.find(key)
 
     def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> None:
         """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago.
@@ -415,16 +398,13 @@ class StageTest(BaseTest):
         probe = Flow(flow.service, flow.server, client_port=_CLOCK_PORT)
         self.exchange(plan.CLIENT, probe.syn())
         (pin,) = self.pins(probe.key)
-        key = (flow.key.fingerprint << STATE_BITS | state) << STAMP_BITS | (pin.stamp - age)
-        places = {
-            1: ((Register.PIN_KEY_1, flow.key.slot_1), (Register.PIN_SERVER_1, flow.key.slot_1)),
-            2: ((Register.PIN_KEY_2, flow.key.slot_2), (Register.PIN_SERVER_2, flow.key.slot_2)),
-        }
-        for (register, slot), value in zip(places[way], (key, flow.server.id), strict=True):
-            self.switch.registers.write(register, slot, value)
-        for register, slot in ((Register.PIN_KEY_1, probe.key.slot_1), (Register.PIN_KEY_2, probe.key.slot_2)):
-            if slot not in (flow.key.slot_1, flow.key.slot_2):
-                self.switch.registers.write(register, slot, 0)
+        self.switch.touched.add(flow.key)
+        self.switch.pins.put(flow.key, Pin(way, flow.server.id, state, pin.stamp - age))
+        for place, (slot, own) in enumerate(
+            ((probe.key.slot_1, flow.key.slot_1), (probe.key.slot_2, flow.key.slot_2)), 1
+        ):
+            if slot != own:
+                self.switch.pins.free(place, slot)
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
         """The connection is in ``way``, with the flow's server and this state. Its slot."""

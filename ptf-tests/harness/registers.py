@@ -19,47 +19,74 @@ from .client import Client
 
 
 class Registers(Protocol):
-    """Cells of a register are unsigned integers."""
+    """Cells of a register are unsigned integers. A register goes by its full name (Register, TofinoRegister)."""
 
-    def read(self, cells: Iterable[tuple[Register, int]]) -> list[int]:
+    def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
         """Values of the cells, in their order."""
         ...
 
-    def write(self, register: Register, index: int, value: int) -> None:
+    def write(self, register: str, index: int, value: int) -> None:
         """Set one cell."""
         ...
 
-    def clear(self, register: Register) -> None:
+    def clear(self, register: str) -> None:
         """Set every cell to 0."""
         ...
 
 
 class P4RuntimeRegisters:
-    """RegisterEntry of P4Runtime; an entry without an index means every cell."""
+    """RegisterEntry of P4Runtime; an entry without an index means every cell.
+
+    The value of a cell that is a struct, as Tofino's pairs are, is its members' bits one behind the other.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        found = ((register, client.schema.registers.get(register)) for register in Register)
-        self._ids = {register: there.id for register, there in found if there is not None}
+        self._widths: dict[int, list[int]] = {}
+        self._ids: dict[str, int] = {}
+        for info in client.schema.p4info.registers:
+            number, spec = info.preamble.id, info.type_spec
+            members = (
+                client.schema.p4info.type_info.structs[spec.struct.name].members if spec.HasField("struct") else []
+            )
+            self._ids[info.preamble.name] = number
+            self._widths[number] = [member.type_spec.bitstring.bit.bitwidth for member in members]
 
-    def read(self, cells: Iterable[tuple[Register, int]]) -> list[int]:
+    def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
         wanted = list(cells)
         if not wanted:
             return []
         entities = self._client.find(_Cell(self._ids[register], index) for register, index in wanted)
         values = {
-            (entity.register_entry.register_id, entity.register_entry.index.index): int.from_bytes(
-                entity.register_entry.data.bitstring, "big"
-            )
-            for entity in entities
+            (entry.register_id, entry.index.index): self._joined(entry)
+            for entry in (entity.register_entry for entity in entities)
         }
         return [values[self._ids[register], index] for register, index in wanted]
 
-    def write(self, register: Register, index: int, value: int) -> None:
-        self._client.write([_update(self._ids[register], p4r.Index(index=index), value)])
+    def write(self, register: str, index: int, value: int) -> None:
+        self._client.write([self._update(self._ids[register], p4r.Index(index=index), value)])
 
-    def clear(self, register: Register) -> None:
-        self._client.write([_update(self._ids[register], None, 0)])
+    def clear(self, register: str) -> None:
+        self._client.write([self._update(self._ids[register], None, 0)])
+
+    def _joined(self, entry: p4r.RegisterEntry) -> int:
+        if not entry.data.HasField("struct"):
+            return int.from_bytes(entry.data.bitstring, "big")
+        value = 0
+        for width, member in zip(self._widths[entry.register_id], entry.data.struct.members, strict=True):
+            value = value << width | int.from_bytes(member.bitstring, "big")
+        return value
+
+    def _update(self, number: int, index: p4r.Index | None, value: int) -> p4r.Update:
+        data = p4d.P4Data()
+        if widths := self._widths[number]:
+            for place, width in enumerate(widths):
+                part = value >> sum(widths[place + 1 :]) & ((1 << width) - 1)
+                data.struct.members.add().bitstring = _shortest(part)
+        else:
+            data.bitstring = _shortest(value)
+        entry = p4r.RegisterEntry(register_id=number, index=index, data=data)
+        return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
 
 
 class _Cell:
@@ -73,10 +100,8 @@ class _Cell:
         return p4r.Entity(register_entry=self._entry)
 
 
-def _update(register_id: int, index: p4r.Index | None, value: int) -> p4r.Update:
-    data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
-    entry = p4r.RegisterEntry(register_id=register_id, index=index, data=data)
-    return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
+def _shortest(value: int) -> bytes:
+    return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
 _CONTEXT = 0
@@ -88,12 +113,12 @@ class ThriftRegisters:
     def __init__(self, address: str) -> None:
         self._client: Any = bmv2thrift.connect(address, "Standard", RPC_S)
 
-    def read(self, cells: Iterable[tuple[Register, int]]) -> list[int]:
+    def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
         return [self._client.bm_register_read(_CONTEXT, register, index) for register, index in cells]
 
-    def write(self, register: Register, index: int, value: int) -> None:
+    def write(self, register: str, index: int, value: int) -> None:
         self._client.bm_register_write(_CONTEXT, register, index, value)
 
-    def clear(self, register: Register) -> None:
+    def clear(self, register: str) -> None:
         # Not bm_register_reset: it replaces the cells while packets use them.
-        self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[register], 0)
+        self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[Register(register)], 0)

@@ -5,6 +5,7 @@ A target that hashes otherwise than the model fails the tests that look into cel
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -12,7 +13,7 @@ from itertools import count
 from sluice.addresses import IPV4_BITS, from_number, from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.rates import place
-from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP
+from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP, PROTOCOL_UDP
 
 SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
 
@@ -48,6 +49,11 @@ class Tuple5:
         """Upper bits of its key cell."""
         return self.connection.place.fingerprint
 
+    @property
+    def whole_fingerprint(self) -> int:
+        """What Tofino has in its key cell."""
+        return self.connection.whole_fingerprint
+
     def drawn_by_ratio(self, total: int) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
         return self.connection.draw % total
@@ -60,6 +66,20 @@ class Tuple5:
     def rate_place(self) -> tuple[int, int]:
         """Slot and fingerprint of its response."""
         return place(self.connection.rate_key)
+
+
+def connection_of(frame: bytes) -> Tuple5 | None:
+    """The connection that a frame belongs to if its client sent it: whole IPv4 with TCP or UDP, at most one tag."""
+    start = 18 if frame[12:14] == b"\x81\x00" else 14
+    if frame[start - 2 : start] != b"\x08\x00" or len(frame) < start + 20:
+        return None
+    ports = start + (frame[start] & 0xF) * 4
+    protocol = frame[start + 9]
+    if protocol not in (PROTOCOL_TCP, PROTOCOL_UDP) or len(frame) < ports + 4:
+        return None
+    client, service = (socket.inet_ntoa(frame[start + at : start + at + 4]) for at in (12, 16))
+    client_port, service_port = (int.from_bytes(frame[ports + at : ports + at + 2], "big") for at in (0, 2))
+    return Tuple5(client, client_port, service, service_port, protocol)
 
 
 # A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits, so

@@ -15,10 +15,13 @@ from finsy.proto import p4r
 from ptf import testutils
 from sluice.names import Counter, DropReason, PuntReason, Register, Table
 from sluice.switch.pipeline import load
+from sluice.switch.targets import TARGETS, TOFINO, RegisterAccess
 
 from . import entries, plan
 from .client import Client, Readable
+from .pins import pin_table
 from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
+from .slots import Tuple5, connection_of
 
 Cell = tuple[Counter | Register, int]
 """One count: a counter or a counting register, and an index."""
@@ -47,6 +50,10 @@ REQUESTS = (
     Register.REQUESTS_RETURNING,
 )
 COUNT_WRAP = 1 << 32
+LEAST_FRAME = 60
+"""Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
+FEW = 1000
+"""Connections whose slots are freed one by one; a whole register takes Tofino's driver some seconds."""
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
 """Tables without a key: parameters of a default action."""
@@ -60,6 +67,8 @@ class Parameters:
     device_id: int
     pipeline: Path
     thrift: str | None
+    target: str | None
+    """The profile's name (sluice.switch.targets); none: one that runs the program's architecture."""
     ports: tuple[int, ...]
     """The switch's ports in the order of the plan; none: sorted by their numbers."""
 
@@ -75,6 +84,7 @@ class Parameters:
             device_id=int(params.get("device_id", 1)),
             pipeline=Path(params["pipeline"]),
             thrift=params.get("thrift"),
+            target=params.get("target"),
             ports=tuple(params.get("ports", ())),
         )
 
@@ -99,7 +109,8 @@ class Switch:
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
-        self.pipeline = load(parameters.pipeline)
+        self.target = TARGETS[parameters.target] if parameters.target else None
+        self.pipeline = load(parameters.pipeline, self.target)
         self.schema = self.pipeline.schema
         port_map = cast(dict[tuple[int, int], str], cast(Any, ptf).config["port_map"])
         numbers = list(parameters.ports) or sorted(number for _, number in port_map)
@@ -110,9 +121,20 @@ class Switch:
         self.client = self.session(ELECTION_ID)
         self.client.push_pipeline()
         self.registers = self._registers()
+        self.pins = pin_table(self.schema, self.registers)
+        self.least_frame = LEAST_FRAME if self.pipeline.target is TOFINO else 0
+        """Bytes; the target pads what it sends to that."""
+        self._frees_slots = self.pipeline.target.registers is RegisterAccess.WHOLE
+        self.touched: set[Tuple5] = set()
+        """Connections of the test under way, where a register is not cleared as a whole."""
         self.insert(self._base())
-        self._counters = [(P4CounterEntry(counter, index=index), (counter, index)) for counter, index in _count_cells()]
-        self._counter_keys = {self.schema.counters[counter].id: counter for counter in Counter}
+        known = [counter for counter in Counter if self.schema.counters.get(counter) is not None]
+        self._counters = [
+            (P4CounterEntry(counter, index=index), (counter, index))
+            for counter, index in _count_cells()
+            if counter in known
+        ]
+        self._counter_keys = {self.schema.counters[counter].id: counter for counter in known}
         self.baseline = self.state()
         self.times = self._times()
 
@@ -125,6 +147,7 @@ class Switch:
         self.client = self.session(election_id)
         self.client.resume()
         self.registers = self._registers()
+        self.pins = pin_table(self.schema, self.registers)
 
     def _registers(self) -> Registers:
         thrift = self.parameters.thrift
@@ -235,10 +258,28 @@ class Switch:
         (entity,) = self.client.find([P4CounterEntry(counter, index=index)])
         return entity.counter_entry.data.byte_count
 
+    def touch(self, frame: bytes) -> None:
+        """Note the connection that a frame may claim a slot for."""
+        if self._frees_slots and (key := connection_of(frame)) is not None:
+            self.touched.add(key)
+
     def clear_connections(self) -> None:
-        """Free every slot of the connection table, and every candidate's place: a zeroed key is older than any time."""
-        for register in KEYS:
-            self.registers.clear(register)
+        """Free the slots of the connection table, and every candidate's place: all, where that costs no seconds, or
+        those of the connections that the test has touched."""
+        if self._frees_slots and len(self.touched) < FEW:
+            for key in self.touched:
+                self.pins.free(1, key.slot_1)
+                self.pins.free(2, key.slot_2)
+        else:
+            for register in KEYS:
+                if self.schema.registers.get(register) is not None:
+                    self.registers.clear(register)
+        self.touched.clear()
+
+    def counts_by(self, cell: Cell) -> bool:
+        """Whether the program has what counts here."""
+        kind = self.schema.counters if isinstance(cell[0], Counter) else self.schema.registers
+        return kind.get(cell[0]) is not None
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:

@@ -39,17 +39,21 @@ class Running(Given):
 
 
 @contextmanager
-def running(name: str, cables: list[Cable], log: Path) -> Generator[Running]:
-    """Start the switch, wait until it serves, and end it whatever happens. Raises SetupError."""
+def running(name: str, cables: list[Cable], log: Path, pipeline: Path) -> Generator[Running]:
+    """Start the switch, wait until it serves, and end it whatever happens. Raises SetupError.
+
+    ``pipeline``: the folder of the program, for a kind that is started with it.
+    """
     kind, folder = KINDS[name], log.parent
     endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder, THRIFT_PORT)
     ports = {cable.port: cable.switch_end for cable in cables}
     target = ("--cpu-port", str(CPU_PORT), "--drop-port", str(DROP_PORT))
     command = kind.command(kind.find(), ports, endpoints, device_id=DEVICE_ID, target=target)
-    process = Process(f"the {name} switch", command, log=log, directory=folder)
-    try:
-        kind.await_serving(process, endpoints, READY_S)
-        thrift = f"127.0.0.1:{THRIFT_PORT}" if kind.thrift else None
-        yield Running(endpoints.grpc, DEVICE_ID, thrift, process)
-    finally:
-        process.stop()
+    with kind.around(ports, endpoints, pipeline):
+        process = Process(f"the {name} switch", command, log=log, directory=folder)
+        try:
+            kind.await_serving(process, endpoints, READY_S)
+            thrift = f"127.0.0.1:{THRIFT_PORT}" if kind.thrift else None
+            yield Running(endpoints.grpc, DEVICE_ID, thrift, process)
+        finally:
+            process.stop()

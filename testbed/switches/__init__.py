@@ -3,7 +3,8 @@
 from .bmv2 import BMV2
 from .embedded import EMBEDDED
 from .kind import Endpoints, Kind
+from .tofino import TOFINO
 
-__all__ = ["BMV2", "EMBEDDED", "KINDS", "Endpoints", "Kind"]
+__all__ = ["BMV2", "EMBEDDED", "KINDS", "TOFINO", "Endpoints", "Kind"]
 
-KINDS = {kind.name: kind for kind in (EMBEDDED, BMV2)}
+KINDS = {kind.name: kind for kind in (EMBEDDED, BMV2, TOFINO)}

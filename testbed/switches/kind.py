@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,8 @@ class Kind:
     """Those that no other kind has."""
     verbose: Sequence[str] = ()
     """They make it say on its output what it does."""
+    folder: str = ""
+    """Where among the compiled programs (p4src/build) its own are."""
     thrift: bool = False
     """Whether registers are reached over Thrift."""
 
@@ -61,6 +64,15 @@ class Kind:
         for number, interface in sorted(ports.items()):
             words += ["-i", f"{number}@{interface}"]
         return [*words, "--", "--grpc-server-addr", endpoints.grpc, *target]
+
+    @contextmanager
+    def around(self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path) -> Generator[None]:
+        """Run what the switch's program needs beside it; most kinds need nothing. Raises SetupError.
+
+        ``ports``: interface by number. ``pipeline``: the folder of the compiled P4 program.
+        """
+        del ports, endpoints, pipeline
+        yield
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
         """Return once its servers listen. Raises SetupError."""

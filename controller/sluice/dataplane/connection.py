@@ -59,9 +59,14 @@ class Connection(NamedTuple):
         return Place(
             crc32(orders.slot_1.pack(client, service, client_port, service_port, protocol)) % slots,
             crc32(orders.slot_2.pack(service_port, client_port, protocol, service, client)) % slots,
-            crc32(orders.fingerprint.pack(protocol, client_port, client, service_port, service))
-            % (1 << FINGERPRINT_BITS),
+            self.whole_fingerprint % (1 << FINGERPRINT_BITS),
         )
+
+    @property
+    def whole_fingerprint(self) -> int:
+        """All 32 bits of its fingerprint, which Tofino's keys hold."""
+        client, client_port, service, service_port, protocol = self
+        return crc32(_ORDERS[len(client)].fingerprint.pack(protocol, client_port, client, service_port, service))
 
     @property
     def draw(self) -> int:

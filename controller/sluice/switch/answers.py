@@ -50,6 +50,5 @@ def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:
         for data in digest:
             said = cast(dict[str, Any], data)
             mac = mac_text(int(said["mac"]).to_bytes(6, "big"))
-            # Tofino's digest has no such field (tools/target_contract.py).
-            asks_us = said.get("answered_by", said["address"]) != said["address"]
+            asks_us = said["answered_by"] != said["address"]
             yield Sender(from_number(said["address"], IPV4_BITS), Neighbour(said["ingress_port"], mac), asks_us)

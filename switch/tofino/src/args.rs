@@ -22,6 +22,7 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --client-id N            the number by which the driver knows this gateway; another client must not have it [1]
   --program NAME           the program to use, if the driver runs several
   --pipes N,N              pipes whose register cells are added up in an answer: those that packets come in by [0]
+  --cpu-port N             the device's port that leads to the CPU (PCIe: 192 with two pipes, 320 with four); without it, none is set
   --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
@@ -52,6 +53,8 @@ pub struct Args {
     pub program: Option<String>,
     /// The pipes whose register cells are added up.
     pub pipes: Vec<usize>,
+    /// The device's port that leads to the CPU.
+    pub cpu_port: Option<u32>,
     /// By which packets for the controller come and go.
     pub cpu_interface: Option<String>,
     /// How much is logged.
@@ -68,6 +71,7 @@ impl Default for Args {
             client_id: 1,
             program: None,
             pipes: vec![0],
+            cpu_port: None,
             cpu_interface: None,
             log_level: LevelFilter::INFO,
         }
@@ -101,6 +105,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("client-id") => args.client_id = parser.value()?.parse()?,
             Arg::Long("program") => args.program = Some(parser.value()?.string()?),
             Arg::Long("pipes") => args.pipes = pipes(&parser.value()?.string()?)?,
+            Arg::Long("cpu-port") => args.cpu_port = Some(parser.value()?.parse()?),
             Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),

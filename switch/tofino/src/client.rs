@@ -94,8 +94,9 @@ impl Driver {
             .max_encoding_message_size(LARGEST_MESSAGE);
         let events = subscribe(&mut grpc, &address).await?;
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
-        let configs = within(grpc.get_forwarding_pipeline_config(request)).await?.into_inner().config;
-        let program = Arc::new(choose(configs, address.program.as_deref(), &address.uri)?);
+        let answer = within(grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
+        let fixed = answer.non_p4_config.unwrap_or_default().bfruntime_info;
+        let program = Arc::new(choose(answer.config, &fixed, address.program.as_deref(), &address.uri)?);
         let bind = SetForwardingPipelineConfigRequest {
             device_id: address.device,
             client_id: address.client,
@@ -194,7 +195,12 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
 
 /// The program to use, out of those that the driver runs.
 #[allow(clippy::result_large_err)]
-fn choose(configs: Vec<ForwardingPipelineConfig>, wanted: Option<&str>, uri: &str) -> Result<DriverProgram, Status> {
+fn choose(
+    configs: Vec<ForwardingPipelineConfig>,
+    fixed: &[u8],
+    wanted: Option<&str>,
+    uri: &str,
+) -> Result<DriverProgram, Status> {
     let names = configs.iter().map(|config| config.p4_name.as_str()).collect::<Vec<_>>().join(", ");
     let refused = |what: &str| Err(Status::failed_precondition(format!("driver at {uri}: {what}")));
     let config = match wanted {
@@ -211,7 +217,10 @@ fn choose(configs: Vec<ForwardingPipelineConfig>, wanted: Option<&str>, uri: &st
     let info: Info = serde_json::from_slice(&config.bfruntime_info).map_err(|error| {
         Status::failed_precondition(format!("driver at {uri}: its bfrt.json of {}: {error}", config.p4_name))
     })?;
-    Ok(DriverProgram { name: config.p4_name.clone(), info })
+    let fixed = Info::known(fixed).map_err(|error| {
+        Status::failed_precondition(format!("driver at {uri}: its bfrt.json of the device: {error}"))
+    })?;
+    Ok(DriverProgram { name: config.p4_name.clone(), info, fixed })
 }
 
 /// The errors of the updates of a refused batch. Details end with the last error.

@@ -15,11 +15,12 @@ use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::read::{Part, no_pipeline};
 use tokio::sync::watch;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::bfrt;
 use crate::client::{Address, Driver, Events};
 use crate::cpu::Port;
+use crate::cpu_port;
 use crate::load::Loaded;
 use crate::plan::Batch;
 use crate::proto::{DigestList, Update, stream_message_response, update::Type};
@@ -40,6 +41,8 @@ pub struct Settings {
     pub driver: Address,
     /// The pipes whose register cells are added up in an answer.
     pub pipes: Vec<usize>,
+    /// The device's port that leads to the CPU; `None`: it is left as it is.
+    pub cpu_port: Option<u32>,
 }
 
 #[derive(Default)]
@@ -129,6 +132,23 @@ impl Gateway {
             self.follow_digests();
         }
         Ok(batch.outcomes)
+    }
+
+    /// Makes the port that leads to the CPU known to the program's parser and to the traffic manager.
+    async fn set_cpu_port(&self, driver: &Driver) -> Result<(), Status> {
+        let Some(port) = self.settings.cpu_port else { return Ok(()) };
+        let (names, updates): (Vec<_>, Vec<_>) =
+            cpu_port::settings(&driver.program.info, &driver.program.fixed, port).into_iter().unzip();
+        let outcomes = driver.write(updates).await?;
+        // What an earlier gateway has inserted stays.
+        let refused = |outcome: Outcome| outcome.err().filter(|fault| fault.code != Code::AlreadyExists);
+        match names.iter().zip(outcomes).find_map(|(name, it)| Some((name, refused(it)?))) {
+            None => Ok(()),
+            Some((name, fault)) => Err(Status::new(
+                fault.code,
+                format!("--cpu-port {port}: table {name}: {}; give the CPU port of this chip", fault.message),
+            )),
+        }
     }
 
     /// Has waiting and remembered digest messages follow their configurations.
@@ -353,6 +373,9 @@ impl Backend for Gateway {
         loop {
             match Driver::connect(self.settings.driver.clone()).await {
                 Ok((driver, events)) => {
+                    if let Err(status) = self.set_cpu_port(&driver).await {
+                        tracing::error!("{}", status.message());
+                    }
                     tracing::info!(uri = self.settings.driver.uri, program = driver.program.name, "the driver answers");
                     self.state.lock().driver = Some(driver);
                     self.connected.send_replace(true);

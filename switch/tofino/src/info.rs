@@ -3,9 +3,10 @@
 use serde::Deserialize;
 
 /// The whole file, as far as the gateway reads it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Info {
     /// Everything that has a key and data: tables, registers, counters, meters, profiles.
+    #[serde(default)]
     pub tables: Vec<Table>,
     /// Digests.
     #[serde(default)]
@@ -42,6 +43,25 @@ pub struct Table {
     /// Such as `Sync`.
     #[serde(default)]
     pub supported_operations: Vec<String>,
+}
+
+impl Info {
+    /// The tables of a file that have the form of a program's. Some of those that the driver has for the device have not.
+    ///
+    /// # Errors
+    /// When it is no JSON with a list of tables.
+    pub fn known(json: &[u8]) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Loose {
+            tables: Vec<serde_json::Value>,
+        }
+        if json.is_empty() {
+            return Ok(Self::default());
+        }
+        let loose: Loose = serde_json::from_slice(json)?;
+        let tables = loose.tables.into_iter().filter_map(|table| serde_json::from_value(table).ok()).collect();
+        Ok(Self { tables, learn_filters: Vec::new() })
+    }
 }
 
 impl Table {

@@ -10,6 +10,7 @@
 pub mod bfrt;
 pub mod client;
 pub mod cpu;
+pub mod cpu_port;
 pub mod gateway;
 pub mod info;
 pub mod load;

@@ -19,6 +19,8 @@ pub struct DriverProgram {
     pub name: String,
     /// Its tables.
     pub info: Info,
+    /// The driver's own: of ports, mirroring, multicast and the like.
+    pub fixed: Info,
 }
 
 /// A program that controllers use.

@@ -149,7 +149,10 @@ impl Reader<'_> {
                 params: call
                     .arguments
                     .iter()
-                    .map(|argument| p4::action::Param { param_id: argument.param_id, value: argument.value.clone() })
+                    .map(|argument| p4::action::Param {
+                        param_id: argument.param_id,
+                        value: canonical(&argument.value),
+                    })
                     .collect(),
             });
             p4::TableEntry {
@@ -350,6 +353,12 @@ fn groups(kept: &impl Kept, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
         }));
     });
     answer
+}
+
+/// A value without the zeros in front that p4c writes into P4Info (P4Runtime 1.5, 8.4: the shortest string).
+fn canonical(value: &[u8]) -> Vec<u8> {
+    let zeros = value.iter().take(value.len().saturating_sub(1)).take_while(|byte| **byte == 0).count();
+    value[zeros..].to_vec()
 }
 
 /// Packets and bytes, by the ids of their fields.

@@ -71,6 +71,21 @@ def weights_of(schema: P4Schema, table: int, groups: int, weights: Sequence[int]
     return [scaled[place] for place in range(len(weights))]
 
 
+def compiled_in(config: Config) -> str | None:
+    """Why a configuration disagrees with times that Tofino's program has built in, and what to do; None: it agrees."""
+    if config.connections.pending_s != PENDING_S:
+        return f"connections.pending_s is part of the program for Tofino; leave it at {PENDING_S:g}"
+    times = config.connections
+    if max(times.pending_s, times.answered_s, times.linger_s) > min(times.idle_s, times.idle_least_s):
+        return (
+            "the program for Tofino stamps times relative to the idle time; leave connections.pending_s, answered_s "
+            "and linger_s at or below idle_s and idle_least_s"
+        )
+    if config.news is not None and NANOSECONDS.step(config.news.rate_window_s) != STEP:
+        return "news.rate_window_s is part of the program for Tofino; leave it at 1"
+    return None
+
+
 def objection(config: Config, schema: P4Schema) -> str | None:
     """See Profile."""
     if config.switch.device_id == 0:
@@ -82,16 +97,8 @@ def objection(config: Config, schema: P4Schema) -> str | None:
             f"ports {ports} are not on pipe 0, the only one whose registers Stratum reads; "
             f"give every interface a device port below {1 << PIPE_SHIFT}"
         )
-    if config.connections.pending_s != PENDING_S:
-        return f"connections.pending_s is part of the program for Tofino; leave it at {PENDING_S:g}"
-    times = config.connections
-    if max(times.pending_s, times.answered_s, times.linger_s) > min(times.idle_s, times.idle_least_s):
-        return (
-            "the program for Tofino stamps times relative to the idle time; leave connections.pending_s, answered_s "
-            "and linger_s at or below idle_s and idle_least_s"
-        )
-    if config.news is not None and NANOSECONDS.step(config.news.rate_window_s) != STEP:
-        return "news.rate_window_s is part of the program for Tofino; leave it at 1"
+    if wrong := compiled_in(config):
+        return wrong
     blind = [register for register in READ if not _readable(schema.p4info, register)]
     if blind:
         names = ", ".join(register.rpartition(".")[2] for register in blind)

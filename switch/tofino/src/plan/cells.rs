@@ -12,8 +12,10 @@ use crate::bfrt;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{Place, Value};
 
-/// The rate and burst of a meter that is not configured: it lets everything pass.
-const UNLIMITED: u64 = u64::MAX;
+/// Rate and burst of a meter that is not configured, which the driver cannot delete: more than a pipe passes, in packets/s as in
+/// kbit/s, and the largest burst that the chip's meters hold (a mantissa of 8 bits, a shift of 14). The driver's arithmetic
+/// overflows at the largest numbers of their types, and such a meter lets nothing pass.
+const UNLIMITED: [u64; 4] = [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14];
 /// Bits in the driver's units of bytes: rates are in kbit/s, bursts in kbit.
 const KILOBIT: u64 = 1000;
 
@@ -123,7 +125,7 @@ impl Planner<'_> {
 /// Committed rate, committed burst, peak rate and peak burst in the driver's units. The driver's units of bytes are kilobits;
 /// a rate that is not zero does not become zero.
 fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
-    let Some(config) = config else { return [UNLIMITED; 4] };
+    let Some(config) = config else { return UNLIMITED };
     [config.cir, config.cburst, config.pir, config.pburst].map(|amount| {
         let amount = amount.cast_unsigned();
         if of_bytes { amount.saturating_mul(8).div_ceil(KILOBIT) } else { amount }

@@ -23,6 +23,13 @@ type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Stat
 /// The program of the repository.
 pub const BFRT: &str = include_str!("../../../../p4src/build/tofino/bfrt.json");
 
+/// Tables of the device, whatever its program: one that the gateway uses, and one in a form that a program's have not.
+pub const DEVICE: &str = r#"{"tables": [
+    {"name": "$port", "table_type": "PortConfigure", "key": [{"name": "no id"}]},
+    {"name": "$pre.port", "id": 4026531840, "table_type": "PrePort", "size": 288,
+     "key": [{"id": 1, "name": "$DEV_PORT", "match_type": "Exact", "type": {"type": "uint32"}}],
+     "data": [{"singleton": {"id": 4, "name": "$COPY_TO_CPU_PORT_ENABLE", "type": {"type": "bool"}}}]}]}"#;
+
 pub struct Driver {
     json: String,
     pub store: Mutex<Store>,
@@ -40,7 +47,8 @@ pub struct Driver {
 
 impl Driver {
     pub fn new(json: &str) -> Arc<Self> {
-        let info: Info = serde_json::from_str(json).unwrap();
+        let mut info: Info = serde_json::from_str(json).unwrap();
+        info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
         Arc::new(Self {
             json: json.to_owned(),
             store: Mutex::new(Store::new(info)),
@@ -181,7 +189,8 @@ impl BfRuntime for Service {
             bfruntime_info: self.0.json.clone().into_bytes(),
             profiles: Vec::new(),
         };
-        Ok(Response::new(GetForwardingPipelineConfigResponse { config: vec![config] }))
+        let device = NonP4Config { bfruntime_info: DEVICE.into() };
+        Ok(Response::new(GetForwardingPipelineConfigResponse { config: vec![config], non_p4_config: Some(device) }))
     }
 
     type StreamChannelStream = Boxed<StreamMessageResponse>;

@@ -77,7 +77,8 @@ impl Store {
             Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
                 return refuse(Code::ResourceExhausted, "Table Add failed No space");
             }
-            Type::Modify if !found && !cells => {
+            // What the traffic manager does at a port is there from the start.
+            Type::Modify if !found && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
             Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),

@@ -41,11 +41,15 @@ pub struct Bench {
 
 impl Bench {
     pub async fn start(json: &str, p4info: &str, pipes: &[usize]) -> Self {
-        let driver = Driver::new(json);
+        Self::at(Driver::new(json), p4info, pipes, None).await
+    }
+
+    /// In front of this driver, with its port that leads to the CPU.
+    pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[usize], cpu_port: Option<u32>) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         let address = Address { uri: uri.clone(), device: 0, client: 1, program: None };
         let port = Arc::new(Port::default());
-        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec() };
+        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec(), cpu_port };
         let gateway = Arc::new(Gateway::new(settings, Some(Arc::clone(&port))));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

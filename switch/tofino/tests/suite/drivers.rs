@@ -38,3 +38,36 @@ async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
     controller.insert(server(1)).await;
     assert_eq!(again.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
 }
+
+/// The port whose metadata the parser knows the CPU by, and the one that the traffic manager copies to.
+fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let store = driver.store.lock();
+    let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact(key)).collect();
+    (keys("SluiceIngressParser.$PORT_METADATA"), keys("port"))
+}
+
+fn exact(key: &sluice_tofino::proto::TableKey) -> Vec<u8> {
+    match &key.fields[0].match_type {
+        Some(sluice_tofino::proto::key_field::MatchType::Exact(exact)) => exact.value.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
+    let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
+    let bench = Bench::at(driver, crate::common::P4INFO, &[0], Some(320)).await;
+    let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
+    assert_eq!(cpu_ports(&bench.driver), expected);
+    // The driver has it from an earlier gateway, and a program that is pushed takes nothing of it away.
+    let again = Bench::at(std::sync::Arc::clone(&bench.driver), crate::common::P4INFO, &[0], Some(320)).await;
+    let mut controller = again.controller(10).await;
+    controller.push(Action::VerifyAndCommit, Some(again.config())).await.unwrap();
+    assert_eq!(cpu_ports(&again.driver), expected);
+}
+
+#[tokio::test]
+async fn without_a_cpu_port_the_drivers_stays() {
+    let (bench, _) = Bench::ready().await;
+    assert_eq!(cpu_ports(&bench.driver), (vec![], vec![]));
+}

@@ -76,3 +76,17 @@ async fn refusals_name_table_field_and_reason() {
     assert_eq!(code, Code::PermissionDenied);
     assert!(bench.driver.requests.lock().is_empty(), "what the gateway refuses does not reach the driver");
 }
+
+#[tokio::test]
+async fn the_programs_default_action_has_the_shortest_values() {
+    let (_bench, mut controller) = Bench::ready().await;
+    let pattern = p4::TableEntry { table_id: id("timers"), is_default_action: true, ..Default::default() };
+    let found = controller.read(Entity::TableEntry(pattern)).await;
+    let Entity::TableEntry(entry) = &found[0] else { panic!("{found:?}") };
+    let Some(p4::table_action::Type::Action(action)) = entry.action.as_ref().and_then(|it| it.r#type.as_ref()) else {
+        panic!("{entry:?}")
+    };
+    assert!(!action.params.is_empty());
+    // p4c writes them into P4Info with all their bytes.
+    assert!(action.params.iter().all(|param| param.value.len() == 1 || param.value[0] != 0), "{action:?}");
+}

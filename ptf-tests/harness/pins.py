@@ -1,0 +1,117 @@
+"""Where a program keeps its pins: the cells of a slot, read and written as one thing on every target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from finsy import P4Schema
+from sluice.dataplane.table import STAMP_BITS, STATE_BITS
+from sluice.names import PinState, Register, TofinoRegister
+
+from .registers import Registers
+from .slots import Tuple5
+
+WAYS = (
+    (Register.PIN_KEY_1, Register.PIN_SERVER_1, TofinoRegister.PIN_STATE_1),
+    (Register.PIN_KEY_2, Register.PIN_SERVER_2, TofinoRegister.PIN_STATE_2),
+)
+_WORD = 1 << 32
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A connection's slot."""
+
+    way: int
+    server: int
+    state: PinState
+    stamp: int
+    """In ticks; on Tofino of when the slot is over, less the idle time."""
+
+
+class PinTable(Protocol):
+    """The connection table's cells."""
+
+    def find(self, key: Tuple5) -> list[Pin]:
+        """Where the table has a connection: way 1, way 2, both or nowhere."""
+        ...
+
+    def put(self, key: Tuple5, pin: Pin) -> None:
+        """Write a connection's slot."""
+        ...
+
+    def free(self, way: int, slot: int) -> None:
+        """Free a slot: a zeroed key is older than any time."""
+        ...
+
+
+class KeyedPins:
+    """v1model's: the key has fingerprint, state and stamp."""
+
+    def __init__(self, registers: Registers) -> None:
+        self._registers = registers
+
+    def find(self, key: Tuple5) -> list[Pin]:
+        """See PinTable."""
+        slots = (key.slot_1, key.slot_2)
+        values = self._registers.read((cell, slot) for way, slot in zip(WAYS, slots, strict=True) for cell in way[:2])
+        pins: list[Pin] = []
+        for way, (cell, server) in enumerate((values[:2], values[2:]), start=1):
+            rest, stamp = divmod(cell, 1 << STAMP_BITS)
+            fingerprint, state = divmod(rest, 1 << STATE_BITS)
+            if fingerprint == key.fingerprint:
+                pins.append(Pin(way, server, PinState(state), stamp))
+        return pins
+
+    def put(self, key: Tuple5, pin: Pin) -> None:
+        """See PinTable."""
+        cell, server, _ = WAYS[pin.way - 1]
+        slot = (key.slot_1, key.slot_2)[pin.way - 1]
+        value = (key.fingerprint << STATE_BITS | pin.state) << STAMP_BITS | pin.stamp
+        self._registers.write(cell, slot, value)
+        self._registers.write(server, slot, pin.server)
+
+    def free(self, way: int, slot: int) -> None:
+        """See PinTable."""
+        self._registers.write(WAYS[way - 1][0], slot, 0)
+
+
+class SplitPins:
+    """Tofino's: the key is a pair of the whole fingerprint and the stamp, and states have a register of their own."""
+
+    def __init__(self, registers: Registers, slots: int) -> None:
+        self._registers = registers
+        self._slots = slots
+
+    def _place(self, key: Tuple5, way: int) -> int:
+        return (key.slot_1, key.slot_2)[way - 1] % self._slots
+
+    def find(self, key: Tuple5) -> list[Pin]:
+        """See PinTable."""
+        cells = [(cell, self._place(key, way)) for way in (1, 2) for cell in WAYS[way - 1]]
+        values = self._registers.read(cells)
+        pins: list[Pin] = []
+        for way, (cell, server, state) in enumerate((values[:3], values[3:]), start=1):
+            fingerprint, stamp = divmod(cell, _WORD)
+            if fingerprint == key.whole_fingerprint:
+                pins.append(Pin(way, server, PinState(state), stamp))
+        return pins
+
+    def put(self, key: Tuple5, pin: Pin) -> None:
+        """See PinTable."""
+        slot = self._place(key, pin.way)
+        values = (key.whole_fingerprint * _WORD | pin.stamp, pin.server, pin.state)
+        for cell, value in zip(WAYS[pin.way - 1], values, strict=True):
+            self._registers.write(cell, slot, value)
+
+    def free(self, way: int, slot: int) -> None:
+        """See PinTable."""
+        self._registers.write(WAYS[way - 1][0], slot % self._slots, 0)
+
+
+def pin_table(schema: P4Schema, registers: Registers) -> PinTable:
+    """The one that a program has."""
+    if schema.registers.get(TofinoRegister.PIN_STATE_1) is None:
+        return KeyedPins(registers)
+    return SplitPins(registers, schema.registers[Register.PIN_KEY_1].size)

@@ -1,0 +1,144 @@
+"""Tofino's model and driver, of an installation of open-p4studio, behind sluice's P4Runtime gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import SetupError
+from testbed.namespaces import lay, listening
+from testbed.processes import Process
+
+from .kind import REPOSITORY, Endpoints, Kind
+
+GATEWAY = REPOSITORY / "switch/target/release/sluice-tofino"
+MODEL, DRIVER = "tofino-model", "bf_switchd"
+INSTALLATION = "SDE_INSTALL"
+
+CPU_PORT = 320
+"""PCIe's port of the chip with four pipes, the one that the model is by default."""
+BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
+LOADED_S = 120.0
+"""The driver serves nothing before it has the program in the model."""
+ANSWERED = "the driver answers"
+"""In the gateway's log."""
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+LEAST_HUGE_PAGES = 196
+"""Of 2 MB: the driver's DMA pools."""
+
+
+def installation() -> Path:
+    """The folder of open-p4studio's installation. Raises SetupError naming what is missing."""
+    named = os.environ.get(INSTALLATION)
+    if not named:
+        raise SetupError(
+            f"SWITCH=tofino: ${INSTALLATION} is not set; name an installation of open-p4studio, whose bin/ has {MODEL}"
+            f" and {DRIVER} (docs/guide/tofino.md)"
+        )
+    missing = [name for name in (MODEL, DRIVER) if not (Path(named) / "bin" / name).is_file()]
+    if missing:
+        raise SetupError(f"SWITCH=tofino: {named}/bin, of ${INSTALLATION}, has no {' and no '.join(missing)}")
+    return Path(named).resolve()
+
+
+def find() -> Path:
+    """The gateway's release build. Raises SetupError where that or the installation is missing."""
+    installation()
+    if not GATEWAY.is_file():
+        raise SetupError(f"{GATEWAY} is not there: cargo build --release in switch/, or run by make")
+    return GATEWAY
+
+
+@contextmanager
+def _huge_pages() -> Generator[None]:
+    """As many as the driver needs; as many as before afterwards."""
+    before = int(HUGE_PAGES.read_text())
+    if before >= LEAST_HUGE_PAGES:
+        yield
+        return
+    HUGE_PAGES.write_text(str(LEAST_HUGE_PAGES))
+    try:
+        if int(HUGE_PAGES.read_text()) < LEAST_HUGE_PAGES:
+            raise SetupError(f"{HUGE_PAGES}: the kernel has no {LEAST_HUGE_PAGES} huge pages, which {DRIVER} needs")
+        yield
+    finally:
+        HUGE_PAGES.write_text(str(before))
+
+
+def configuration(pipeline: Path) -> str:
+    """The driver's: the program in a folder, by absolute paths. Raises SetupError where p4c's is not there."""
+    path = pipeline / "sluice.conf"
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{path}: {error}; `make p4 TARGET=tofino` compiles the program there") from error
+    found["chip_list"] = [{"id": "asic-0", "chip_family": "tofino", "instance": 0, "pcie_sysfs_prefix": ""}]
+    for device in found["p4_devices"]:
+        # No platform manager: there is no board.
+        device.pop("agent0", None)
+        for program in device["p4_programs"]:
+            program["bfrt-config"] = str(pipeline / program["bfrt-config"])
+            for pipe in program["p4_pipelines"]:
+                pipe |= {name: str(pipeline / pipe[name]) for name in ("context", "config", "path")}
+    return json.dumps(found, indent=1)
+
+
+@dataclass(frozen=True)
+class Tofino(Kind):
+    """The gateway is the switch's program; model and driver run beside it."""
+
+    def command(
+        self,
+        binary: Path,
+        ports: Mapping[int, str],
+        endpoints: Endpoints,
+        *,
+        program: Sequence[str] = (),
+        device_id: int = 1,
+        target: Sequence[str] = (),
+    ) -> list[str]:
+        """The gateway's command line: the model has the ports, and the driver the program."""
+        del ports, program, target
+        words = [str(binary), "--grpc-server-addr", endpoints.grpc, "--device-id", str(device_id)]
+        words += ["--driver", f"http://127.0.0.1:{BF_RUNTIME_PORT}", "--pipes", "0"]
+        return [*words, "--cpu-port", str(CPU_PORT), "--cpu-interface", "pt320"]
+
+    def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
+        """Return once the gateway serves and the driver has answered it. Raises SetupError."""
+        super().await_serving(process, endpoints, timeout_s)
+        process.await_output(ANSWERED, timeout_s)
+
+    @contextmanager
+    def around(self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path) -> Generator[None]:
+        """Start the model, with a cable for the CPU's port, and the driver with the program, until the block ends."""
+        root, folder = installation(), endpoints.folder.resolve()
+        (cpu,) = lay([CPU_PORT])
+        interfaces = {**ports, CPU_PORT: cpu.switch_end}
+        listed = [{"device_port": number, "if": name} for number, name in sorted(interfaces.items())]
+        (folder / "ports.json").write_text(json.dumps({"PortToIf": listed}))
+        (folder / "driver.conf").write_text(configuration(pipeline.resolve()))
+        libraries = ["env", f"LD_LIBRARY_PATH={root / 'lib'}"]
+        model = [*libraries, str(root / "bin" / MODEL), "--no-cli", "-d", "1", "--chip-type", "2"]
+        model += ["-f", str(folder / "ports.json"), "--install-dir", str(root), "--log-dir", str(folder)]
+        model += ["--logs-disable", "--use-pcie-veth", "1"]
+        driver = [*libraries, str(root / "bin" / DRIVER), "--install-dir", str(root), "--background"]
+        driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
+        driver += ["--server-listen-local-only"]
+        with _huge_pages():
+            started: list[Process] = []
+            try:
+                for name, command in ((MODEL, model), (DRIVER, driver)):
+                    started.append(Process(name, command, log=folder / f"{name}.log", directory=folder))
+                serving = started[-1]
+                serving.await_true("BF Runtime", lambda: listening(serving.pid, BF_RUNTIME_PORT), LOADED_S)
+                yield
+            finally:
+                for process in reversed(started):
+                    process.stop()
+
+
+TOFINO = Tofino("tofino", "sluice-tofino", find, folder="tofino")
