@@ -151,9 +151,9 @@ def main() -> int:
     """Exit status: 0 when every test passed."""
     options = arguments()
     if options.list:
-        return subprocess.run(
-            [*ptf_command(options), "--list-test-names", "--log-file", os.devnull], env=environment(), check=False
-        ).returncode
+        with tempfile.TemporaryDirectory(prefix="sluice-ptf-") as folder:  # ptf replaces its log file, a device as well
+            words = [*ptf_command(options), "--list-test-names", "--log-file", f"{folder}/ptf.log"]
+            return subprocess.run(words, env=environment(), check=False).returncode
     try:
         load(options.pipeline, TARGETS[options.target] if options.target else None)
     except SwitchError as error:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -15,6 +18,8 @@ from harness.client import Client
 from sluice.names import Table
 from sluice.switch import pipeline
 from stratumswitch import StratumSwitch
+
+from tools.p4 import ROOT
 
 
 def test_a_port_map_is_in_its_own_order(tmp_path: Path) -> None:
@@ -73,3 +78,12 @@ def test_one_shot_groups_become_groups_of_members(stratum: StratumSwitch, tmp_pa
     assert stratum.weights(plan.WEB.id) == {2: 2}
     assert stratum.surplus() == (0, 0)
     again.close()
+
+
+def test_listing_the_tests_replaces_no_device() -> None:
+    """ptf replaces the file that it logs to."""
+    command = [sys.executable, str(ROOT / "ptf-tests/run.py"), "--list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert listed.returncode == 0, listed.stderr
+    assert "intake.WrongVersion" in listed.stdout + listed.stderr
+    assert Path(os.devnull).is_char_device()
