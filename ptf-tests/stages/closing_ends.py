@@ -74,7 +74,7 @@ class FinAgain(Closing):
 
 
 class KeepaliveAfterwards(Closing):
-    """A client that has the FIN, and does not close, is told that its peer is there."""
+    """The switch answers the keepalives of a client that has the FIN and does not close."""
 
     def runTest(self) -> None:
         talk = self.closed()

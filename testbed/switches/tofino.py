@@ -105,7 +105,7 @@ class Tofino(Kind):
         del ports, program, target
         words = [str(binary), "--grpc-server-addr", endpoints.grpc, "--device-id", str(device_id)]
         words += ["--driver", f"http://127.0.0.1:{BF_RUNTIME_PORT}", "--pipes", "0"]
-        return [*words, "--cpu-port", str(CPU_PORT), "--cpu-interface", "pt320"]
+        return [*words, "--cpu-port", str(CPU_PORT), "--cpu-interface", f"pt{CPU_PORT}"]
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
         """Return once the gateway serves and the driver has answered it. Raises SetupError."""

@@ -70,7 +70,7 @@ impl Controllers {
             Delivery::Queued => self.counters.digest_lists.add(1),
             Delivery::QueueFull | Delivery::NoPrimary => {
                 self.counters.digest_lists_dropped.add(1);
-                // Nobody will acknowledge what nobody got; it may be reported anew at once.
+                // No controller got the list, so none will acknowledge it: its messages may be reported anew at once.
                 self.digests.lock().acknowledge(list.digest, list.id);
             }
         }

@@ -72,7 +72,7 @@ impl Backend for Device {
             let _turn = turn;
             let next = self.compile(action, config)?;
             let _gate = self.gate.blocking_lock();
-            // Compiling kept nobody from bidding.
+            // Another controller may have become primary while this one compiled.
             permit.check(&self.controllers.streams)?;
             self.commit(action, next)
         })

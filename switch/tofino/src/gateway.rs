@@ -205,7 +205,7 @@ impl Gateway {
         }
     }
 
-    /// Adds the driver's messages to the controllers' lists. The driver is not told: an acknowledgement ends its stream.
+    /// Adds the driver's messages to the controllers' lists. The gateway sends the driver no acknowledgement, which would end its stream.
     fn digest_list(&self, list: &DigestList) {
         let state = self.state.lock();
         let Some(loaded) = state.loaded.clone() else { return };
