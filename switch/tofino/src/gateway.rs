@@ -134,6 +134,14 @@ impl Gateway {
         Ok(batch.outcomes)
     }
 
+    /// Connects to the driver and sets its CPU port. A driver that refuses the port is not served: packets to controllers would be
+    /// lost unseen.
+    async fn connect(&self) -> Result<(Driver, Events), Status> {
+        let (driver, events) = Driver::connect(self.settings.driver.clone()).await?;
+        self.set_cpu_port(&driver).await?;
+        Ok((driver, events))
+    }
+
     /// Makes the port that leads to the CPU known to the program's parser and to the traffic manager.
     async fn set_cpu_port(&self, driver: &Driver) -> Result<(), Status> {
         let Some(port) = self.settings.cpu_port else { return Ok(()) };
@@ -371,11 +379,8 @@ impl Backend for Gateway {
     async fn run(self: Arc<Self>) {
         let mut reported = String::new();
         loop {
-            match Driver::connect(self.settings.driver.clone()).await {
+            match self.connect().await {
                 Ok((driver, events)) => {
-                    if let Err(status) = self.set_cpu_port(&driver).await {
-                        tracing::error!("{}", status.message());
-                    }
                     tracing::info!(uri = self.settings.driver.uri, program = driver.program.name, "the driver answers");
                     self.state.lock().driver = Some(driver);
                     self.connected.send_replace(true);
