@@ -30,5 +30,7 @@ def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Gen
     elif len(result.skipped) > before[1]:
         outcome = "skipped"
     line = {"test": str(case), "outcome": outcome, "seconds": round(time.monotonic() - begun, 3)}
+    if outcome == "skipped":
+        line["reason"] = result.skipped[-1][1]
     with Path(path).open("a") as file:
         file.write(json.dumps(line) + "\n")

@@ -52,6 +52,8 @@ REQUESTS = (
 COUNT_WRAP = 1 << 32
 LEAST_FRAME = 60
 """Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
+FRAME_CHECKSUM = 4
+"""Of Ethernet, behind each frame (IEEE 802.3, 3.2.9)."""
 FEW = 1000
 """Connections whose slots are freed one by one; a whole register takes Tofino's driver some seconds."""
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
@@ -124,6 +126,10 @@ class Switch:
         self.pins = pin_table(self.schema, self.registers)
         self.least_frame = LEAST_FRAME if self.pipeline.target is TOFINO else 0
         """Bytes; the target pads what it sends to that."""
+        self.counted_checksum = FRAME_CHECKSUM if self.pipeline.target is TOFINO else 0
+        """Bytes; counters of bytes have it."""
+        self.empty_without_rate = self.pipeline.target is TOFINO
+        """A meter without a rate has no tokens: the chip fills its bucket at the rate only."""
         self._frees_slots = self.pipeline.target.registers is RegisterAccess.WHOLE
         self.touched: set[Tuple5] = set()
         """Connections of the test under way, where a register is not cleared as a whole."""
@@ -275,11 +281,6 @@ class Switch:
                 if self.schema.registers.get(register) is not None:
                     self.registers.clear(register)
         self.touched.clear()
-
-    def counts_by(self, cell: Cell) -> bool:
-        """Whether the program has what counts here."""
-        kind = self.schema.counters if isinstance(cell[0], Counter) else self.schema.registers
-        return kind.get(cell[0]) is not None
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:

@@ -43,6 +43,7 @@ class RedIsRefused(Limited):
         self.limit(WEB, 2)
         self.opens(Flow(WEB, S1, client_port=40001))
         self.opens(Flow(WEB, S1, client_port=40002))
+        self.spent()
         refused = Flow(WEB, S1, client_port=40003)
         self.refuses(refused)
         self.refuses(refused)
@@ -65,6 +66,7 @@ class RedSynOfPinned(Limited):
         self.limit(WEB, 1)
         flow = Flow(WEB, S1)
         self.opens(flow)
+        self.spent()
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.client_sends(flow, flow.syn(), again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)
@@ -81,6 +83,7 @@ class RedSynInSecondWay(Limited):
         self.opens(second)
         self.limit(WEB, 1)
         self.opens(Flow(WEB, S1, client_port=40009))
+        self.spent()
         self.client_sends(second, second.syn(), again(WEB, S1))
         self.assertPinned(second, PinState.PENDING, way=2)
 
@@ -94,6 +97,7 @@ class RedSynOfExpired(Limited):
         self.opens(flow)
         self.limit(WEB, 1)
         self.opens(Flow(WEB, S1, client_port=40009))
+        self.spent()
         self.pass_ticks(2)
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
 
@@ -105,6 +109,7 @@ class OnlySyns(Limited):
         self.limit(WEB, 1)
         flow = Flow(WEB, S1)
         self.opens(flow)
+        self.spent()
         self.refuses(Flow(WEB, S1, client_port=40009))
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
@@ -118,6 +123,7 @@ class EachServiceItsOwn(Limited):
 
     def runTest(self) -> None:
         self.limit(DNS, 1)
+        self.spent()
         for port in (40001, 40002, 40003):
             flow = Flow(WEB, S1, client_port=port)
             self.client_sends(flow, flow.syn(), new(WEB, S1))
@@ -129,6 +135,7 @@ class LiftedAgain(Limited):
     def runTest(self) -> None:
         self.limit(WEB, 1)
         self.opens(Flow(WEB, S1, client_port=40001))
+        self.spent()
         self.refuses(Flow(WEB, S1, client_port=40002))
         self.doCleanups()
         for port in (40002, 40003, 40004):

@@ -101,6 +101,7 @@ class Unlisted(Crowd):
 
     def runTest(self) -> None:
         self.limit(1, destination=0)
+        self.spent()
         before = self.others()
         self.opens_web(40001)
         self.passes(S2_HOST, segment(S2_HOST.address))
@@ -115,6 +116,7 @@ class UnlistedRefused(Crowd):
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         before = self.others()
         self.opens_web(40001)
+        self.spent()
         self.drops(
             CLIENT, Flow(WEB, S1, client_port=40002).syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB
         )
@@ -130,6 +132,7 @@ class ServiceLimited(Crowd):
         self.limit(2)
         self.opens_web(40002, admitted(HOT))
         self.opens_web(40003, admitted(HOT))
+        self.spent()
         late = Flow(WEB, S1, client_port=40004)
         self.refuses_web(late)
         self.refuses_web(late)
@@ -153,6 +156,7 @@ class PinnedPasses(Crowd):
         self.watch(WEB.address, HOT)
         self.limit(1)
         flow = self.opens_web(40001, admitted(HOT))
+        self.spent()
         self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
         self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
         self.assertPinned(flow, PinState.PENDING)
@@ -184,6 +188,7 @@ class EstablishedUntouched(Crowd):
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.limit(1)
         self.opens_web(40009, admitted(HOT))
+        self.spent()
         self.refuses_web(Flow(WEB, S1, client_port=40010))
         self.client_sends(flow, flow.ack(), completed(S1))
         self.client_sends(flow, flow.data())
@@ -198,6 +203,7 @@ class OneServerAddress(Crowd):
         self.watch(S1_HOST.address, HOT)
         self.limit(1)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent()
         for _ in range(2):
             self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.passes(S2_HOST, segment(S2_HOST.address))
@@ -213,6 +219,7 @@ class HostOfNoService(Crowd):
         self.limit(2)
         self.passes(BYSTANDER, segment(BYSTANDER.address, port=80), admitted(HOT))
         self.passes(BYSTANDER, segment(BYSTANDER.address, port=443), admitted(HOT))
+        self.spent()
         self.drops(CLIENT, segment(BYSTANDER.address, port=22), DropReason.ADMISSION_REFUSED, refused(HOT))
         for flags in ("SA", "A", "PA", "FA", "R"):
             self.passes(BYSTANDER, segment(BYSTANDER.address, port=80, flags=flags))
@@ -226,6 +233,7 @@ class EachItsOwn(Crowd):
         self.watch(S2_HOST.address, OTHER)
         self.limit(1)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent()
         self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
         for port in (50001, 50002, 50003):
             self.passes(S2_HOST, segment(S2_HOST.address, client_port=port), admitted(OTHER))
@@ -239,6 +247,7 @@ class FromInside(Crowd):
         self.watch(S3_HOST.address, OTHER)
         self.limit(1)
         self.limit(1, destination=OTHER)
+        self.spent()
         before = self.others()
         for port in (50001, 50002, 50003):
             self.passes(UPLINK_HOST, segment(UPLINK_HOST.address, source=S1_HOST, client_port=port), source=S1_HOST)
@@ -254,6 +263,7 @@ class FromUplink(Crowd):
         self.limit(1)
         frame = segment(S1_HOST.address, source=UPLINK_HOST)
         self.passes(S1_HOST, frame, admitted(HOT), source=UPLINK_HOST)
+        self.spent()
         self.drops(UPLINK, frame, DropReason.ADMISSION_REFUSED, refused(HOT))
 
 
@@ -282,6 +292,7 @@ class Driven(Crowd):
             self.limit(burst)
             for _ in range(burst):
                 self.opens_web(next(ports), admitted(HOT))
+            self.spent()
             self.refuses_web(Flow(WEB, S1, client_port=next(ports)))
         self.switch.modify([entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
         for _ in range(6):
@@ -336,6 +347,7 @@ class RefusedOfDraining(Crowd):
         self.watch(WEB.address, HOT)
         self.limit(1)
         flow = self.opens_web(40000, admitted(HOT))
+        self.spent()
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id), repeated(HOT))
@@ -377,11 +389,13 @@ class ReturningService(Remembered):
         self.watch(WEB.address, HOT, remember=MINUTE)
         self.limit(1, known=2)
         self.opens_web(40001, admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
         unknown = Flow(WEB, S1, "20.1.0.1", 40001)
         self.refuses_web(unknown)
         self.opens_web(40002, returned(HOT))
         self.refuses_web(unknown)
         self.opens_web(40003, returned(HOT))
+        self.spent()
         self.refuses_web(Flow(WEB, S1, client_port=40004))
 
 
@@ -392,6 +406,7 @@ class ReturningHost(Remembered):
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
         self.limit(1, known=5)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
         self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
         self.drops(CLIENT, segment(S1_HOST.address, source=stranger(1)), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.passes(S1_HOST, segment(S1_HOST.address, client_port=50001), returned(HOT))
@@ -419,6 +434,7 @@ class KnownFromBefore(Remembered):
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
         self.limit(1)
         self.passes(S1_HOST, segment(S1_HOST.address, source=stranger(1)), admitted(HOT))
+        self.spent()
         self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
 
 
@@ -429,6 +445,7 @@ class Forgotten(Remembered):
         self.watch(S1_HOST.address, HOT, remember=2)
         self.limit(1)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent()
         first = self.stamp(CLIENT_HOST.address, S1_HOST.address)
         assert first is not None
         self.pass_ticks(3)
@@ -450,6 +467,7 @@ class PerDestination(Remembered):
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
         self.limit(1, destination=OTHER)
         self.passes(S2_HOST, segment(S2_HOST.address, source=stranger(1)), admitted(OTHER))
+        self.spent()
         self.drops(CLIENT, segment(S2_HOST.address), DropReason.ADMISSION_REFUSED, refused(OTHER))
 
 
@@ -460,6 +478,7 @@ class NoMemory(Remembered):
         self.watch(S1_HOST.address, HOT)
         self.limit(1, known=5)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
         self.assertIsNone(self.stamp(CLIENT_HOST.address, S1_HOST.address))
         self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
 
@@ -480,6 +499,7 @@ class Displaced(Remembered):
         self.limit(2)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
         self.passes(S1_HOST, segment(S1_HOST.address, source=other), admitted(HOT))
+        self.spent()
         self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.passes(S1_HOST, segment(S1_HOST.address, source=other), returned(HOT))
 
@@ -491,6 +511,7 @@ class RefusedIsUnknown(Remembered):
         self.watch(WEB.address, HOT, remember=MINUTE)
         self.limit(1)
         self.opens_web(40001, admitted(HOT))
+        self.spent()
         for _ in range(3):
             self.refuses_web(Flow(WEB, S1, "20.1.0.1", 40001))
         self.assertIsNone(self.stamp("20.1.0.1", WEB.address))
@@ -529,6 +550,7 @@ class ResetOfService(Reset):
         self.watch(WEB.address, HOT, answer_reset=True)
         self.limit(1)
         flow = self.opens_web(40001, admitted(HOT))
+        self.spent()
         counts = (OFFERED_WEB, REFUSED_WEB, refused(HOT))
         late = Flow(WEB, S1, client_port=40002)
         self.resets(late.syn(), *counts)
@@ -537,6 +559,7 @@ class ResetOfService(Reset):
         self.switch.modify([entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         self.opens_web(40003, admitted(HOT))
+        self.spent()
         self.resets(late.syn(), *counts)
 
 
@@ -547,6 +570,7 @@ class ResetOfHost(Reset):
         self.watch(S3_HOST.address, HOT, answer_reset=True)
         self.limit(1)
         self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
         self.resets(segment(S3_HOST.address), refused(HOT))
         self.resets(segment(S3_HOST.address, options=OPTIONS, flags="SEC", window=1024, urgptr=7), refused(HOT))
 
@@ -558,6 +582,7 @@ class ResetNumbers(Reset):
         self.watch(S3_HOST.address, HOT, answer_reset=True)
         self.limit(1)
         self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
         self.resets(layers(segment(S3_HOST.address), b"early data"), refused(HOT), payload=10)
         self.resets(segment(S3_HOST.address, seq=(1 << 32) - 1), refused(HOT))
 
@@ -569,6 +594,7 @@ class ResetOddHeaders(Reset):
         self.watch(S3_HOST.address, HOT, answer_reset=True)
         self.limit(1)
         self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
         options = [IPOption_NOP()] * 4
         self.resets(changed(segment(S3_HOST.address), IP_options=options), refused(HOT))
         self.resets(tagged(segment(S3_HOST.address), 7), refused(HOT), vlan=7)
@@ -586,6 +612,7 @@ class SilentBesideReset(Reset):
         self.limit(1, destination=OTHER)
         self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
         self.passes(S3_HOST, segment(S3_HOST.address), admitted(OTHER))
+        self.spent()
         self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
         self.resets(segment(S3_HOST.address), refused(OTHER))
         unlimited = Flow(WEB, S3, client_port=40009)

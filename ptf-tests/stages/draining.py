@@ -181,6 +181,7 @@ class Red(Draining):
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         flow = Flow(WEB, S1)
         self.opens(flow)
+        self.spent()
         self.drains()
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, (Counter.OFFERED, WEB.id))
         self.assertPinned(flow, PinState.PENDING)

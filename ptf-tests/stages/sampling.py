@@ -83,6 +83,7 @@ class BeforeTheLimit(Sampled):
         self.sample(ALL)
         first, late = Flow(WEB, S1, client_port=40001), Flow(WEB, S1, client_port=40002)
         self.client_sends(first, first.syn(), new(WEB, S1), admitted(2))
+        self.spent()
         self.drops(
             CLIENT,
             late.syn(),

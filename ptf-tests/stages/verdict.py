@@ -49,7 +49,8 @@ class VerdictsCountBytes(StageTest):
     def runTest(self) -> None:
         for length in (18, 700, 1472):
             frame = plain(CLIENT_HOST, UNROUTED, payload=bytes(length))
-            self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), len(octets(frame)))
+            counted = len(octets(frame)) + self.switch.counted_checksum
+            self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), counted)
         # Beside a frame that is forwarded the harness's own are: as many bytes each time.
         short, long = (
             self._counted_of(DropReason.NONE, plain(CLIENT_HOST, UPLINK_HOST.address, payload=bytes(length)))
@@ -102,6 +103,7 @@ class PuntLimited(Punting):
         self.limit(PuntReason.ARP, 2)
         for _ in range(2):
             self.hears(CLIENT, arp_reply(), PuntReason.ARP)
+        self.spent()
         for _ in range(2):
             self.drops(CLIENT, arp_reply(), DropReason.PUNT_LIMITED, (Counter.PUNTS_LIMITED, PuntReason.ARP))
         self.assertEqual(self.switch.client.senders(0), [])
@@ -119,6 +121,7 @@ class SendersLimited(Punting):
         self.limit(PuntReason.SENDER, 2)
         self.hears(CLIENT, arp_request(CLIENT.address), PuntReason.SENDER, answer=answer)
         self.hears(CLIENT, arp_request(ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+        self.spent()
         for _ in range(2):
             self.forwards(CLIENT, arp_request(CLIENT.address), CLIENT, answer, limited)
             self.drops(CLIENT, arp_request(ABSENT), DropReason.ARP_IGNORED, limited)
@@ -132,6 +135,7 @@ class PuntLimitedKeepsReason(Punting):
         self.limit(PuntReason.TTL, 1)
         frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
         self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
+        self.spent()
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
         self.limit(PuntReason.NEIGHBOUR, 1)
         frame = plain(CLIENT_HOST, ABSENT)
@@ -143,6 +147,7 @@ class PuntLimitedKeepsReason(Punting):
             drop=DropReason.NEIGHBOUR_UNRESOLVED,
             next_hop=ABSENT,
         )
+        self.spent()
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.NEIGHBOUR_UNRESOLVED, PuntReason.NEIGHBOUR)
 
 
@@ -153,6 +158,7 @@ class PuntReasonsApart(Punting):
         self.limit(PuntReason.TTL, 1)
         frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1)
         self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
+        self.spent()
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
         self.hears(CLIENT, arp_reply(), PuntReason.ARP)
 
@@ -163,5 +169,6 @@ class LimitSparesTraffic(Punting):
     def runTest(self) -> None:
         self.limit(PuntReason.NONE, 1)
         self.limit(PuntReason.TTL, 1)
+        self.spent()
         for _ in range(5):
             self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

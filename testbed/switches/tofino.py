@@ -26,6 +26,8 @@ LOADED_S = 120.0
 """The driver serves nothing before it has the program in the model."""
 ANSWERED = "the driver answers"
 """In the gateway's log."""
+LATE, ATTEMPTS = "ASSERTION FAILED", 3
+"""In the log of a driver that gave the model up, which was late on a busy machine: it serves, and no packet passes."""
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 LEAST_HUGE_PAGES = 196
 """Of 2 MB: the driver's DMA pools."""
@@ -129,16 +131,35 @@ class Tofino(Kind):
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
         driver += ["--server-listen-local-only"]
         with _huge_pages():
-            started: list[Process] = []
+            started = _started(folder, {MODEL: model, DRIVER: driver})
             try:
-                for name, command in ((MODEL, model), (DRIVER, driver)):
-                    started.append(Process(name, command, log=folder / f"{name}.log", directory=folder))
-                serving = started[-1]
-                serving.await_true("BF Runtime", lambda: listening(serving.pid, BF_RUNTIME_PORT), LOADED_S)
                 yield
             finally:
-                for process in reversed(started):
-                    process.stop()
+                _stop(started)
+
+
+def _started(folder: Path, commands: Mapping[str, Sequence[str]]) -> list[Process]:
+    """Model and driver, once the driver serves. Raises SetupError."""
+    for _ in range(ATTEMPTS):
+        started: list[Process] = []
+        try:
+            for name, command in commands.items():
+                started.append(Process(name, command, log=folder / f"{name}.log", directory=folder))
+            serving = started[-1]
+            serving.await_true("BF Runtime", lambda pid=serving.pid: listening(pid, BF_RUNTIME_PORT), LOADED_S)
+            if LATE not in serving.output():
+                return started
+        except BaseException:
+            _stop(started)
+            raise
+        _stop(started)
+    raise SetupError(f"{DRIVER}: {MODEL} answered it too late, {ATTEMPTS} times; is this machine busy?")
+
+
+def _stop(processes: Sequence[Process]) -> None:
+    """End them, the last one first."""
+    for process in reversed(processes):
+        process.stop()
 
 
 TOFINO = Tofino("tofino", "sluice-tofino", find, folder="tofino")

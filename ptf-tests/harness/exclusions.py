@@ -1,0 +1,75 @@
+"""What a target cannot do by design: tests that it skips and counts that it does not have, each with the reason.
+
+Tests of a stage that a program is compiled without skip themselves (`StageTest.needs`); they do not stand here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.names import Counter
+
+BY_DESIGN = "by design: "
+"""What the reason of a skipped test begins with that stands here."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Tests that a target skips for one reason."""
+
+    reason: str
+    tests: tuple[str, ...]
+    """As `module.Class`, the way that ptf names them."""
+
+
+TESTS: Mapping[str, tuple[Exclusion, ...]] = {
+    "tofino": (
+        Exclusion(
+            "the least frame of Ethernet has 60 bytes, which hold all that these cut off",
+            (
+                "intake.TruncatedIpv4",
+                "intake.TruncatedOptions",
+                "intake.TruncatedTcp",
+                "intake.TruncatedUdp",
+                "intake.TruncatedArp",
+                "intake.TruncatedBehindTag",
+                "intake.TruncatedInside",
+            ),
+        ),
+        Exclusion("ingress does not know how long a frame is", ("validate.LengthBeyondFrame",)),
+        Exclusion(
+            "a bucket that nothing refills is empty from the start, so it has no known number of tokens",
+            (
+                "admission.YellowIsAdmitted",
+                "destinations.YellowIsAdmitted",
+                "destinations.ServiceFirst",
+                "destinations.SecondPass",
+                "destinations.StrangersTakeNothing",
+                "draining.MeteredOnce",
+                "second_look.MeteredOnce",
+            ),
+        ),
+        Exclusion("the lowest rate of a bucket is 9.1 tokens/s", ("destinations.Refilled",)),
+    ),
+}
+"""By the name of a target's profile."""
+
+COUNTS: Mapping[str, Mapping[Counter, str]] = {
+    "tofino": {
+        Counter.MOVED: "no stage is left behind the one that knows it",
+        Counter.DISOWNED: "no stage is left behind the one that knows it",
+    },
+}
+"""Counters that a target's program does not have, by the name of its profile."""
+
+
+def reason(target: str, test: str) -> str | None:
+    """Why a target skips a test; None where it does not."""
+    found = (exclusion.reason for exclusion in TESTS.get(target, ()) if test in exclusion.tests)
+    return next(found, None)
+
+
+def lacks(target: str, counter: str) -> bool:
+    """Whether a target does not have what counts there."""
+    return counter in COUNTS.get(target, {})
