@@ -18,7 +18,7 @@ export SWITCH
 # Bytecode is kept, whatever the environment says: tests start hundreds of Pythons.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo lab news news-overhead news-phases test ptf ptf-twin test-python test-simulation test-controller test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
+.PHONY: help demo lab news news-overhead news-phases test ptf ptf-page ptf-twin test-python test-simulation test-controller test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -70,6 +70,9 @@ test-controller: setup $(STAMPS)/checkers
 
 ptf: setup root ## packet tests of the pipeline
 	$(BIN)/python ptf-tests/run.py
+
+ptf-page: $(STAMPS)/python ## docs/results/packet-tests.md, of the last run on each switch
+	$(BIN)/python ptf-tests/page.py
 
 ptf-twin: setup root ## the same, of the program with the parts of Tofino's that v1model can run (docs/reference/targets.md)
 	$(BIN)/python ptf-tests/run.py --pipeline p4src/build/twin

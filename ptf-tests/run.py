@@ -33,6 +33,7 @@ from testbed import namespaces  # noqa: E402
 from testbed.errors import SetupError  # noqa: E402
 from testbed.processes import with_parent  # noqa: E402
 from testbed.switches import KINDS  # noqa: E402
+from topo.program import program  # noqa: E402
 
 PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"
@@ -122,12 +123,12 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: l
     command += ["--socket-recv-size", "10240"]
     command += ["--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())]
     words = [*with_parent(), *command]
-    return subprocess.run(words, env=environment(logs / "results.jsonl"), cwd=logs, check=False).returncode
+    return subprocess.run(words, env=environment(logs / results.OUTCOMES), cwd=logs, check=False).returncode
 
 
 def summary(logs: Path, code: int, last_words: str = "") -> int:
     """Print what came of it, with the last words of a switch that died; number of failures."""
-    outcome = logs / "results.jsonl"
+    outcome = logs / results.OUTCOMES
     lines = [json.loads(line) for line in outcome.read_text().splitlines()] if outcome.exists() else []
     number = {kind: sum(line["outcome"] == kind for line in lines) for kind in ("passed", "failed", "skipped")}
     for line in lines:
@@ -162,6 +163,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, interrupted)
     try:
         with kept("given" if options.grpc else options.switch) as logs:
+            results.describe(logs, options.tests, program("ptf-tests"))
             return 1 if run(options, logs) else 0
     except (SetupError, portmap.PortMapError, FileNotFoundError) as error:
         print(f"ptf: {error}", file=sys.stderr)

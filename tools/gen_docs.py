@@ -1,5 +1,5 @@
 """Generates docs/reference/configuration.md and metrics.md from the models and the collector that they describe,
-alerts.md from the rules, and what `gen_adr`, `gen_commands` and `gen_messages` describe.
+alerts.md from the rules, and what `gen_adr`, `gen_commands`, `gen_exclusions` and `gen_messages` describe.
 
 A key's values and default come from the configuration's JSON schema, its meaning from the docstring behind the field.
 `--check` compares instead of writing and exits 1 when they differ.
@@ -43,7 +43,7 @@ from sluice.names import AGENTS, DESTINATIONS, NEIGHBOURS, ROUTES, SELECTOR_SIZE
 from sluice.news.options import NewsProductionOptions
 from sluice.resources.idle import IdleOptions
 
-from tools import gen_adr, gen_commands, gen_messages
+from tools import gen_adr, gen_commands, gen_exclusions, gen_messages
 
 Schema = dict[str, Any]
 
@@ -297,6 +297,7 @@ PAGES = {
     "reference/messages.md": gen_messages.page,
     "reference/configuration.md": configuration,
     "reference/metrics.md": metrics,
+    "reference/exclusions.md": gen_exclusions.page,
     "adr/README.md": gen_adr.index,
 }
 

@@ -51,6 +51,49 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
             ),
         ),
         Exclusion("the lowest rate of a bucket is 9.1 tokens/s", ("destinations.Refilled",)),
+        Exclusion(
+            "the pending time is a constant of the program",
+            (
+                "admission.RedSynOfExpired",
+                "slot_reuse.ReuseNeverAnswered",
+                "slot_reuse.ReuseOfTheSameServer",
+                "slot_reuse.ReuseNeverCompleted",
+                "slot_reuse.ReuseIdle",
+                "slot_reuse.ReplacedWhenIdle",
+            ),
+        ),
+        Exclusion(
+            "a key's register is touched before the state is known: a closed connection's ports find its server until"
+            " the linger time is over",
+            ("slot_reuse.ReuseClosed", "pin_life.OwnSyn"),
+        ),
+        Exclusion(
+            "a key's register is touched before the server is known: what another server sends keeps the slot as well",
+            ("pin_life.OtherServers",),
+        ),
+        Exclusion(
+            "a key has no state, and its stamp is of when the slot is over: the life of a pin is another one",
+            ("pin_life.States", "pin_life.Lifetimes", "connections.TimeBase"),
+        ),
+        Exclusion(
+            "the UDP checksum of a packet inside an ICMP error becomes zero (none)",
+            ("icmp_errors.UdpInside", "icmp_errors.UdpChecksumOfZeroInside", "icmp_errors.EveryPairOfAddresses"),
+        ),
+        Exclusion("a refused SYN with IPv4 options is dropped silently", ("destinations.ResetOddHeaders",)),
+        Exclusion(
+            "the ledger is in egress, where a packet that waits for its neighbour does not come",
+            ("forward.UnresolvedServer", "forward.UnresolvedClient"),
+        ),
+        Exclusion(
+            "a refused SYN counts as refused, with a pin to a draining server as well",
+            ("destinations.RefusedOfDraining", "draining.Red"),
+        ),
+        Exclusion(
+            "a SYN that draws again, because its server drains, counts as claimed once more",
+            ("draining.DrawnAgain", "sampling.SampledOnce"),
+        ),
+        Exclusion("a SYN without a slot goes by capacity, to a draining server as well", ("draining.WithoutSlot",)),
+        Exclusion("a selector's hash orders the members of a group its own way", ("balance.DrawIsTheHash",)),
     ),
 }
 """By the name of a target's profile."""

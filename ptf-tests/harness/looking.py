@@ -24,25 +24,28 @@ class Looking(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
+        self.loads = self.switch.present(LOADS)
+        """As many as servers that are looked at."""
         pins = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
-        for register in (*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins):
+        for register in self.switch.present((*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins)):
             self.switch.registers.clear(register)
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
         """Draw always `first`, and beside it one of the others; or as many as there are looks less one."""
+        self.needs_register(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
         self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
 
     def busy(self, server: Server, connections: int) -> None:
         """Give a server something to do."""
-        for register in LOADS:
+        for register in self.loads:
             self.switch.registers.write(register, server.id, connections)
 
     def assertLoads(self, **loads: int) -> None:
         """Open connections of s1, s2, s3 in both copies; of all servers that are not named, none."""
         wanted = {f"s{number}": loads.get(f"s{number}", 0) for number in (1, 2, 3)}
-        for register in LOADS:
+        for register in self.loads:
             cells = self.switch.registers.read([(register, number) for number in range(SERVERS)])
             self.assertEqual({f"s{n}": cells[n] for n in (1, 2, 3)}, wanted, register)
             self.assertEqual(sum(cells), sum(wanted.values()), register)

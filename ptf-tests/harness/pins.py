@@ -17,6 +17,14 @@ WAYS = (
     (Register.PIN_KEY_2, Register.PIN_SERVER_2, TofinoRegister.PIN_STATE_2),
 )
 _WORD = 1 << 32
+COARSE = {
+    PinState.REOPENING: PinState.PENDING,
+    PinState.CLIENT_CLOSING: PinState.CLOSED,
+    PinState.SERVER_CLOSING: PinState.CLOSED,
+    PinState.CLIENT_RESET: PinState.CLOSED,
+    PinState.RESET: PinState.CLOSED,
+}
+"""Tofino's states (p4src/tna/externs/steps.p4): a FIN or RST of either side closes, and a SYN begins anew."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,10 @@ class PinTable(Protocol):
 
     def free(self, way: int, slot: int) -> None:
         """Free a slot: a zeroed key is older than any time."""
+        ...
+
+    def known(self, state: PinState) -> PinState:
+        """The state that the table has for this one."""
         ...
 
 
@@ -76,6 +88,10 @@ class KeyedPins:
         """See PinTable."""
         self._registers.write(WAYS[way - 1][0], slot, 0)
 
+    def known(self, state: PinState) -> PinState:
+        """See PinTable."""
+        return state
+
 
 class SplitPins:
     """Tofino's: the key is a pair of the whole fingerprint and the stamp, and states have a register of their own."""
@@ -101,13 +117,17 @@ class SplitPins:
     def put(self, key: Tuple5, pin: Pin) -> None:
         """See PinTable."""
         slot = self._place(key, pin.way)
-        values = (key.whole_fingerprint * _WORD | pin.stamp, pin.server, pin.state)
+        values = (key.whole_fingerprint * _WORD | pin.stamp, pin.server, self.known(pin.state))
         for cell, value in zip(WAYS[pin.way - 1], values, strict=True):
             self._registers.write(cell, slot, value)
 
     def free(self, way: int, slot: int) -> None:
         """See PinTable."""
         self._registers.write(WAYS[way - 1][0], slot % self._slots, 0)
+
+    def known(self, state: PinState) -> PinState:
+        """See PinTable."""
+        return COARSE.get(state, state)
 
 
 def pin_table(schema: P4Schema, registers: Registers) -> PinTable:

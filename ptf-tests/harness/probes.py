@@ -9,7 +9,8 @@ from .plan import Host, Port
 
 PROBE_PORT = 9
 
-PAYLOAD = b"not for a service"
+PAYLOAD = b"not for any service"
+"""Makes frames that are no shorter than Ethernet's least, with or without a tag."""
 
 
 def ether(host: Host) -> Packet:

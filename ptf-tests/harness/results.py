@@ -1,4 +1,4 @@
-"""Outcomes of tests as lines of JSON, for the runner's summary; ptf itself only prints them."""
+"""Outcomes of tests as lines of JSON, for the runner's summary and the page; ptf itself only prints them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import os
 import time
 import unittest
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+OUTCOMES, ABOUT = "results.jsonl", "run.json"
+"""A line a test; what was run."""
 
 VARIABLE = "SLUICE_PTF_RESULTS"
 """Environment variable with the file to append to; without it nothing is recorded."""
@@ -34,3 +37,10 @@ def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Gen
         line["reason"] = result.skipped[-1][1]
     with Path(path).open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def describe(folder: Path, asked: Sequence[str], commit: str) -> None:
+    """Write down what was run: which tests, of which commit, on which day."""
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    about = {"asked": " ".join(asked) or "all", "commit": commit, "day": day}
+    (folder / ABOUT).write_text(json.dumps(about) + "\n")

@@ -264,6 +264,14 @@ class Switch:
         (entity,) = self.client.find([P4CounterEntry(counter, index=index)])
         return entity.counter_entry.data.byte_count
 
+    def has(self, register: Register) -> bool:
+        """Whether the program has a register."""
+        return self.schema.registers.get(register) is not None
+
+    def present(self, registers: Iterable[Register]) -> list[Register]:
+        """Those of the registers that the program has."""
+        return [register for register in registers if self.has(register)]
+
     def touch(self, frame: bytes) -> None:
         """Note the connection that a frame may claim a slot for."""
         if self._frees_slots and (key := connection_of(frame)) is not None:
@@ -277,9 +285,8 @@ class Switch:
                 self.pins.free(1, key.slot_1)
                 self.pins.free(2, key.slot_2)
         else:
-            for register in KEYS:
-                if self.schema.registers.get(register) is not None:
-                    self.registers.clear(register)
+            for register in self.present(KEYS):
+                self.registers.clear(register)
         self.touched.clear()
 
 

@@ -16,6 +16,14 @@ from sluice.names import Counter, DropReason, Meter, PinState, Register
 class Draining(StageTest):
     """Base: S1 drains, and new connections go to S2."""
 
+    CANDIDATES = True
+    """Whether the test is about candidates: the second server of a connection, until an ACK decides."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if self.CANDIDATES:
+            self.needs_register(Register.CANDIDATE_KEY)
+
     def drains(self) -> None:
         """From now on until the end of the test."""
         self.drain(S1)
@@ -150,6 +158,8 @@ class UnknownServer(Draining):
 class WithoutSlot(Draining):
     """Both ways are taken, and the choice by capacity is draining: a new connection is not made. An old one goes on."""
 
+    CANDIDATES = False
+
     def runTest(self) -> None:
         met = crowd()
         self.establishes(met.first)
@@ -177,6 +187,8 @@ class NobodyElse(Draining):
 class Red(Draining):
     """A SYN above its service's rate claims no candidate, nor does it reach the draining server."""
 
+    CANDIDATES = False
+
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         flow = Flow(WEB, S1)
@@ -190,6 +202,8 @@ class Red(Draining):
 class MeteredOnce(Draining):
     """The second pass takes no second token, and the SYN is offered once."""
 
+    CANDIDATES = False
+
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
         flow = Flow(WEB, S1)
@@ -201,6 +215,8 @@ class MeteredOnce(Draining):
 
 class DrawnAgain(Draining):
     """An ejected server that is drawn all the same, for its share of probes, gets the connection: no endless passes."""
+
+    CANDIDATES = False
 
     def runTest(self) -> None:
         self.drain(S1)

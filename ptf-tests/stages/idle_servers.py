@@ -11,7 +11,7 @@ from harness.looking import GROUP, TICKETS, Looking
 from harness.plan import S1, S2, S3, WEB, Server
 from sluice.dataplane.idle import PLACES
 from sluice.dataplane.table import STALE
-from sluice.names import PinState, Register
+from sluice.names import PinState, Register, Table
 
 
 class Seeking(Looking):
@@ -22,6 +22,7 @@ class Seeking(Looking):
 
     def setUp(self) -> None:
         super().setUp()
+        self.needs(Table.IDLE_MEMBERS)
         self.look(S1, {S2: 1})
         self.insert(entries.idle_members(WEB, self.SOUGHT, before_any=self.BEFORE_ANY))
 

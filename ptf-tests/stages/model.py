@@ -63,6 +63,7 @@ class RandomPackets(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
+        self.needs_register(Register.CANDIDATE_KEY)
         self.source = random.Random(self.seed)
         self.flows = self._flows()
         self.words = {flow.key: ("", S1, ANSWER) for flow in self.flows}

@@ -242,7 +242,7 @@ class AnswerWaitsForItsClient(ControlledTest):
         self.says(CLIENT, client.address, client.mac, op=2, to=CLIENT.mac, target=CLIENT.address)
         expected: Any = flow.at_client(answer)
         expected[Ether].dst = client.mac
-        self.assertEqual(octets(self._next(TCP, CLIENT)).hex(" ", 2), octets(expected).hex(" ", 2))
+        self.assertEqual(octets(self._next(TCP, CLIENT)).hex(" ", 2), self.padded(octets(expected)).hex(" ", 2))
         self.followed(client, client.mac)
         changes = differences(before, self.switch.counts())
         self.assertEqual(changes.get((Register.LEDGER_SYNACK, flow.server.id)), 1)

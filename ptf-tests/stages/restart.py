@@ -83,7 +83,7 @@ class WithoutController(StageTest):
                 Flow(WEB, S2, client_port=40001).at_server(Flow(WEB, S2, client_port=40001).syn()),
             ):
                 found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
-                self.assertEqual(bytes(found.packet or b""), bytes(expected))
+                self.assertEqual(bytes(found.packet or b""), self.padded(bytes(expected)))
         finally:
             self.switch.reconnect(client.election_id + 1)
         self.settle(CLIENT, sent=2)

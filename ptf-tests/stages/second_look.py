@@ -132,7 +132,7 @@ class StaleOfAThird(Looking):
         for taken in (S2, S3):
             for server in SERVED:
                 self.busy(server, 5)
-                for register in STALE:
+                for register in self.switch.present(STALE):
                     self.switch.registers.write(register, server.id, 3 if server is taken else 0)
             flow = Flow(WEB, taken, client_port=40000 + taken.id)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
@@ -171,7 +171,7 @@ class RefusingThird(Looking):
             taken = S3 if refusing is S2 else S2
             for server in SERVED:
                 self.busy(server, {refusing: 0, taken: 3}.get(server, 9))
-                for register in REFUSING:
+                for register in self.switch.present(REFUSING):
                     self.switch.registers.write(register, server.id, server is refusing)
             flow = Flow(WEB, taken, client_port=40001 + number)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
@@ -270,7 +270,7 @@ class EndedUnseen(Looking):
         self.busy(S1, 5)
         self.busy(S2, 3)
         for stale, taken in ((2, S1), (1, S2), (9, S1)):
-            for register in STALE:
+            for register in self.switch.present(STALE):
                 self.switch.registers.write(register, S1.id, stale)
             flow = Flow(WEB, taken, client_port=40000 + stale)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
@@ -368,6 +368,7 @@ class Even(Looking):
 
     def setUp(self) -> None:
         super().setUp()
+        self.needs_register(Register.DRAW_POINT)
         self.switch.registers.clear(Register.DRAW_POINT)
         self.switch.modify([entries.service(WEB, shares=sum(self.WEIGHTS.values()))])
         self.addCleanup(self.switch.modify, [entries.service(WEB)])

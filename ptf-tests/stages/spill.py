@@ -22,7 +22,7 @@ class Capped(StageTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for register in (*LOADS, *STALE):
+        for register in self.switch.present((*LOADS, *STALE)):
             self.switch.registers.clear(register)
         self.view = ServiceView(Balancer(map(Member, CAPS), BalanceOptions(Mode.FIXED)))
         self.view.balancer.adopt({S1.id: 1.0})

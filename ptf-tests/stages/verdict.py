@@ -31,7 +31,7 @@ class PacketOut(StageTest):
         number = self.switch.number(place)
         found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
         self.assertIsNotNone(found.packet, f"nothing left by port {number}")
-        self.assertEqual(bytes(found.packet), frame)
+        self.assertEqual(bytes(found.packet), self.padded(frame))
         outcome = self.settle(CLIENT)
         self.assertEqual(outcome.frames, [])
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, DropReason.NONE): 1})
@@ -71,7 +71,7 @@ class PacketOutOfAnyKind(StageTest):
         for frame in (octets(bad), octets(request), bytes(range(60))):
             self.switch.client.send(frame, self.switch.number(CLIENT))
             found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=AWAIT_S)
-            self.assertEqual(bytes(found.packet), frame)
+            self.assertEqual(bytes(found.packet), self.padded(frame))
             self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})
 
 

@@ -1,0 +1,116 @@
+"""Writes docs/results/packet-tests.md: what came of the last run of the packet tests on each switch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "controller"), str(ROOT / "ptf-tests")]
+
+from harness import results  # noqa: E402 (needs the path)
+from harness.exclusions import BY_DESIGN  # noqa: E402
+
+LOGS = ROOT / "results" / "ptf"
+PAGE = ROOT / "docs" / "results" / "packet-tests.md"
+SWITCHES = {"embedded": "embedded switch", "bmv2": "BMv2", "tofino": "Tofino's model"}
+"""Those that have a column, by $SWITCH."""
+
+HEAD = """# Packet tests on every target
+
+The same suite on each. *By design*: [what a target cannot do](../reference/exclusions.md). *Without the stage*: tests
+of what a program is compiled without.
+
+Anew: `make ptf`, `SWITCH=bmv2 make ptf`, `SWITCH=tofino make ptf`, then `make ptf-page`.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the suite on one switch."""
+
+    switch: str
+    about: dict[str, str]
+    """As `results.describe` writes it."""
+    tests: Sequence[dict[str, str]]
+    """A line of `results.jsonl` each."""
+
+    def of(self, outcome: str) -> list[dict[str, str]]:
+        """Tests that ended so."""
+        return [test for test in self.tests if test["outcome"] == outcome]
+
+    def excluded(self) -> list[dict[str, str]]:
+        """Tests that the target cannot pass by design."""
+        return [test for test in self.of("skipped") if test["reason"].startswith(BY_DESIGN)]
+
+
+def read(logs: Path) -> Iterator[Run]:
+    """The runs that are there, in the order of the page."""
+    for switch in SWITCHES:
+        folder = logs / switch
+        if (folder / results.ABOUT).is_file():
+            lines = (folder / results.OUTCOMES).read_text().splitlines()
+            yield Run(switch, json.loads((folder / results.ABOUT).read_text()), [json.loads(line) for line in lines])
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The page's text."""
+    numbers = _table(
+        ["", *(SWITCHES[run.switch] for run in runs)],
+        [
+            ["passed", *(len(run.of("passed")) for run in runs)],
+            ["failed", *(len(run.of("failed")) for run in runs)],
+            ["by design", *(len(run.excluded()) for run in runs)],
+            ["without the stage", *(len(run.of("skipped")) - len(run.excluded()) for run in runs)],
+            ["seconds", *(round(sum(float(test["seconds"]) for test in run.tests)) for run in runs)],
+            ["asked for", *(run.about["asked"] for run in runs)],
+            ["commit", *(run.about["commit"] for run in runs)],
+            ["day (UTC)", *(run.about["day"] for run in runs)],
+        ],
+    )
+    parts = [HEAD, numbers]
+    for run in runs:
+        if failed := run.of("failed"):
+            parts.append(f"## Failed on {SWITCHES[run.switch]}\n\n" + "".join(f"- `{t['test']}`\n" for t in failed))
+    parts += [_by_stage(runs)]
+    return "\n".join(parts)
+
+
+def _by_stage(runs: Sequence[Run]) -> str:
+    """Of each stage: how many tests passed, of how many that were not skipped."""
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for run in runs:
+        for test in run.tests:
+            counts[test["test"].partition(".")[0]][run.switch][test["outcome"]] += 1
+    rows = [[stage, *(_share(counts[stage][run.switch]) for run in runs)] for stage in sorted(counts)]
+    return "## By stage: passed of those that ran\n\n" + _table(["", *(SWITCHES[run.switch] for run in runs)], rows)
+
+
+def _share(outcomes: Counter[str]) -> str:
+    ran = outcomes["passed"] + outcomes["failed"]
+    return f"{outcomes['passed']} of {ran}" if ran else "-"
+
+
+def _table(heading: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    lines = [list(map(str, row)) for row in (heading, *rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> int:
+    """Exit status: 2 when there is no run."""
+    runs = list(read(LOGS))
+    if not runs:
+        print(f"ptf-page: no run is in {LOGS}; make ptf", file=sys.stderr)
+        return 2
+    PAGE.write_text(page(runs))
+    print(f"{PAGE.relative_to(ROOT)}: {', '.join(run.switch for run in runs)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
