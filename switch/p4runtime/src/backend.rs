@@ -47,6 +47,12 @@ pub trait Backend: Send + Sync + 'static {
     /// P4Runtime's device id.
     fn device_id(&self) -> u64;
 
+    /// The architecture of the programs that it takes, as P4Info names it; `None`: it leaves that unsaid. A controller that has
+    /// programs for several learns from it which one to push.
+    fn arch(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The controllers of this switch; packets, digests and notifications go to them.
     fn controllers(&self) -> &Controllers;
 

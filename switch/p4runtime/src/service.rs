@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::arbitration::StreamId;
 use crate::backend::{Backend, Permit};
 use crate::fault::{Fault, Outcome, batch_status};
-use crate::proto::p4::v1 as p4;
+use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::read::Responses;
 use crate::streams;
 use p4::p4_runtime_server::P4Runtime;
@@ -20,6 +20,9 @@ use p4::stream_message_response::Update as StreamResponse;
 
 /// The version of the API that is spoken.
 pub const API_VERSION: &str = "1.5.0";
+
+/// The type of what Capabilities say beyond the version.
+const PACKAGE: &str = "type.googleapis.com/p4.config.v1.PkgInfo";
 
 /// The service for one device.
 pub struct Service<B> {
@@ -121,6 +124,12 @@ fn check_role_id(role_id: u64) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::invalid_argument("role_id is deprecated; use role"))
+}
+
+/// The field of Capabilities that the specification leaves to servers: P4Info's `PkgInfo` with the architecture.
+fn package(arch: &str) -> prost_types::Any {
+    let package = p4info::PkgInfo { arch: arch.to_owned(), ..Default::default() };
+    prost_types::Any { type_url: PACKAGE.to_owned(), value: package.encode_to_vec() }
 }
 
 type Boxed<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -236,7 +245,7 @@ impl<B: Backend> P4Runtime for Service<B> {
         }
         Ok(Response::new(p4::CapabilitiesResponse {
             p4runtime_api_version: API_VERSION.to_owned(),
-            experimental: None,
+            experimental: self.backend.arch().map(package),
         }))
     }
 }

@@ -276,6 +276,10 @@ impl Backend for Gateway {
         self.settings.device_id
     }
 
+    fn arch(&self) -> Option<&'static str> {
+        Some("tna")
+    }
+
     fn controllers(&self) -> &Controllers {
         &self.controllers
     }

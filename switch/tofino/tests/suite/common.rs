@@ -135,6 +135,10 @@ impl Controller {
         self.client.get_forwarding_pipeline_config(request).await.unwrap().into_inner().config
     }
 
+    pub async fn capabilities(&mut self) -> p4::CapabilitiesResponse {
+        self.client.capabilities(p4::CapabilitiesRequest { device_id: DEVICE }).await.unwrap().into_inner()
+    }
+
     pub async fn batch(&mut self, atomicity: Atomicity, updates: Vec<(Type, Entity)>) -> Result<(), Status> {
         let updates = updates.into_iter().map(|(kind, entity)| p4::Update {
             r#type: kind as i32,

@@ -77,3 +77,16 @@ async fn the_config_of_a_program_that_the_driver_does_not_run_is_refused() {
     let status = controller.push(Action::VerifyAndCommit, Some(garbage)).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
 }
+
+#[tokio::test]
+async fn a_gateway_without_a_program_says_whose_it_takes() {
+    use prost::Message;
+    use sluice_p4runtime::proto::p4::config::v1 as p4info;
+    let bench = Bench::start(BFRT, P4INFO, &[0]).await;
+    let mut controller = bench.controller(10).await;
+    assert!(controller.pushed().await.is_none());
+    let said = controller.capabilities().await.experimental.unwrap();
+    assert_eq!(said.type_url, "type.googleapis.com/p4.config.v1.PkgInfo");
+    let own = bench.config().p4info.unwrap().pkg_info.unwrap();
+    assert_eq!(p4info::PkgInfo::decode(&said.value[..]).unwrap().arch, own.arch);
+}
