@@ -52,16 +52,19 @@ def enter_new() -> None:
     run_in(None, ["ip", "link", "set", "lo", "up"])
 
 
-def lay(ports: Iterable[int]) -> list[Cable]:
-    """One cable for each port number, up, with offloads off and nothing of the kernel's own on it."""
+def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
+    """One cable for each port number, up, with offloads off and nothing of the kernel's own on it.
+
+    Both ends are in the namespace of process ``namespace_pid``; None: in ours.
+    """
     cables = [Cable(port, f"sw{port}", f"pt{port}") for port in ports]
     for cable in cables:
-        run_in(None, ["ip", "link", "add", cable.switch_end, "type", "veth", "peer", "name", cable.test_end])
+        run_in(namespace_pid, ["ip", "link", "add", cable.switch_end, "type", "veth", "peer", "name", cable.test_end])
         for end in (cable.switch_end, cable.test_end):
-            run_in(None, ["ip", "link", "set", end, "arp", "off", "mtu", "9000", "up"])
+            run_in(namespace_pid, ["ip", "link", "set", end, "arp", "off", "mtu", "9000", "up"])
             for offload in OFFLOADS:
                 with suppress(SetupError) if offload.endswith("vlan") else nullcontext():
-                    run_in(None, ["ethtool", "-K", end, offload, "off"])
+                    run_in(namespace_pid, ["ethtool", "-K", end, offload, "off"])
     return cables
 
 

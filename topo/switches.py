@@ -1,17 +1,21 @@
-"""The sluice switch as Mininet switches: the embedded one, and a stock `simple_switch_grpc`.
+"""The sluice switch as Mininet switches: the embedded one, a stock `simple_switch_grpc`, and Tofino's model.
 
-Both run in a network namespace of their own that holds the switch ends of the links, so that P4Runtime on its
-loopback interface meets no one else's port.  They start without a program; the controller pushes it.
+Each runs in a network namespace of its own that holds the switch ends of the links, so that P4Runtime on its
+loopback interface meets no one else's port.  They start without a program, or the model with the one that the
+controller will push.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
+
+from sluice.switch.pipeline import artefacts
 
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
-from testbed.switches import BMV2, EMBEDDED, Endpoints, Kind
+from testbed.switches import BMV2, EMBEDDED, TOFINO, Endpoints, Kind
 from topo.bmv2 import deepen_queues
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
@@ -60,8 +64,8 @@ class ProcessSwitch(Switch):
             run_in(self.pid, ["ip", "link", "set", interface, "up"])
         for interface in ports.values():
             turn_offloads_off(self.pid, interface)
-        process = self.start_process(self.program, self.command(self.executable(), ports))
-        process.await_true("serving", lambda: self.ready(process), READY_TIMEOUT_S)
+        self.prepare(ports)
+        self.await_serving(self.start_process(self.program, self.command(self.executable(), ports)))
 
     def start_process(self, name: str, argv: list[str]) -> Process:
         """Start the one process, in the switch's namespace; its log is named after it."""
@@ -74,9 +78,12 @@ class ProcessSwitch(Switch):
         )
         return self.process
 
-    def ready(self, process: Process) -> bool:
-        """Say whether P4Runtime is served."""
-        return listening(self.pid, GRPC_PORT)
+    def prepare(self, ports: dict[int, str]) -> None:
+        """Start what the process needs beside it, with the ports given as number -> interface; most need nothing."""
+
+    def await_serving(self, process: Process) -> None:
+        """Return once P4Runtime is served."""
+        process.await_true("serving", lambda: listening(self.pid, GRPC_PORT), READY_TIMEOUT_S)
 
     def stop_process(self) -> None:
         """End the process; the interfaces stay until the network is stopped."""
@@ -94,6 +101,15 @@ class _OfKind(ProcessSwitch):
 
     kind: Kind
 
+    def __init__(self, name: str, **params: object) -> None:
+        super().__init__(name, **params)
+        self._beside = ExitStack()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where it serves."""
+        return Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory, THRIFT_PORT)
+
     @classmethod
     def executable(cls) -> str:
         """Return the path of the program; raise LabError with the remedy if it is not there."""
@@ -101,8 +117,21 @@ class _OfKind(ProcessSwitch):
 
     def command(self, executable: str, ports: dict[int, str]) -> list[str]:
         """Return the command line of the kind."""
-        endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory, THRIFT_PORT)
-        return self.kind.command(Path(executable), ports, endpoints)
+        return self.kind.command(Path(executable), ports, self.endpoints)
+
+    def prepare(self, ports: dict[int, str]) -> None:
+        """Start what the kind needs beside its process, in the switch's namespace."""
+        pipeline = artefacts() / self.kind.folder
+        self._beside.enter_context(self.kind.around(ports, self.endpoints, pipeline, self.pid))
+
+    def await_serving(self, process: Process) -> None:
+        """Return once the kind serves all that it has to."""
+        self.kind.await_serving(process, self.endpoints, READY_TIMEOUT_S)
+
+    def stop_process(self) -> None:
+        """End the process, then what ran beside it."""
+        super().stop_process()
+        self._beside.close()
 
 
 class SluiceSwitch(_OfKind):
@@ -124,12 +153,15 @@ class Bmv2Switch(_OfKind):
         super().start(controllers)
         deepen_queues(self.pid, THRIFT_PORT)
 
-    def ready(self, process: Process) -> bool:
-        """Say whether P4Runtime and Thrift are served."""
-        return super().ready(process) and listening(self.pid, THRIFT_PORT)
+
+class TofinoSwitch(_OfKind):
+    """Tofino's model and driver, of an installation of open-p4studio, behind sluice-tofino."""
+
+    kind, program = TOFINO, TOFINO.program
+    parted_from_servers = False
 
 
-SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bmv2Switch}
+SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bmv2Switch, "tofino": TofinoSwitch}
 
 
 def switch_kind() -> str:

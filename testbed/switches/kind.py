@@ -66,12 +66,15 @@ class Kind:
         return [*words, "--", "--grpc-server-addr", endpoints.grpc, *target]
 
     @contextmanager
-    def around(self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path) -> Generator[None]:
+    def around(
+        self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path, namespace_pid: int | None = None
+    ) -> Generator[None]:
         """Run what the switch's program needs beside it; most kinds need nothing. Raises SetupError.
 
-        ``ports``: interface by number. ``pipeline``: the folder of the compiled P4 program.
+        ``ports``: interface by number. ``pipeline``: the folder of the compiled P4 program. ``namespace_pid``: a
+        process in the network namespace of the interfaces; None: they are in ours.
         """
-        del ports, endpoints, pipeline
+        del ports, endpoints, pipeline, namespace_pid
         yield
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:

@@ -115,10 +115,12 @@ class Tofino(Kind):
         process.await_output(ANSWERED, timeout_s)
 
     @contextmanager
-    def around(self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path) -> Generator[None]:
+    def around(
+        self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path, namespace_pid: int | None = None
+    ) -> Generator[None]:
         """Start the model, with a cable for the CPU's port, and the driver with the program, until the block ends."""
         root, folder = installation(), endpoints.folder.resolve()
-        (cpu,) = lay([CPU_PORT])
+        (cpu,) = lay([CPU_PORT], namespace_pid)
         interfaces = {**ports, CPU_PORT: cpu.switch_end}
         listed = [{"device_port": number, "if": name} for number, name in sorted(interfaces.items())]
         (folder / "ports.json").write_text(json.dumps({"PortToIf": listed}))
@@ -131,20 +133,21 @@ class Tofino(Kind):
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
         driver += ["--server-listen-local-only"]
         with _huge_pages():
-            started = _started(folder, {MODEL: model, DRIVER: driver})
+            started = _started(folder, {MODEL: model, DRIVER: driver}, namespace_pid)
             try:
                 yield
             finally:
                 _stop(started)
 
 
-def _started(folder: Path, commands: Mapping[str, Sequence[str]]) -> list[Process]:
-    """Model and driver, once the driver serves. Raises SetupError."""
+def _started(folder: Path, commands: Mapping[str, Sequence[str]], namespace_pid: int | None) -> list[Process]:
+    """Model and driver, in the namespace of a process or ours, once the driver serves. Raises SetupError."""
     for _ in range(ATTEMPTS):
         started: list[Process] = []
         try:
             for name, command in commands.items():
-                started.append(Process(name, command, log=folder / f"{name}.log", directory=folder))
+                log = folder / f"{name}.log"
+                started.append(Process(name, command, log=log, namespace_pid=namespace_pid, directory=folder))
             serving = started[-1]
             serving.await_true("BF Runtime", lambda pid=serving.pid: listening(pid, BF_RUNTIME_PORT), LOADED_S)
             if LATE not in serving.output():

@@ -21,7 +21,7 @@ from tools.bench.addresses import (
 from tools.bench.load import EXAMPLES
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
-from topo.switches import SWITCHES, ProcessSwitch
+from topo.switches import READY_TIMEOUT_S, SWITCHES, ProcessSwitch
 
 
 class CopyForward(ProcessSwitch):
@@ -38,9 +38,9 @@ class CopyForward(ProcessSwitch):
         """Return the command line of copy_forward."""
         return [executable, *(ports[number] for number in sorted(ports))]
 
-    def ready(self, process: Process) -> bool:
-        """Say whether it forwards."""
-        return "copy_forward: forwarding" in process.output()
+    def await_serving(self, process: Process) -> None:
+        """Return once it forwards."""
+        process.await_output("copy_forward: forwarding", READY_TIMEOUT_S)
 
 
 class KernelDnat(Switch):
