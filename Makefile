@@ -66,6 +66,7 @@ test-simulation: $(STAMPS)/python
 	$(PYTEST) sim experiments
 
 test-controller: setup $(STAMPS)/checkers
+	cd switch && cargo build --release --quiet --package sluice-tofino --example stand_in_driver
 	$(PYTEST) controller tools
 
 ptf: setup root ## packet tests of the pipeline

@@ -101,8 +101,8 @@ class _OfKind(ProcessSwitch):
 
     kind: Kind
 
-    def __init__(self, name: str, **params: object) -> None:
-        super().__init__(name, **params)
+    def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
+        super().__init__(name, directory=directory, realtime=realtime, **params)
         self._beside = ExitStack()
 
     @property

@@ -44,7 +44,7 @@ class SwitchConfig(Section):
     """Higher wins. Left out: the controller that started first stays, later ones stand by."""
     pipeline: FilePath | None = None
     """Directory with sluice.json and sluice.p4info.txtpb; left out: those that came with this program."""
-    target: Literal["embedded", "bmv2", "stratum"] | None = None
+    target: Literal["embedded", "bmv2", "tofino"] | None = None
     """What kind of switch it is; left out: what it says of itself."""
 
 

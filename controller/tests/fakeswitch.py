@@ -28,7 +28,7 @@ from sluice.switch.targets.units import MICROSECONDS, Units
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 
 MAX_MESSAGE_BYTES = 256 << 20
-"""Stratum's `grpc_max_recv_msg_size`; gRPC's own limit of 4 MB is less than a program for Tofino."""
+"""gRPC's own limit of 4 MB is less than a program for Tofino."""
 
 
 @dataclass(eq=False)
@@ -48,6 +48,8 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         self.port = 0
         self.writes: list[p4r.WriteRequest] = []
         """Every request that was carried out."""
+        self.asked: list[p4r.Entity] = []
+        """What was read."""
         self.pushes = 0
         self.packets_out: asyncio.Queue[p4r.PacketOut] = asyncio.Queue()
         self.refuse_table: str | None = None
@@ -257,8 +259,10 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
         assert self.config is not None
         config = p4r.ForwardingPipelineConfig()
         config.CopyFrom(self.config)
-        if request.response_type == p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY:
+        kinds = p4r.GetForwardingPipelineConfigRequest
+        if request.response_type == kinds.COOKIE_ONLY:
             config.ClearField("p4info")
+        if request.response_type in (kinds.COOKIE_ONLY, kinds.P4INFO_AND_COOKIE):
             config.ClearField("p4_device_config")
         return p4r.GetForwardingPipelineConfigResponse(config=config)
 
@@ -335,6 +339,7 @@ class FakeSwitch(p4r_grpc.P4RuntimeServicer):
             e.WhichOneof("entity") == "register_entry" for e in request.entities
         ):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Register reads are not supported yet")
+        self.asked += request.entities
         # All of one moment, as the embedded switch answers.
         for response in [self._response(wanted) for wanted in request.entities]:
             yield response

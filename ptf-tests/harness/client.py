@@ -6,19 +6,9 @@ import queue
 from collections.abc import Iterable
 from typing import Protocol
 
-from finsy import (
-    P4ActionProfileGroup,
-    P4ActionProfileMember,
-    P4DigestList,
-    P4PacketIn,
-    P4PacketOut,
-    P4Schema,
-    P4TableEntry,
-)
+from finsy import P4DigestList, P4PacketIn, P4PacketOut, P4Schema
 from finsy.proto import p4r
-from sluice.names import Profile
 from sluice.switch.answers import Sender, senders, subscription
-from sluice.switch.groups import Groups
 from sluice.switch.pipeline import Pipeline
 
 from tools.target import client
@@ -43,18 +33,11 @@ class Readable(Protocol):
 
 
 class Client(client.Client):
-    """A session that knows the pipeline, and says one-shot groups as the target has groups."""
+    """A session that knows the pipeline."""
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int) -> None:
         self.schema = pipeline.schema
-        self._target = pipeline.target
-        self._groups = None if pipeline.target.weights else Groups(self.schema)
         super().__init__(address, device_id, election_id)
-
-    def resume(self) -> None:
-        """Go on with the groups that an earlier session made."""
-        if self._groups is not None:
-            self._groups.adopt(self._everything([P4TableEntry()]))
 
     def packet_in(self, timeout_s: float) -> P4PacketIn | None:
         """The oldest packet from the switch, or None after ``timeout_s`` (0: only what is here already)."""
@@ -75,23 +58,8 @@ class Client(client.Client):
         """Load the program: the switch forgets everything else. It is to tell the sender of every ARP."""
         config = self.schema.get_pipeline_config()
         self.push(config.p4info, config.p4_device_config, config.cookie.cookie)
-        self.resume()
-        self.write([subscription(self._target).encode_update(self.schema)])
-
-    def write(self, updates: Iterable[p4r.Update]) -> None:
-        """See client.Client; a group without weights takes several requests."""
-        for step in [updates] if self._groups is None else self._groups.steps(list(updates)):
-            super().write(step)
+        self.write([subscription().encode_update(self.schema)])
 
     def find(self, entities: Iterable[Readable]) -> list[p4r.Entity]:
         """Read, undecoded and in the switch's order."""
-        wanted = list(entities)
-        if self._groups is None or not all(isinstance(entity, P4TableEntry) for entity in wanted):
-            return self.read(entity.encode(self.schema) for entity in wanted)
-        entries = Groups(self.schema).adopt(self._everything(wanted))
-        return [p4r.Entity(table_entry=entry) for entry in entries]
-
-    def _everything(self, wanted: Iterable[Readable]) -> list[p4r.Entity]:
-        """What is wanted, and all members and groups."""
-        profiles = [kind(profile) for profile in Profile for kind in (P4ActionProfileMember, P4ActionProfileGroup)]
-        return self.read(entity.encode(self.schema) for entity in [*wanted, *profiles])
+        return self.read(entity.encode(self.schema) for entity in entities)

@@ -15,7 +15,7 @@ from finsy.proto import p4r
 from ptf import testutils
 from sluice.names import Counter, DropReason, PuntReason, Register, Table
 from sluice.switch.pipeline import load
-from sluice.switch.targets import TARGETS, TOFINO, RegisterAccess
+from sluice.switch.targets import TARGETS, TOFINO
 
 from . import entries, plan
 from .client import Client, Readable
@@ -130,7 +130,7 @@ class Switch:
         """Bytes; counters of bytes have it."""
         self.empty_without_rate = self.pipeline.target is TOFINO
         """A meter without a rate has no tokens: the chip fills its bucket at the rate only."""
-        self._frees_slots = self.pipeline.target.registers is RegisterAccess.WHOLE
+        self._frees_slots = self.pipeline.target is TOFINO
         self.touched: set[Tuple5] = set()
         """Connections of the test under way, where a register is not cleared as a whole."""
         self.insert(self._base())
@@ -151,7 +151,6 @@ class Switch:
     def reconnect(self, election_id: int) -> None:
         """Take the place of a session that was closed."""
         self.client = self.session(election_id)
-        self.client.resume()
         self.registers = self._registers()
         self.pins = pin_table(self.schema, self.registers)
 

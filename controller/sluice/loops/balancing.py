@@ -73,8 +73,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
         view.been_full, weights = view.full, view.weights
         try:
             if decision is not None:
-                state = world.part(service) if link.apart else world.state()
-                wrote = await link.apply(state, touched(ejected, view.balancer.ejected)) > 0
+                wrote = await link.apply(world.part(service), touched(ejected, view.balancer.ejected)) > 0
                 view.weight_changes += weights != before
                 last, view.decision = view.decision, decision
                 trace.write(record(service, view, decision, wrote=wrote))

@@ -29,12 +29,6 @@ class Link:
         self._found = found
         self._turn = asyncio.Lock()
 
-    @property
-    def apart(self) -> bool:
-        """Whether a service's groups can be written without the others'. Where members have no weights all groups share
-        one room, and what fits of each depends on how many there are."""
-        return self.session.target.weights
-
     def size(self, register: str) -> int:
         """Cells of a register in the program that runs: builds of other sizes differ."""
         return self.session.pipeline.schema.registers[register].size

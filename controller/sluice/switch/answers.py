@@ -16,7 +16,6 @@ from sluice.names import Digest
 from .errors import AlreadyThere
 from .session import Session
 from .state import Neighbour
-from .targets import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +28,18 @@ class Sender:
     """It is a request for one of our addresses, which the switch answers."""
 
 
-def subscription(target: Profile) -> P4DigestEntry:
+def subscription() -> P4DigestEntry:
     """What has a switch tell the sender of every ARP, each at once, and the same one as often as it is heard.
 
     The data plane answers requests itself. A copy of each frame would need a clone session, or a mirror on Tofino.
     """
-    return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=target.digest_timeout_ns)
+    return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=0)
 
 
 async def subscribe(session: Session) -> None:
     """Have the switch tell the sender of every ARP, if it does not yet. Raises SwitchError."""
-    # Whether it does cannot be read from every switch (targets/stratum.py).
     with suppress(AlreadyThere):
-        await session.write([subscription(session.target).encode_update(session.pipeline.schema)])
+        await session.write([subscription().encode_update(session.pipeline.schema)])
 
 
 def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:

@@ -10,7 +10,7 @@ from finsy import P4Schema
 from finsy.proto import p4r
 
 from .errors import SwitchError
-from .targets import EMBEDDED, STRATUM, Profile
+from .targets import EMBEDDED, Profile, of_arch
 from .targets.v1model import CODE
 
 INFO = "sluice.p4info.txtpb"
@@ -80,7 +80,7 @@ def load(directory: str | Path | None = None, target: Profile | None = None) -> 
     """
     folder = Path(directory) if directory else artefacts() / (target.folder if target else "")
     arch = _arch(folder)
-    target = target or (STRATUM if arch == STRATUM.arch else EMBEDDED)
+    target = target or of_arch(arch)
     if arch not in ("", target.arch):
         raise SwitchError(
             f"{folder / INFO} is for {arch}, and {target.name} runs {target.arch}; "

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from finsy import P4ActionProfileGroup, P4ActionProfileMember, P4MeterEntry, P4Schema, P4TableEntry
+from finsy import P4MeterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
 from sluice.addresses import IPV4_BITS, Address, from_number
-from sluice.names import Action, Meter, Profile, Table
+from sluice.names import Action, Meter, Table
 from sluice.resources.sharer import Defaults
 
 from . import (
@@ -32,13 +31,11 @@ from . import (
 )
 from .bucket import Bucket
 from .errors import SwitchError
-from .groups import Groups
 from .keys import Key, exactly, key_of
 from .plan import Endpoint, Retired
 from .rules import Rules
 from .session import Session
 from .state import Neighbour, State
-from .targets import Profile as Target
 from .targets.profile import most_looks, seeks_idle
 
 # What is referred to comes before what refers to it; deletions go the other way round.
@@ -79,8 +76,6 @@ class Found:
 
     entries: dict[Key, p4r.TableEntry]
     meters: dict[Meter, Mapping[int, Bucket]]
-    groups: Groups | None = None
-    """How the entries' groups are held where members have no weights."""
     rounded: bool = True
     """The meters are as the switch gave them back, rounded; not as they were written."""
     services: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
@@ -122,16 +117,10 @@ async def read_back(session: Session) -> Found:
             *(P4MeterEntry(Meter.PUNT_LIMIT, index=index) for index in sorted(limits)),
         ]
     )
-    groups = None
-    if not session.target.weights:
-        groups = Groups(session.pipeline.schema)
-        for profile in Profile:
-            entities += await session.read([P4ActionProfileMember(profile), P4ActionProfileGroup(profile)])
-    entries = groups.adopt(entities) if groups else [e.table_entry for e in entities]
+    entries = [e.table_entry for e in entities]
     found = Found(
         entries={key_of(entry): entry for entry in entries},
         meters={meter: _buckets(session, meter, meters) for meter in Meter},
-        groups=groups,
     )
     _interpret(session, found)
     return found
@@ -147,19 +136,17 @@ async def reconcile(
     """Write what differs between ``found`` and ``state``; returns the number of updates. Raises SwitchError.
 
     With ``tables`` only those and ``meters`` are looked at; a state that is not whole needs ``tables`` that a decision
-    changes, no meter but admission's, and a target whose groups do not share room. ``found`` is brought up to date, so
+    changes, and no meter but admission's. ``found`` is brought up to date, so
     that the next call writes only what has changed since; after an error it is not, and the switch is to be read again.
     """
     changes = changes_of(session, found, state, tables, meters)
-    updates = changes.updates
-    for step in [updates] if found.groups is None else found.groups.steps(updates):
-        await session.write(step)
+    await session.write(changes.updates)
     for key in changes.have:
         del found.entries[key]
     found.entries |= changes.wanted
     found.meters = {**found.meters, **changes.buckets}
     found.rounded = found.rounded and tables is not None
-    return len(updates)
+    return len(changes.updates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +169,11 @@ def changes_of(
 ) -> Changes:
     """See reconcile, which writes it. Raises SwitchError."""
     schema, target = session.pipeline.schema, session.target
-    assert state.whole or target.weights, f"on {target.name} what fits of a group depends on all of them"
     if (reason := target.objection(state.plan.config, schema)) is not None:
         raise SwitchError(f"switch {session.address}: {reason}")
     state = replace(state, units=target.units, most_looks=most_looks(schema), seeks_idle=seeks_idle(schema))
-    wanted = {key_of(entry): entry for entry in _held(target, schema, wanted_entries(state, tables))}
+    encoded = (entry.encode_entry(schema) for entry in wanted_entries(state, tables))
+    wanted = {key_of(entry): entry for entry in encoded}
     have = _compared(found, schema, state, tables or Table)
     updates = difference(have, wanted)
     buckets: dict[Meter, Mapping[int, Bucket]] = {
@@ -242,19 +229,6 @@ def difference(have: dict[Key, p4r.TableEntry], want: dict[Key, p4r.TableEntry])
         bare = p4r.TableEntry(table_id=key[0], match=have[key].match, priority=have[key].priority)
         updates.append(p4r.Update(type=p4r.Update.DELETE, entity=p4r.Entity(table_entry=bare)))
     return updates
-
-
-def _held(target: Target, schema: P4Schema, wanted: Iterable[P4TableEntry]) -> Iterator[p4r.TableEntry]:
-    """The entries as the target will hold them: without what it does not keep, with weights that fit."""
-    entries = [target.entry(entry.encode_entry(schema)) for entry in wanted]
-    groups = Counter(entry.table_id for entry in entries if _weights(entry))
-    for entry in entries:
-        members = entry.action.action_profile_action_set.action_profile_actions
-        if members:
-            fitting = target.weights_of(schema, entry.table_id, groups[entry.table_id], [m.weight for m in members])
-            for member, weight in zip(members, fitting, strict=True):
-                member.weight = weight
-        yield entry
 
 
 def _weights(entry: p4r.TableEntry) -> list[int]:
@@ -329,16 +303,13 @@ def _interpret(session: Session, found: Found) -> None:
                 found.weights[match[1]] = balance.weights_of(entry)
             case _:
                 pass
-    left_out = _left_out(found)
-    if not session.target.metadata:
-        draining = left_out & unwilling
     found.draining = frozenset(draining)
-    found.ejected = frozenset(unwilling - draining - left_out)
+    found.ejected = frozenset(unwilling - draining - _left_out(found))
     found.absent = frozenset(origin.id for origin in found.origins.values()) - placed
 
 
 def _left_out(found: Found) -> set[int]:
-    """Servers that their service's group leaves out, where nothing could be noted: they drain, or are full.
+    """Servers that their service's group leaves out: they drain, or are full.
 
     Any other server has a weight of at least 1, an ejected one its probe's share.
     """

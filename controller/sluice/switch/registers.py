@@ -25,10 +25,6 @@ _SLICE = 8192
 _TOGETHER = 8192
 """Registers of no more cells than that in all are read in one exchange, of more each in its own."""
 
-_CHEAPER_WHOLE = 4
-"""When more than one cell in so many is wanted, the whole register is asked for: one entity instead of hundreds."""
-
-
 _SET_THRIFT = "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
 
 
@@ -74,7 +70,7 @@ class P4RuntimeRegisters:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._cheaper_whole = 0 if session.target.registers is RegisterAccess.WHOLE else _CHEAPER_WHOLE
+        self._whole_from = session.target.whole_from
 
     @property
     def units(self) -> Units:
@@ -164,7 +160,7 @@ class P4RuntimeRegisters:
             )
 
     def _whole(self, wanted: int, size: int) -> bool:
-        return not self._cheaper_whole or wanted * self._cheaper_whole > size
+        return wanted * self._whole_from > size
 
     def _number(self, register: str) -> int:
         return self._session.pipeline.schema.registers[register].id

@@ -12,7 +12,6 @@ from sluice.names import Counter, DropReason, PuntReason
 from .bucket import Bucket
 from .session import Session
 from .state import State
-from .targets import RegisterAccess
 
 
 def wanted(state: State) -> dict[int, Bucket]:
@@ -78,11 +77,7 @@ async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
         *((counter, int(reason)) for counter in (Counter.PUNTS, Counter.PUNTS_LIMITED) for reason in PuntReason),
         *((counter, service) for counter in (*_PER_SERVICE, *_MOVES) if counter in known for service in services),
     ]
-    if session.target.registers is RegisterAccess.WHOLE:
-        # Stratum copies a whole array for each entity (bf_sde_wrapper.cc, DoSynchronizeCounters).
-        found = await session.read(P4CounterEntry(counter) for counter in known)
-    else:
-        found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
+    found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
     names = {number: counter for counter, number in known.items()}
     cells = {
         (names[e.counter_entry.counter_id], e.counter_entry.index.index): e.counter_entry.data.packet_count

@@ -20,7 +20,7 @@ from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile, wanted_entries
 from sluice.switch.session import Session
 from sluice.switch.state import State
-from sluice.switch.targets import EMBEDDED, STRATUM
+from sluice.switch.targets import EMBEDDED, TOFINO
 from sluice.switch.targets.units import MICROSECONDS
 
 NEIGHBOURS = {"10.0.4.32": (5, "02:00:00:00:04:32")}
@@ -240,11 +240,11 @@ def test_a_service_does_not_begin_to_switch_by_content_while_it_has_connections(
 
 def test_a_program_without_content_switching_refuses_it() -> None:
     config = parse(content())
-    without, having = pipeline.load(target=STRATUM).schema, pipeline.load().schema
+    without, having = pipeline.load(target=TOFINO).schema, pipeline.load().schema
     said = (
         "its program has no content switching, and shop asks for it; take `content` out, or use the program for "
         "v1model that comes with sluice"
     )
-    assert EMBEDDED.objection(config, without) == STRATUM.objection(config, without) == said
+    assert EMBEDDED.objection(config, without) == TOFINO.objection(config, without) == said
     assert EMBEDDED.objection(parse(web()), without) is None
     assert EMBEDDED.objection(config, having) is None

@@ -13,7 +13,7 @@ from sluice.switch.plan import Retired
 from sluice.switch.programmer import initial_state
 from sluice.switch.resources import entries
 from sluice.switch.state import State
-from sluice.switch.targets import EMBEDDED, STRATUM
+from sluice.switch.targets import EMBEDDED, TOFINO
 
 MANAGED = web().replace(
     "  servers:", "  resources: {send: {budget: 1MB}, receive: {budget: 1MB}, sampling: 3}\n  servers:"
@@ -46,10 +46,10 @@ def test_services_without_it_have_none() -> None:
 
 def test_a_program_without_the_stages_refuses_it() -> None:
     config = parse(MANAGED)
-    without, having = pipeline.load(target=STRATUM).schema, pipeline.load().schema
+    without, having = pipeline.load(target=TOFINO).schema, pipeline.load().schema
     said = (
         "its program has no management of servers' resources, and web asks for it; take `resources` out, or use the "
         "program for v1model that comes with sluice"
     )
-    assert EMBEDDED.objection(config, without) == STRATUM.objection(config, without) == said
+    assert EMBEDDED.objection(config, without) == TOFINO.objection(config, without) == said
     assert EMBEDDED.objection(config, having) is None

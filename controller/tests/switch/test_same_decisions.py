@@ -25,7 +25,7 @@ from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS, Units
-from stratumswitch import StratumSwitch
+from tofinoswitch import TofinoSwitch
 
 SECONDS = 30
 
@@ -78,17 +78,17 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
 
 
 @pytest.fixture
-async def both() -> AsyncGenerator[tuple[FakeSwitch, StratumSwitch]]:
-    async with FakeSwitch() as plain, StratumSwitch() as stratum:
-        yield plain, stratum
+async def both() -> AsyncGenerator[tuple[FakeSwitch, TofinoSwitch]]:
+    async with FakeSwitch() as plain, TofinoSwitch() as tofino:
+        yield plain, tofino
 
 
 async def test_same_ratios_same_weights_and_nearly_the_same_limit(
-    both: tuple[FakeSwitch, StratumSwitch], tmp_path: Path
+    both: tuple[FakeSwitch, TofinoSwitch], tmp_path: Path
 ) -> None:
-    plain, stratum = both
+    plain, tofino = both
     one = await drive(plain, pipeline.load())
-    other = await drive(stratum, pipeline.load(tofinoprogram.write(tmp_path / "tofino")))
+    other = await drive(tofino, pipeline.load(tofinoprogram.write(tmp_path / "tofino")))
     assert one.ratios == other.ratios
     assert one.reasons == other.reasons
     assert len(set(map(str, one.ratios))) > 3, "the train is to move something"

@@ -25,7 +25,7 @@ from sluice.switch.secondlook import STALE, correct, count_expired, read_loads
 from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.switch.switchclock import SwitchClock
-from sluice.switch.targets import STRATUM
+from sluice.switch.targets import TOFINO
 from sluice.switch.targets.profile import most_looks, seeks_idle
 from sluice.switch.targets.units import MICROSECONDS
 
@@ -167,16 +167,16 @@ def group(entry: P4TableEntry) -> list[P4TableAction]:
 
 
 def test_tofinos_program_looks_at_two() -> None:
-    schema = pipeline.load(target=STRATUM).schema
+    schema = pipeline.load(target=TOFINO).schema
     assert most_looks(schema) == 2 and most_looks(pipeline.load().schema) == MOST_LOOKS
     assert not seeks_idle(schema) and seeks_idle(pipeline.load().schema)
     asking = looking("true\n  looks: 3").plan.config
-    assert STRATUM.objection(asking, schema) == (
+    assert TOFINO.objection(asking, schema) == (
         "its program looks at 2 servers for a new connection, and web asks for more; take `looks` out, or use the "
         "program for v1model that comes with sluice"
     )
-    assert STRATUM.objection(looking("true\n  looks: 2").plan.config, schema) is None
-    assert STRATUM.objection(looking("true").plan.config, schema) is None
+    assert TOFINO.objection(looking("true\n  looks: 2").plan.config, schema) is None
+    assert TOFINO.objection(looking("true").plan.config, schema) is None
 
 
 def params(members: list[p4r.ActionProfileAction]) -> list[list[int]]:

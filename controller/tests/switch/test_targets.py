@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 import tofinoprogram
 from fakeswitch import FakeSwitch, Memory
@@ -17,12 +19,13 @@ from sluice.names import PinState, Register
 from sluice.switch.bucket import Bucket
 from sluice.switch.connections import pins_of, read_slots
 from sluice.switch.errors import SwitchError
-from sluice.switch.pipeline import artefacts
-from sluice.switch.targets import EMBEDDED, STRATUM, bfpipeline
-from sluice.switch.targets.detect import Said, decide, detect
+from sluice.switch.pipeline import artefacts, load
+from sluice.switch.session import Session
+from sluice.switch.targets import EMBEDDED, TOFINO, bfpipeline
+from sluice.switch.targets.detect import detect
 from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, held, nearest
 from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS
-from stratumswitch import StratumSwitch
+from tofinoswitch import TofinoSwitch
 
 LEAST = CLOCK_HZ / (1 << 27)
 """The smallest rate of a Tofino's meter, and the step between rates up to 511 of them: 9.1/s."""
@@ -68,8 +71,8 @@ def test_stratums_device_configuration(tmp_path: Path) -> None:
 
 
 def test_the_program_that_comes_with_sluice_is_whole() -> None:
-    """Its folder is what a switch under Stratum is given where the configuration names no other."""
-    folder = artefacts() / STRATUM.folder
+    """Its folder is what a Tofino is given where the configuration names no other."""
+    folder = artefacts() / TOFINO.folder
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     (profile,) = message.profiles
     assert json.loads(message.bfruntime_info)["tables"]
@@ -123,26 +126,36 @@ def test_a_description_that_is_not_one_is_named(tmp_path: Path, text: str) -> No
         bfpipeline.code(folder)
 
 
-def test_a_switch_is_told_by_its_program_or_its_words() -> None:
-    assert decide(Said(arch="tna")) is STRATUM
-    assert decide(Said(arch="v1model")) is EMBEDDED
-    assert decide(Said(refusal="No forwarding pipeline config set for this device")) is EMBEDDED
-    text = "Invalid node id or no valid forwarding pipeline config has been pushed for node 1 yet."
-    assert decide(Said(refusal=text)) is STRATUM
-
-
 @pytest.fixture
-async def switches() -> AsyncGenerator[tuple[FakeSwitch, StratumSwitch]]:
-    async with FakeSwitch() as plain, StratumSwitch() as stratum:
-        yield plain, stratum
+async def switches() -> AsyncGenerator[tuple[FakeSwitch, TofinoSwitch]]:
+    async with FakeSwitch() as plain, TofinoSwitch() as tofino:
+        yield plain, tofino
 
 
-async def test_an_empty_switch_says_what_it_is(switches: tuple[FakeSwitch, StratumSwitch]) -> None:
-    plain, stratum = switches
+async def test_an_empty_switch_says_which_programs_it_takes(switches: tuple[FakeSwitch, TofinoSwitch]) -> None:
+    plain, tofino = switches
     assert await detect(plain.address, 1) is EMBEDDED
-    assert await detect(stratum.address, 1) is STRATUM
-    with pytest.raises(SwitchError, match="Invalid device ID"):
-        await detect(stratum.address, 0)
+    assert await detect(tofino.address, 1) is TOFINO
+
+
+async def test_a_switch_with_a_program_is_known_by_it(switches: tuple[FakeSwitch, TofinoSwitch]) -> None:
+    """Also by that of another controller, from which nothing was pushed to it."""
+    for switch, target in zip(switches, (EMBEDDED, TOFINO), strict=True):
+        program = load(target=target)
+        async with Session(switch.address, 1, program) as session:
+            await session.push_pipeline()
+        assert await detect(switch.address, 1) is target
+
+
+async def test_a_switch_that_answers_no_capabilities_runs_v1models_programs(
+    switches: tuple[FakeSwitch, TofinoSwitch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(_: object, _request: object, context: Any) -> None:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+
+    monkeypatch.setattr(FakeSwitch, "Capabilities", unknown)
+    async with FakeSwitch() as old:
+        assert await detect(old.address, 1) is EMBEDDED
 
 
 @pytest.mark.parametrize("units", [MICROSECONDS, NANOSECONDS])

@@ -1,7 +1,7 @@
-"""Stratum's device configuration for a Tofino, from what p4c wrote: Stratum's ``bf_pipeline_builder``, without Stratum.
+"""The device configuration of a program for Tofino, from what p4c wrote.
 
-The message is BfPipelineConfig of ``stratum/hal/lib/barefoot/bf.proto``: the program's name (1), bfrt.json (2), and for
-each pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes it is for (4).
+It is BF Runtime's ForwardingPipelineConfig: the program's name (1), bfrt.json (2), and for each
+pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes it is for (4).
 """
 
 from __future__ import annotations

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
 from finsy import P4Schema
-from finsy.proto import p4r
 
 from sluice.balance.looks import MOST_LOOKS
 from sluice.config import Config
@@ -22,9 +21,7 @@ class RegisterAccess(Enum):
     """How a target's registers are read."""
 
     P4RUNTIME = auto()
-    """Cell by cell, as the specification has it."""
-    WHOLE = auto()
-    """Over P4Runtime; each entity costs a copy of the whole array, so that arrays are asked for whole."""
+    """As the specification has it."""
     THRIFT = auto()
     """Over BMv2's Thrift server."""
 
@@ -41,20 +38,13 @@ class Profile:
     """Where among the compiled programs its own are."""
     units: Units
     registers: RegisterAccess
-    weights: bool
-    """Members have weights, and a group comes with its entry in one request (one-shot). Without: see groups.py."""
-    metadata: bool
-    """What is noted with an entry is kept."""
+    whole_from: int
+    """Over P4Runtime an array is read whole when more than one cell in so many is wanted: what one cell costs, as part
+    of the whole array's time."""
     reconciles: bool
     """It can replace its program and keep its state, connections with it."""
-    digest_timeout_ns: int
-    """How long a digest may wait for more to come: 0, where that means not at all."""
     code: Callable[[Path], bytes]
     """The device configuration, from the folder of a compiled program. Raises SwitchError."""
-    entry: Callable[[p4r.TableEntry], p4r.TableEntry]
-    """An entry as it will be read back."""
-    weights_of: Callable[[P4Schema, int, int, Sequence[int]], list[int]]
-    """From a table's number, its number of groups and the weights wanted: those that fit. Raises SwitchError."""
     bucket: Callable[[Bucket], Bucket]
     """The nearest bucket that its meters can hold."""
     objection: Callable[[Config, P4Schema], str | None]

@@ -1,36 +1,35 @@
 """A Tofino behind sluice's gateway (``sluice-tofino``): all of P4Runtime that the chip can do.
 
-The gateway keeps weights, metadata and one-shot groups itself. Rates are the driver's (tofinometer.py); a register is
-copied from the chip as a whole, whatever part of it is read.
+The gateway keeps weights, metadata and one-shot groups itself. Rates are the driver's (tofinometer.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from finsy import P4Schema
-from finsy.proto import p4r
 
 from sluice.config import Config
 
-from . import bfpipeline, stratum, tofinometer
+from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess, lacks
 from .units import NANOSECONDS
 
-
-def entry(wanted: p4r.TableEntry) -> p4r.TableEntry:
-    """Unchanged."""
-    return wanted
-
-
-def weights_of(_schema: P4Schema, _table: int, _groups: int, weights: Sequence[int]) -> list[int]:
-    """Unchanged."""
-    return list(weights)
+PENDING_S, STEP = 10.0, 128
+"""Compiled into the program, P4Runtime having no word for them: p4src/tna/target.p4, PENDING_TICKS, RATE_SLOT_TICKS."""
 
 
 def objection(config: Config, schema: P4Schema) -> str | None:
     """See Profile."""
-    return stratum.compiled_in(config) or lacks(config, schema)
+    if config.connections.pending_s != PENDING_S:
+        return f"connections.pending_s is part of the program for Tofino; leave it at {PENDING_S:g}"
+    times = config.connections
+    if max(times.pending_s, times.answered_s, times.linger_s) > min(times.idle_s, times.idle_least_s):
+        return (
+            "the program for Tofino stamps times relative to the idle time; leave connections.pending_s, answered_s "
+            "and linger_s at or below idle_s and idle_least_s"
+        )
+    if config.news is not None and NANOSECONDS.step(config.news.rate_window_s) != STEP:
+        return "news.rate_window_s is part of the program for Tofino; leave it at 1"
+    return lacks(config, schema)
 
 
 TOFINO = Profile(
@@ -38,14 +37,10 @@ TOFINO = Profile(
     arch="tna",
     folder="tofino",
     units=NANOSECONDS,
-    registers=RegisterAccess.WHOLE,
-    weights=True,
-    metadata=True,
+    registers=RegisterAccess.P4RUNTIME,
+    whole_from=32,
     reconciles=False,
-    digest_timeout_ns=0,
     code=bfpipeline.code,
-    entry=entry,
-    weights_of=weights_of,
     bucket=tofinometer.nearest,
     objection=objection,
 )

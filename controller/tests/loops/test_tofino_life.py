@@ -1,0 +1,90 @@
+"""A controller's life with a Tofino: start, weights, limits, drains, restarts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import tofinoprogram
+from configs import web
+from live import feed, running, settled, until
+from sluice.configload import load
+from sluice.loops.controller import Controller
+from sluice.loops.trace import Trace
+from sluice.names import Meter
+from sluice.status import gather
+from sluice.switch.errors import SwitchError
+from tofinoswitch import TofinoSwitch
+
+
+@pytest.fixture
+async def tofino() -> AsyncGenerator[TofinoSwitch]:
+    async with TofinoSwitch() as fake:
+        yield fake
+
+
+@pytest.fixture
+def config(tofino: TofinoSwitch, tmp_path: Path) -> Path:
+    program = tofinoprogram.write(tmp_path / "tofino")
+    path = tmp_path / "sluice.yaml"
+    text = web(tofino.address, str(program), control=str(tmp_path / "s.sock"))
+    path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 50}\n  servers:"))
+    return path
+
+
+async def test_start_weights_limits_and_a_restart_of_the_controller(tofino: TofinoSwitch, config: Path) -> None:
+    async with running(config) as it:
+        assert it.said[0].startswith(f"sluice: ready switch={tofino.address} device=1 services=1 servers=2 adopted=no")
+        assert tofino.weights(1) == {1: 128, 2: 128}
+        admission = tofino.schema.meters[Meter.ADMISSION].id
+        assert tofino.meters[admission, 1].cir == 255
+        feed(tofino, 1, syn=100, synack=50)
+        feed(tofino, 2, syn=100, synack=100)
+        await until(lambda: tofino.weights(1)[1] < 100, "server 1 to lose share")
+        await settled(it)
+        assert it.controller.link is not None
+        shown = await gather(it.controller, pins=False)
+        assert shown["services"][0]["name"] == "web"
+    left, writes = tofino.weights(1), len(tofino.writes)
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        await until(lambda: len(again.decisions()) >= 2, "two decisions")
+        assert tofino.weights(1) == left
+    assert tofino.pushes == 1
+    assert len(tofino.writes) == writes
+
+
+async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Path) -> None:
+    async with running(config) as it:
+        await it.controller.drain("s1", drain=True)
+        assert tofino.weights(1) == {2: 256}
+    async with running(config) as again:
+        assert again.said[0].endswith("adopted=yes updates=0")
+        assert tofino.weights(1) == {2: 256}
+        await again.controller.drain("s1", drain=False)
+        assert set(tofino.weights(1)) == {1, 2}
+
+
+async def test_a_full_server_is_not_taken_for_a_drained_one(tofino: TofinoSwitch, config: Path) -> None:
+    """Both are left out of the group."""
+    config.write_text(config.read_text().replace("port: 80}", "port: 80, max_connections: 8}"))
+    async with running(config):
+        tofino.hold("load_first", 1, 8)
+        await until(lambda: set(tofino.weights(1)) == {2}, "the full one to be left out")
+    async with running(config) as again:
+        assert [one["state"] for one in (await gather(again.controller))["services"][0]["servers"]] == ["full", "in"]
+        tofino.hold("load_first", 2, 8)
+        admission = tofino.schema.meters[Meter.ADMISSION].id
+        await until(lambda: tofino.meters[admission, 1].cir == 0, "nothing to be admitted")
+        tofino.hold("load_first", 1, 0)
+        await until(lambda: tofino.meters[admission, 1].cir == 255, "room again")
+        assert set(tofino.weights(1)) == {1}
+
+
+async def test_the_target_that_was_named_must_fit_the_program(config: Path, tmp_path: Path) -> None:
+    controller = Controller(
+        load(config), str(config), Trace(str(tmp_path / "trace.jsonl")), lambda _: None, target="bmv2"
+    )
+    with pytest.raises(SwitchError, match="is for tna, and bmv2 runs v1model; set another --target"):
+        await controller.run()

@@ -1,0 +1,36 @@
+"""``sluice-tofino`` as a controller meets it: what it says of itself, and what it refuses. No packet processing.
+
+test_tofino_gateway.py holds the gateway itself to the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from fakeswitch import FakeSwitch
+from finsy.proto import p4i, p4r
+from google.protobuf import any_pb2
+
+
+class TofinoSwitch(FakeSwitch):
+    """Programs for Tofino only."""
+
+    async def Capabilities(self, request: Any, context: Any) -> p4r.CapabilitiesResponse:
+        package = any_pb2.Any()
+        package.Pack(p4i.PkgInfo(arch="tna"))
+        return p4r.CapabilitiesResponse(p4runtime_api_version="1.5.0", experimental=package)
+
+    async def GetForwardingPipelineConfig(
+        self, request: p4r.GetForwardingPipelineConfigRequest, context: Any
+    ) -> p4r.GetForwardingPipelineConfigResponse:
+        if self.config is None:
+            return p4r.GetForwardingPipelineConfigResponse()
+        return await super().GetForwardingPipelineConfig(request, context)
+
+    async def SetForwardingPipelineConfig(
+        self, request: p4r.SetForwardingPipelineConfigRequest, context: Any
+    ) -> p4r.SetForwardingPipelineConfigResponse:
+        if request.config.p4info.pkg_info.arch != "tna":
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "table SluiceIngress.ports: the driver has none")
+        return await super().SetForwardingPipelineConfig(request, context)
