@@ -24,7 +24,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 	@echo
-	@echo "  SWITCH=bmv2 in front of demo, lab, ptf, news or experiments uses a stock simple_switch_grpc from PATH."
+	@echo "  SWITCH=bmv2 in front of demo, lab, ptf, news or experiments uses a stock simple_switch_grpc from PATH;"
+	@echo "  SWITCH=tofino of demo, lab or ptf Tofino's model, with SDE_INSTALL=... of open-p4studio (docs/guide/tofino.md)."
 
 demo: setup root ## the main job: three Apache servers, one of them loaded; equal split against R
 	@$(BIN)/python -m topo.demo

@@ -26,13 +26,11 @@ HEAVY = "heavy"
 HEAVY_BYTES = 21 * WORK_BYTES
 """Files that Apache compresses anew for everybody who asks: CPU time, in proportion to their size, for few packets.
 zlib takes some 55 us for 1,000 bytes of hexadecimal digits, and makes half as many of them."""
+COMPRESSED = (WORK, HEAVY)
 
 SEND_BUFFER_BYTES = 1 << 17
 """The page fits, so a worker writes it at once.  With a smaller buffer a worker is woken several times for a page; once
 it shares a CPU limit with `stress` each time costs it a turn, and what the server can do falls with the load itself."""
-
-LEAST_BYTES = {PAGE: PAGE_BYTES, LONG: LONG_BYTES, WORK: WORK_BYTES // 2, HEAVY: HEAVY_BYTES // 2}
-"""What at least comes for a request."""
 
 TIMEOUT_S = 5
 """How long a worker waits for a client to go on.  Clients that gave up while the server was overloaded would otherwise
@@ -78,12 +76,15 @@ SetEnv force-gzip 1
 """
 
 
-def write_files(directory: Path) -> None:
-    """Write the files that all servers serve; their content is the same in every run."""
+def write_files(directory: Path, share: float = 1.0) -> None:
+    """Write the files that all servers serve; their content is the same in every run.
+
+    `share`: of PAGE_BYTES and LONG_BYTES that PAGE and LONG have.
+    """
     directory.mkdir()
     source = random.Random(1)
     for name, size in ((PAGE, PAGE_BYTES), (LONG, LONG_BYTES)):
-        (directory / name).write_bytes(source.randbytes(size))
+        (directory / name).write_bytes(source.randbytes(round(size * share)))
     for name, size in ((WORK, WORK_BYTES), (HEAVY, HEAVY_BYTES)):
         (directory / name).write_bytes(source.randbytes(size // 2).hex().encode())
 
@@ -114,7 +115,7 @@ def start_apache(
             timeout_s=TIMEOUT_S,
             workers=WORKERS,
             files=files,
-            compressed=f"{WORK}|{HEAVY}",
+            compressed="|".join(COMPRESSED),
             more=more.format(name=name),
         )
     )
@@ -134,17 +135,20 @@ def start_apache(
     return process
 
 
-def request_locally(namespace_pid: int, address: str, timeout_s: float, path: str = PAGE) -> None:
-    """Fetch a file from within a server's own namespace; raise LabError if there is none in time, or less of it."""
+def request_locally(namespace_pid: int, address: str, timeout_s: float, file: Path) -> None:
+    """Fetch one of the files from within a server's own namespace; raise LabError if there is none in time, or less.
+
+    Of a file that is compressed a half and more comes.
+    """
     try:
         with socket_in(namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
             connection.connect((address, WEB_PORT))
-            connection.sendall(f"GET /{path} HTTP/1.0\r\n\r\n".encode())
+            connection.sendall(f"GET /{file.name} HTTP/1.0\r\n\r\n".encode())
             size = 0
             while more := connection.recv(1 << 16):
                 size += len(more)
     except OSError as error:
         raise LabError(f"the server at {address} does not answer: {error}") from error
-    if size < LEAST_BYTES[path]:
+    if size < file.stat().st_size // (2 if file.name in COMPRESSED else 1):
         raise LabError(f"the server at {address} answered with {size} bytes only")

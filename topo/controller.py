@@ -20,8 +20,8 @@ from topo.observation import Counts, Observation
 from workload.content import content_config
 from workload.plan import SERVICE, THREE, Balance, PoolPlan, controller_config
 
-READY_TIMEOUT_S = 60.0
-ANSWER_TIMEOUT_S = 5.0
+READY_TIMEOUT_S = 120.0
+ANSWER_TIMEOUT_S = 30.0
 CONFIGURATION = "sluice.yaml"
 """In the lab's directory."""
 

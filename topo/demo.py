@@ -1,6 +1,6 @@
 """The main job, on real traffic: three Apache servers, one of them loaded; equal split against R.
 
-`python -m topo.demo` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.
+`python -m topo.demo` as root.  $SWITCH chooses the switch: embedded (default), bmv2 or tofino.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from testbed.processes import await_true
-from topo.apache import LONG, PAGE_BYTES
+from topo.apache import LONG, PAGE
 from topo.bursts import Bursts
 from topo.calibrate import RATES_PER_S, calibrate
 from topo.capture import Capture
-from topo.downloads import Downloads
+from topo.downloads import RECEIVE_BUFFER_BYTES, Downloads
 from topo.errors import LabError, refusal
 from topo.handshakes import Handshakes
 from topo.hosts import congestion_control, syn_retransmission
@@ -28,7 +28,7 @@ from topo.network import Lab
 from topo.page import PICTURE, save_picture, start_page
 from topo.phases import run_phase
 from topo.summary import Results, summary, table
-from topo.switches import REPOSITORY, switch_kind
+from topo.switches import REPOSITORY, SWITCHES, switch_kind
 from workload.load import Load
 from workload.plan import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
 
@@ -37,6 +37,8 @@ PAPER_T_S, PAPER_M = 10.0, 20
 READERS = 6
 READER_BYTES_PER_S = 120_000.0
 """A long download takes 25 s, so it lives across many weight changes."""
+LEAST_BUFFER_SHARE = 1 / 8
+"""Of a reader's receive buffer: the kernel wants room for some segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,16 @@ class Settings:
     intervals: int = 10
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
+    def slower(self, times: float) -> Settings:
+        """Return settings of which everything takes so many times as long."""
+        return replace(
+            self,
+            equal_s=self.equal_s * times,
+            r_s=self.r_s * times,
+            burst_s=self.burst_s * times,
+            period_s=self.period_s * times,
+        )
+
     def balance(self, mode: str) -> Balance:
         """Return the balancing of a phase."""
         return Balance(mode, self.period_s, self.period_s * self.intervals)
@@ -59,6 +71,7 @@ class Settings:
 def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Results:
     """Run the whole demo and write its files into `output`."""
     kind = switch_kind()
+    settings = settings.slower(SWITCHES[kind].time_share)
     say(f"sluice demo: switch {kind}; TCP with {congestion_control()}")
     with Lab(kind, settings.balance("fixed"), say=say) as lab:
         say(syn_retransmission(lab.pid(LOAD_CLIENT.name)))
@@ -78,7 +91,8 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
         rates = [rate * lab.switch.load_share for rate in settings.rates_per_s]
         rate = calibrate(bursts.equal_split, bursts.mean_without_loaded_ms, rates)
-        say(f"rate: {rate:g} connections/s, exponential intervals, {PAGE_BYTES:,} bytes each")
+        page_bytes = (lab.files / PAGE).stat().st_size
+        say(f"rate: {rate:g} connections/s, exponential intervals, {page_bytes:,} bytes each")
         say(f"phase A: ratios fixed and equal, {settings.equal_s:g} s")
         equal = run_phase(lab, "equal", Load(rate, settings.equal_s), handshakes, say=say)
         downloads = Downloads(
@@ -88,7 +102,8 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
             path=LONG,
             original=(lab.files / LONG).read_bytes(),
             readers=READERS,
-            rate_bytes_per_s=READER_BYTES_PER_S,
+            rate_bytes_per_s=READER_BYTES_PER_S * lab.switch.size_share,
+            receive_buffer_bytes=round(RECEIVE_BUFFER_BYTES * max(lab.switch.size_share, LEAST_BUFFER_SHARE)),
         )
         lab.at_end(downloads.abort)
         await_true("all long downloads run", lambda: len(downloads.established()) == READERS, 30.0)

@@ -68,11 +68,13 @@ class Downloads:
         original: bytes,
         readers: int,
         rate_bytes_per_s: float,
+        receive_buffer_bytes: int = RECEIVE_BUFFER_BYTES,
     ) -> None:
         self._namespace_pid = namespace_pid
         self._target = (address, port)
         self._path = path
         self._rate = rate_bytes_per_s
+        self._buffer_bytes = receive_buffer_bytes
         self._size = len(original)
         self._digest = hashlib.sha256(original).hexdigest()
         self._ending = threading.Event()
@@ -122,7 +124,7 @@ class Downloads:
 
     def _download(self, reader: int) -> tuple[float, int, str, str]:
         with socket_in(self._namespace_pid, socket.AF_INET, socket.SOCK_STREAM) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._buffer_bytes)
             connection.settimeout(TIMEOUT_S)
             connection.connect(self._target)
             established = time.time()

@@ -1,7 +1,7 @@
 """The lab with Mininet's prompt: the same network as the demo's, the controller running.
 
 `python -m topo.lab [--record FILE.pcap] [--content | --resources]` as root.  $SWITCH chooses the switch: embedded
-(default) or bmv2.
+(default), bmv2 or tofino.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from topo.page import start_page
 from topo.record import Recorder
 from topo.resources import HINT as RESOURCES_HINT
 from topo.resources import ResourcesLab
-from topo.switches import switch_kind
+from topo.switches import SWITCHES, switch_kind
 from workload.load import Load
 from workload.plan import Balance
 
 BALANCE = Balance("production", 2.0, 10.0)
 """The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
 
+RATE_PER_S = 130.0
+
 HINT = """\
-Try:  load 130 120    130 connections per second for 120 s from c1, in the background
+Try:  load {rate:g} 120    {rate:g} connections per second for 120 s from c1, in the background
       break s3        load server s3 with stress, and after a few seconds:
       status          the ratios: they move away from s3
       mend s3         ... and come back
-      c1 curl -so /dev/null -w '%{http_code} %{time_total} s\\n' http://10.0.0.100/page
+      c1 curl -so /dev/null -w '%{{http_code}} %{{time_total}} s\\n' http://10.0.0.100/page
       c1 ping -c 3 10.0.3.1        h1, a host behind the switch that is no server
 `help` lists all commands, `exit` ends the lab and removes everything."""
 
@@ -170,7 +172,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
         return ContentLab(kind), CONTENT_HINT
     if options.resources:
         return ResourcesLab(kind), RESOURCES_HINT
-    return Lab(kind, BALANCE), HINT
+    return Lab(kind, BALANCE), HINT.format(rate=RATE_PER_S * SWITCHES[kind].load_share)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

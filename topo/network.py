@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.namespaces import interface_packets
 from testbed.processes import POLL_S, Process, run_in
 from topo import cgroups, cores
-from topo.apache import BACKLOG, WORKERS, request_locally, start_apache, write_files
+from topo.apache import BACKLOG, PAGE, WORKERS, request_locally, start_apache, write_files
 from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
 from topo.errors import LabError
@@ -136,7 +136,7 @@ class Lab(Ground):
         for server in self.pool.servers:
             if server.name not in self._apaches:
                 continue
-            request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S)
+            request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S, self.files / PAGE)
 
     def server_pids(self, name: str) -> list[int]:
         """Return the processes of a server, what loads it included."""
@@ -147,7 +147,7 @@ class Lab(Ground):
         address = next(str(server.address) for server in self.pool.servers if server.name == name)
         before = self._groups[name].used_s()
         for _ in range(times):
-            request_locally(self.pid(name), address, SERVED_TIMEOUT_S, path)
+            request_locally(self.pid(name), address, SERVED_TIMEOUT_S, self.files / path)
         return (self._groups[name].used_s() - before) / times
 
     def used_s(self) -> float:
@@ -160,7 +160,10 @@ class Lab(Ground):
 
     def _packet_counts(self) -> PacketCounts:
         verdicts = self.observe()
-        interfaces = interface_packets(self.pid(SWITCH_NAME))
+        ports = {interface.name for interface in self.switch.intfs.values()}
+        interfaces = {
+            name: counts for name, counts in interface_packets(self.pid(SWITCH_NAME)).items() if name in ports
+        }
         return counted(interfaces, verdicts.forwarded, verdicts.drops, verdicts.punts, verdicts.injected)
 
     def build(self) -> None:
@@ -169,7 +172,7 @@ class Lab(Ground):
         parted = self.switch_class().parted_from_servers
         self._cores = self._stack.enter_context(cores.parted() if parted else cores.together())
         self.directory.chmod(0o755)  # Apache's workers are not root
-        write_files(self.files)
+        write_files(self.files, self.switch_class().size_share)
         self._build_network(self.pool.hosts, self._before_start)
         self._say(f"network up: {len(self.pool.hosts)} hosts around {self.switch.program}")
         self._start_servers()

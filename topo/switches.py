@@ -35,6 +35,10 @@ class ProcessSwitch(Switch):
     """Whether the controller reaches registers over Thrift."""
     load_share = 1.0
     """How much of the lab's usual load, and of its servers' CPU, this switch is given."""
+    size_share = 1.0
+    """How large the files are that are asked for through it, as a share of the lab's usual ones."""
+    time_share = 1.0
+    """How long the demo's phases and periods are, as a share of its usual ones."""
     parted_from_servers = True
     """Whether it can do with the processors that the servers leave it (`topo/cores.py`)."""
 
@@ -158,6 +162,10 @@ class TofinoSwitch(_OfKind):
     """Tofino's model and driver, of an installation of open-p4studio, behind sluice-tofino."""
 
     kind, program = TOFINO, TOFINO.program
+    load_share, size_share = 0.1, 0.01
+    """The model carries some 450 packets/s. A connection for a page of one segment has ten."""
+    time_share = 2.5
+    """A period has fewer connections, and reading registers takes the driver a part of a second."""
     parted_from_servers = False
 
 

@@ -220,6 +220,31 @@ def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.
         Bmv2Switch.executable()
 
 
+@pytest.mark.parametrize("program", ["demo", "lab"])
+def test_without_tofinos_model_one_line_says_what_is_missing(program: str, tmp_path: Path) -> None:
+    def ended(**more: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
+        done = subprocess.run(
+            [sys.executable, "-m", f"topo.{program}"],
+            cwd=REPOSITORY,
+            env={**environment, "SWITCH": "tofino", **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        return done.stderr
+
+    assert ended() == (
+        f"sluice {program}: SWITCH=tofino: $SDE_INSTALL is not set; name an installation of open-p4studio, whose bin/ "
+        "has tofino-model and bf_switchd (docs/guide/tofino.md)\n"
+    )
+    assert ended(SDE_INSTALL=str(tmp_path)) == (
+        f"sluice {program}: SWITCH=tofino: {tmp_path}/bin, of $SDE_INSTALL, has no tofino-model and no bf_switchd\n"
+    )
+
+
 @pytest.mark.parametrize("line", ["", "100", "a b", "0 10", "100 -1", "1 2 3"])
 def test_a_load_that_makes_no_sense_is_answered_with_the_usage(line: str) -> None:
     with pytest.raises(LabError, match="load"):

@@ -32,9 +32,6 @@ _PUSH = "/p4.v1.P4Runtime/SetForwardingPipelineConfig"
 _PUSH_S = 90.0
 """A Tofino takes its time to start a program."""
 
-_CALL_S = 10.0
-"""Seconds after which any other call has failed."""
-
 _LISTEN_S = 10.0
 """A controller that stands by asks so often whether the switch is still there."""
 
@@ -388,9 +385,10 @@ class Session:
         return channel
 
     @asynccontextmanager
-    async def _answered(self, doing: str, within_s: float = _CALL_S) -> AsyncGenerator[None]:
+    async def _answered(self, doing: str, within_s: float | None = None) -> AsyncGenerator[None]:
         """Raises SwitchLost when what is done within it takes longer, by the loop's time: a deadline of gRPC's would go
         on while this process is stopped, and blame the switch."""
+        within_s = self.target.answer_s if within_s is None else within_s
         try:
             async with asyncio.timeout(within_s):
                 yield

@@ -58,8 +58,8 @@ def test_small_rates_of_a_tofino() -> None:
     assert nearest(Bucket(5, 10)).rate == 10
 
 
-def test_stratums_device_configuration(tmp_path: Path) -> None:
-    """Read by protobuf itself, from bf.proto's definition."""
+def test_the_device_configuration(tmp_path: Path) -> None:
+    """Read by protobuf itself."""
     folder = tofinoprogram.write(tmp_path / "tofino")
     message = _bf_pipeline_config().FromString(bfpipeline.code(folder))
     assert message.p4_name == "sluice"
@@ -81,7 +81,7 @@ def test_the_program_that_comes_with_sluice_is_whole() -> None:
 
 
 def _bf_pipeline_config() -> type:
-    """BfPipelineConfig, as stratum/hal/lib/barefoot/bf.proto has it."""
+    """ForwardingPipelineConfig of bfruntime.proto."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="bf.proto", package="bf", syntax="proto3")
     whole = file.message_type.add(name="BfPipelineConfig")

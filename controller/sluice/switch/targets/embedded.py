@@ -13,6 +13,7 @@ EMBEDDED = Profile(
     units=MICROSECONDS,
     registers=RegisterAccess.P4RUNTIME,
     whole_from=4,
+    answer_s=10.0,
     reconciles=True,
     code=v1model.code,
     bucket=v1model.bucket,

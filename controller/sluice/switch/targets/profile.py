@@ -41,6 +41,8 @@ class Profile:
     whole_from: int
     """Over P4Runtime an array is read whole when more than one cell in so many is wanted: what one cell costs, as part
     of the whole array's time."""
+    answer_s: float
+    """Seconds after which a call has failed; to load a program takes longer everywhere (session.py)."""
     reconciles: bool
     """It can replace its program and keep its state, connections with it."""
     code: Callable[[Path], bytes]
