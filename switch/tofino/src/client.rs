@@ -173,7 +173,11 @@ async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, S
 
 async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Result<Events, Status> {
     let (requests, stream) = mpsc::channel(1);
-    let notifications = subscribe::Notifications { enable_learn_notifications: true, ..Default::default() };
+    let notifications = subscribe::Notifications {
+        enable_learn_notifications: true,
+        enable_idletimeout_notifications: true,
+        ..Default::default()
+    };
     let subscribe = Subscribe { device_id: address.device, notifications: Some(notifications), status: None };
     let update = stream_message_request::Update::Subscribe(subscribe);
     let message = StreamMessageRequest { client_id: address.client, update: Some(update) };

@@ -21,10 +21,12 @@ use crate::bfrt;
 use crate::client::{Address, Driver, Events};
 use crate::cpu::Port;
 use crate::cpu_port;
+use crate::idle::{self, Collected};
 use crate::load::Loaded;
 use crate::plan::Batch;
 use crate::proto::{DigestList, Update, stream_message_response, update::Type};
 use crate::read::Reader;
+use crate::replication;
 use crate::shadow::{Place, Shadow, Value};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
@@ -177,21 +179,21 @@ impl Gateway {
                     "the P4Info is another one, and the driver keeps no state for it; give VERIFY_AND_COMMIT",
                 ));
             }
-            let (names, updates): (Vec<_>, Vec<_>) = clearing(&driver).into_iter().unzip();
-            let outcomes = driver.write(updates).await?;
-            if let Some((name, fault)) = names.iter().zip(outcomes).find_map(|(name, it)| Some((name, it.err()?))) {
-                return Err(Fault { code: fault.code, message: format!("clearing {name}: {}", fault.message) }.into());
-            }
+            let mut updates = clearing(&driver);
+            updates.extend(replication::clearing(&driver).await?);
+            write_all(&driver, "clearing", updates).await?;
             let mut state = self.state.lock();
             state.shadow.clear();
             self.controllers.digests.lock().clear();
         }
+        write_all(&driver, "aging the entries of", idle::aging(&loaded)).await?;
         self.state.lock().loaded = Some(Arc::new(loaded));
         Ok(())
     }
 
     /// Handles what the driver says, and digest lists that are due, until the driver's stream ends.
     async fn follow(&self, mut events: Events) {
+        let mut idle = Collected::default();
         loop {
             let due = self.controllers.digests.lock().deadline();
             let due = due.map(|due| Duration::from_nanos(due.saturating_sub(self.now())));
@@ -199,8 +201,14 @@ impl Gateway {
                 event = events.next() => match event {
                     None => return,
                     Some(stream_message_response::Update::Digest(list)) => self.digest_list(&list),
+                    Some(stream_message_response::Update::IdleTimeoutNotification(notification)) => {
+                        let state = self.state.lock();
+                        let entry = state.loaded.as_ref().and_then(|it| idle::entry(it, &state.shadow, notification));
+                        entry.into_iter().for_each(|entry| idle.add(entry));
+                    }
                     Some(stream_message_response::Update::Subscribe(_)) => {}
                 },
+                () = idle.due() => self.controllers.idle(idle.take()),
                 () = self.controllers.timer.notified() => {}
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
                     let Some(loaded) = self.state.lock().loaded.clone() else { continue };
@@ -237,6 +245,18 @@ impl Gateway {
     }
 }
 
+/// Has the driver make updates, each with the name of its table; all of them have to be made.
+async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
+    let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
+    let outcomes = driver.write(updates).await?;
+    match names.iter().zip(outcomes).find_map(|(name, outcome)| Some((name, outcome.err()?))) {
+        None => Ok(()),
+        Some((name, fault)) => {
+            Err(Fault { code: fault.code, message: format!("{what} {name}: {}", fault.message) }.into())
+        }
+    }
+}
+
 fn is_digest(update: &p4::Update) -> bool {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     matches!(entity, Some(p4::entity::Entity::DigestEntry(_)))
@@ -253,7 +273,7 @@ fn configured(shadow: &Shadow, digest: DigestId) -> Option<sluice_engine::Digest
 fn clearing(driver: &Driver) -> Vec<(String, Update)> {
     let tables = &driver.program.info.tables;
     let mut updates = Vec::new();
-    for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter"] {
+    for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter", "ParserValueSet"] {
         let matching = kind.ends_with('_');
         let of_kind = |of: &str| if matching { of.starts_with(kind) } else { of == kind };
         for table in tables.iter().filter(|table| of_kind(&table.table_type)) {

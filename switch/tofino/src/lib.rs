@@ -12,11 +12,13 @@ pub mod client;
 pub mod cpu;
 pub mod cpu_port;
 pub mod gateway;
+pub mod idle;
 pub mod info;
 pub mod load;
 pub mod plan;
 pub mod program;
 pub mod read;
+pub mod replication;
 pub mod shadow;
 
 /// Messages of BF Runtime, generated from `proto/`.

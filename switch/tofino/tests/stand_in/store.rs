@@ -1,6 +1,6 @@
 //! What the stand-in holds: tables by `bfrt.json`, with the driver's checks of keys, data and references.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 use sluice_tofino::info::{Field, Info, Table};
@@ -16,6 +16,8 @@ fn refuse<T>(code: Code, text: impl Into<String>) -> Result<T, Refusal> {
     Err((code, text.into()))
 }
 
+const TIME_TO_LIVE: &str = "$ENTRY_TTL";
+
 /// The entries of one table.
 #[derive(Debug, Default, Clone)]
 pub struct Rows {
@@ -27,13 +29,15 @@ pub struct Rows {
 #[derive(Debug)]
 pub struct Store {
     info: Info,
+    /// Ids of the tables whose entries age.
+    aging: BTreeSet<u32>,
     rows: BTreeMap<u32, Rows>,
 }
 
 impl Store {
     pub fn new(info: Info) -> Self {
         let rows = info.tables.iter().map(|table| (table.id, Rows::default())).collect();
-        Self { info, rows }
+        Self { info, aging: BTreeSet::new(), rows }
     }
 
     pub fn table(&self, name: &str) -> &Table {
@@ -53,6 +57,15 @@ impl Store {
         found.ok_or_else(|| (Code::NotFound, format!("Table not found for id {id}")))
     }
 
+    /// Has a table's entries age.
+    pub fn age(&mut self, id: u32) -> Result<(), Refusal> {
+        if self.by_id(id)?.data_id(TIME_TO_LIVE).is_none() {
+            return refuse(Code::Unimplemented, "Failed to set Idle Notify Mode");
+        }
+        self.aging.insert(id);
+        Ok(())
+    }
+
     pub fn write(&mut self, kind: Type, entry: &TableEntry) -> Result<(), Refusal> {
         let table = self.by_id(entry.table_id)?.clone();
         if entry.is_default_entry {
@@ -61,6 +74,9 @@ impl Store {
         let Some(key) = &entry.key else {
             if kind != Type::Delete {
                 return refuse(Code::InvalidArgument, "Table key cannot be empty");
+            }
+            if table.name.starts_with("$pre.") {
+                return refuse(Code::Unimplemented, format!("Table Entry delete all failed table:{}", table.name));
             }
             if self.rows[&table.id].entries.values().any(|(key, _)| self.is_referred_to(&table, key)) {
                 return refuse(Code::AlreadyExists, "Table Entry delete all failed");
@@ -81,6 +97,7 @@ impl Store {
             Type::Modify if !found && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
+            Type::Delete if !found && table.table_type == "ParserValueSet" => return Ok(()),
             Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
             Type::Delete if self.is_referred_to(&table, key) => {
                 return refuse(Code::AlreadyExists, "Table Entry delete failed Entry references exist");
@@ -94,6 +111,8 @@ impl Store {
         }
         let data = entry.data.clone().unwrap_or_default();
         self.check_data(&table, &data)?;
+        self.check_age(&table, &data)?;
+        self.check_copies(&table, &data)?;
         self.rows.get_mut(&table.id).unwrap().entries.insert(encoded, (key.clone(), data));
         Ok(())
     }
@@ -133,7 +152,7 @@ impl Store {
             };
             match &given.value {
                 Some(data_field::Value::Stream(bytes)) => check_width(field.kind.bits(), bytes, &field.name)?,
-                Some(data_field::Value::IntArrVal(members)) => {
+                Some(data_field::Value::IntArrVal(members)) if table.table_type == "Selector" => {
                     let profile = self.info.tables.iter().find(|other| table.depends_on.contains(&other.id)).unwrap();
                     for member in &members.val {
                         if !self.has(profile.id, *member) {
@@ -156,6 +175,45 @@ impl Store {
             }
         }
         self.check_reference(table, data)
+    }
+
+    /// Times to live need a table whose entries age, and are not shorter than the time between two looks.
+    fn check_age(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        let id = table.data_id(TIME_TO_LIVE);
+        match data.fields.iter().find(|field| Some(field.field_id) == id) {
+            Some(_) if !self.aging.contains(&table.id) => {
+                refuse(Code::Unimplemented, format!("SetValue failed for field:{}", id.unwrap_or_default()))
+            }
+            Some(field) if number(field) < 1000 => refuse(Code::InvalidArgument, "Table Add failed Invalid arguments"),
+            _ => Ok(()),
+        }
+    }
+
+    /// A group lists nodes that are there, with as many exclusions. The driver does not mind a node that goes before its group.
+    fn check_copies(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        if table.name != "$pre.mgid" {
+            return Ok(());
+        }
+        let list = |name: &str| {
+            let id = table.data_id(name);
+            data.fields.iter().find(|field| Some(field.field_id) == id)
+        };
+        let Some(Some(data_field::Value::IntArrVal(nodes))) = list("$MULTICAST_NODE_ID").map(|field| &field.value)
+        else {
+            return Ok(());
+        };
+        let exclusions = match list("$MULTICAST_NODE_L1_XID_VALID").map(|field| &field.value) {
+            Some(Some(data_field::Value::BoolArrVal(list))) => list.val.len(),
+            _ => 0,
+        };
+        if exclusions != nodes.val.len() {
+            return refuse(Code::InvalidArgument, "Table Add failed table:$pre.mgid Invalid arguments");
+        }
+        let there = self.table("$pre.node".split_once('.').unwrap().1).id;
+        match nodes.val.iter().all(|node| self.has(there, *node)) {
+            true => Ok(()),
+            false => refuse(Code::NotFound, "Table Add failed table:$pre.mgid Object not found"),
+        }
     }
 
     fn check_reference(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
@@ -227,6 +285,15 @@ impl Store {
             answer(&key, filled(table, data.unwrap_or_default()))
         });
         Ok(cells.collect())
+    }
+
+    /// Sets a field of all of a table's entries.
+    pub fn set_field(&mut self, name: &str, field: DataField) {
+        let id = self.table(name).id;
+        for (_, data) in self.rows.get_mut(&id).unwrap().entries.values_mut() {
+            data.fields.retain(|old| old.field_id != field.field_id);
+            data.fields.push(field.clone());
+        }
     }
 
     /// Sets what a register's cell has in each pipe, field by field.

@@ -21,7 +21,7 @@ use p4::entity::Entity;
 use p4::p4_runtime_client::P4RuntimeClient;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as ToSwitch;
-use p4::stream_message_response::Update as FromSwitch;
+pub use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
@@ -183,7 +183,11 @@ impl Controller {
     }
 
     pub async fn entries(&mut self, table: &str) -> Vec<p4::TableEntry> {
-        let pattern = Entity::TableEntry(p4::TableEntry { table_id: id(table), ..Default::default() });
+        self.entries_of(id(table)).await
+    }
+
+    pub async fn entries_of(&mut self, table_id: u32) -> Vec<p4::TableEntry> {
+        let pattern = Entity::TableEntry(p4::TableEntry { table_id, ..Default::default() });
         let entry = |entity| match entity {
             Entity::TableEntry(entry) => entry,
             other => panic!("{other:?}"),
