@@ -21,6 +21,7 @@ use crate::bfrt;
 use crate::client::{Address, Driver, Events};
 use crate::cpu::Port;
 use crate::cpu_port;
+use crate::front_panel::FrontPanel;
 use crate::idle::{self, Collected};
 use crate::load::Loaded;
 use crate::plan::Batch;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub pipes: Vec<usize>,
     /// The device's port that leads to the CPU; `None`: it is left as it is.
     pub cpu_port: Option<u32>,
+    /// The ports that are set when the driver answers.
+    pub front_panel: FrontPanel,
 }
 
 #[derive(Default)]
@@ -136,11 +139,12 @@ impl Gateway {
         Ok(batch.outcomes)
     }
 
-    /// Connects to the driver and sets its CPU port. A driver that refuses the port is not served: packets to controllers would be
+    /// Connects to the driver and sets its ports. A driver that refuses the port is not served: packets to controllers would be
     /// lost unseen.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
         let (driver, events) = Driver::connect(self.settings.driver.clone()).await?;
         self.set_cpu_port(&driver).await?;
+        self.settings.front_panel.apply(&driver).await?;
         Ok((driver, events))
     }
 

@@ -11,6 +11,7 @@ pub mod bfrt;
 pub mod client;
 pub mod cpu;
 pub mod cpu_port;
+pub mod front_panel;
 pub mod gateway;
 pub mod idle;
 pub mod info;

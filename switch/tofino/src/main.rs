@@ -11,6 +11,7 @@ use sluice_p4runtime::{Settings as ServerSettings, serve};
 use sluice_serve::{Listener, Supervisor};
 use sluice_tofino::client::Address;
 use sluice_tofino::cpu::Port;
+use sluice_tofino::front_panel::FrontPanel;
 use sluice_tofino::{Gateway, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,7 +53,14 @@ async fn run(args: &Args) -> Result<(), String> {
         client: args.client_id,
         program: args.program.clone(),
     };
-    let settings = Settings { device_id: args.device_id, driver, pipes: args.pipes.clone(), cpu_port: args.cpu_port };
+    let front_panel = args.ports.as_deref().map(FrontPanel::open).transpose().map_err(|error| error.to_string())?;
+    let settings = Settings {
+        device_id: args.device_id,
+        driver,
+        pipes: args.pipes.clone(),
+        cpu_port: args.cpu_port,
+        front_panel: front_panel.unwrap_or_default(),
+    };
     let gateway = Arc::new(Gateway::new(settings, port.clone()));
     let listener = Listener::bind(&args.address)
         .await

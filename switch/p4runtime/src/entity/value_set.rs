@@ -13,6 +13,9 @@ use crate::translation::NewName;
 /// A field's value and mask, each as long as the field.
 pub type ValueAndMask = (Vec<u8>, Vec<u8>);
 
+/// A member as it is read back, with each of its fields.
+pub type Member = (p4::ValueSetMember, Vec<ValueAndMask>);
+
 /// Replaces the members.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
     let (set, members) = decode(target.binding, operation, entry)?;
@@ -20,7 +23,7 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
     Ok(target.engine.value_set_write(set.engine, &values)?)
 }
 
-/// The set, and its new members: each as it is read back, with the value and mask of each field.
+/// The set, and its new members.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for wrong members, `RESOURCE_EXHAUSTED` for too many, `ALREADY_EXISTS` for one that is there twice.
@@ -28,7 +31,7 @@ pub fn decode<'b>(
     binding: &'b Binding,
     operation: Operation,
     entry: &p4::ValueSetEntry,
-) -> Outcome<(&'b ValueSetBinding, Vec<(p4::ValueSetMember, Vec<ValueAndMask>)>)> {
+) -> Outcome<(&'b ValueSetBinding, Vec<Member>)> {
     let id = entry.value_set_id;
     let set = binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?;
     let place = format!("value set {}", set.name);
@@ -40,7 +43,7 @@ pub fn decode<'b>(
             entry.members.len()
         )));
     }
-    let mut members: Vec<(p4::ValueSetMember, Vec<ValueAndMask>)> = Vec::with_capacity(entry.members.len());
+    let mut members: Vec<Member> = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
         let (member, fields) = decode_member(set, member).map_err(|fault| fault.within(&place))?;
         if members.iter().any(|(_, others)| *others == fields) {
@@ -51,10 +54,7 @@ pub fn decode<'b>(
     Ok((set, members))
 }
 
-fn decode_member(
-    set: &ValueSetBinding,
-    member: &p4::ValueSetMember,
-) -> Outcome<(p4::ValueSetMember, Vec<ValueAndMask>)> {
+fn decode_member(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<Member> {
     let fields = matches::decode_key(&set.key, &member.r#match, NewName::Given)?;
     let canonical = p4::ValueSetMember { r#match: matches::encode_key(&set.key, &fields) };
     let mut masked = Vec::with_capacity(fields.len());

@@ -109,6 +109,10 @@ impl Store {
             Type::Insert | Type::Modify => {}
             _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
         }
+        // The driver says no more of a port that the device does not have.
+        if table.name == "$PORT" && key_number(key) > 511 {
+            return refuse(Code::InvalidArgument, "Table Add failed table:$PORT Invalid arguments");
+        }
         let data = entry.data.clone().unwrap_or_default();
         self.check_data(&table, &data)?;
         self.check_age(&table, &data)?;

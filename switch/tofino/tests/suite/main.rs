@@ -14,6 +14,7 @@ mod groups;
 mod idle;
 mod keys;
 mod pipelines;
+mod ports;
 mod replication;
 mod streams;
 mod tables;

@@ -17,8 +17,11 @@ fn numbers(data: &TableData, field_id: u32) -> Vec<u32> {
     }
 }
 
-/// The driver's groups: number, and of each node instance and ports.
-fn groups(bench: &Bench) -> Vec<(u32, Vec<(u32, Vec<u32>)>)> {
+/// Instance and ports of a node.
+type Node = (u32, Vec<u32>);
+
+/// The driver's groups, by number.
+fn groups(bench: &Bench) -> Vec<(u32, Vec<Node>)> {
     let store = bench.driver.store.lock();
     let node = |id: &u32| {
         let nodes = &store.rows("node").entries;
