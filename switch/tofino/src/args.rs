@@ -25,6 +25,7 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --cpu-port N             the device's port that leads to the CPU (PCIe: 192 with two pipes, 320 with four); without it, none is set
   --ports FILE             front-panel ports to set, with speed and error correction, in TOML
   --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
+  --metrics-addr HOST:PORT serve metrics for Prometheus on http://HOST:PORT/metrics
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
@@ -60,6 +61,8 @@ pub struct Args {
     pub ports: Option<String>,
     /// By which packets for the controller come and go.
     pub cpu_interface: Option<String>,
+    /// Where metrics are served, if anywhere.
+    pub metrics_address: Option<String>,
     /// How much is logged.
     pub log_level: LevelFilter,
 }
@@ -77,6 +80,7 @@ impl Default for Args {
             cpu_port: None,
             ports: None,
             cpu_interface: None,
+            metrics_address: None,
             log_level: LevelFilter::INFO,
         }
     }
@@ -112,6 +116,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("cpu-port") => args.cpu_port = Some(parser.value()?.parse()?),
             Arg::Long("ports") => args.ports = Some(parser.value()?.string()?),
             Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
+            Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
             Arg::Short('v') | Arg::Long("version") => {

@@ -3,6 +3,7 @@
 //! Writes take turns, because each is planned with what the ones before it left in the shadow. The state is locked to plan and to
 //! settle, never while the driver is waited for; so bids, reads and packets do not wait for a write.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ use crate::proto::{DigestList, Update, stream_message_response, update::Type};
 use crate::read::Reader;
 use crate::replication;
 use crate::shadow::{Place, Shadow, Value};
+use crate::statistics::{self, DriverCalls, Statistics};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
@@ -67,6 +69,8 @@ pub struct Gateway {
     turns: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     connected: watch::Sender<bool>,
+    statistics: Statistics,
+    calls: Arc<DriverCalls>,
 }
 
 impl Gateway {
@@ -80,7 +84,29 @@ impl Gateway {
             turns: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             connected: watch::Sender::new(false),
+            statistics: Statistics::default(),
+            calls: Arc::default(),
         }
+    }
+
+    /// Whether the driver answers.
+    pub fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
+    /// What the gateway has counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// What was counted of the driver's calls, whichever connection they took.
+    pub fn driver_calls(&self) -> &DriverCalls {
+        &self.calls
+    }
+
+    /// How much is kept of what controllers wrote, by kind. Returns only when no thread holds the state for good.
+    pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
+        statistics::sizes(&self.state.lock().shadow)
     }
 
     /// Waits until the driver answers.
@@ -139,10 +165,29 @@ impl Gateway {
         Ok(batch.outcomes)
     }
 
+    /// Finds the entities that fit patterns, with an outcome for each.
+    async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
+        let (driver, loaded) = (self.driver()?, self.loaded()?);
+        let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
+        for pattern in patterns {
+            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
+            let kept = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
+            match reader.read(kept, pattern).await {
+                Ok(found) => {
+                    parts.push(Part::Entities(found));
+                    outcomes.push(Ok(()));
+                }
+                Err(fault) => outcomes.push(Err(fault)),
+            }
+        }
+        Ok((parts, outcomes))
+    }
+
     /// Connects to the driver and sets its ports. A driver that refuses the port is not served: packets to controllers would be
     /// lost unseen.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
-        let (driver, events) = Driver::connect(self.settings.driver.clone()).await?;
+        let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
+        driver.calls = Arc::clone(&self.calls);
         self.set_cpu_port(&driver).await?;
         self.settings.front_panel.apply(&driver).await?;
         Ok((driver, events))
@@ -234,6 +279,7 @@ impl Gateway {
         let Some(config) = configured(&state.shadow, engine) else { return };
         drop(state);
         let (Some(binding), known) = (loaded.binding.digest_of(engine), &loaded.program.digests[place]) else { return };
+        self.statistics.digest_messages.add(list.data.len() as u64);
         for message in &list.data {
             let field = |id: &u32| {
                 let field = message.fields.iter().find(|field| field.field_id == *id);
@@ -307,6 +353,7 @@ impl Backend for Gateway {
     async fn quiet(&self) {}
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
+        let gateway = Arc::clone(&self);
         // A client that goes away ends its call; what the driver has begun is settled all the same.
         let work = async move {
             let _turn = self.turns.lock().await;
@@ -327,24 +374,12 @@ impl Backend for Gateway {
             };
             self.make(&request.updates, all_or_none).await
         };
-        tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?
+        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?;
+        gateway.statistics.write.count(made)
     }
 
     async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
-        let (driver, loaded) = (self.driver()?, self.loaded()?);
-        let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
-        for pattern in &patterns {
-            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
-            let kept = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
-            match reader.read(kept, pattern).await {
-                Ok(found) => {
-                    parts.push(Part::Entities(found));
-                    outcomes.push(Ok(()));
-                }
-                Err(fault) => outcomes.push(Err(fault)),
-            }
-        }
-        Ok((parts, outcomes))
+        self.statistics.read.count(self.find(&patterns).await)
     }
 
     async fn set_pipeline(
@@ -361,6 +396,7 @@ impl Backend for Gateway {
             }
             Action::Unspecified => return Err(Status::invalid_argument("the action is not specified; give one")),
         };
+        let gateway = Arc::clone(&self);
         let work = async move {
             let _turn = self.turns.lock().await;
             permit.check(&self.controllers.streams)?;
@@ -374,7 +410,8 @@ impl Backend for Gateway {
             tracing::info!(?action, "pipeline accepted");
             Ok(())
         };
-        tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?
+        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?;
+        gateway.statistics.set_pipeline.count(made)
     }
 
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Option<T> {
@@ -407,6 +444,7 @@ impl Backend for Gateway {
                 Ok((driver, events)) => {
                     tracing::info!(uri = self.settings.driver.uri, program = driver.program.name, "the driver answers");
                     self.state.lock().driver = Some(driver);
+                    self.statistics.connections.add(1);
                     self.connected.send_replace(true);
                     self.follow(events).await;
                     tracing::warn!("the driver is gone; controllers have to push their program again");

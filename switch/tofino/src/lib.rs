@@ -16,11 +16,13 @@ pub mod gateway;
 pub mod idle;
 pub mod info;
 pub mod load;
+pub mod metrics;
 pub mod plan;
 pub mod program;
 pub mod read;
 pub mod replication;
 pub mod shadow;
+pub mod statistics;
 
 /// Messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

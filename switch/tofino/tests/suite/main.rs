@@ -13,6 +13,7 @@ mod drivers;
 mod groups;
 mod idle;
 mod keys;
+mod metrics;
 mod pipelines;
 mod ports;
 mod replication;
