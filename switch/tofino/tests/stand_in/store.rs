@@ -88,6 +88,9 @@ impl Store {
         let encoded = key.encode_to_vec();
         let found = self.rows[&table.id].entries.contains_key(&encoded);
         let cells = is_array(&table);
+        if table.table_type == "MirrorCfg" {
+            check_session(kind, key_number(key), found)?;
+        }
         match kind {
             Type::Insert if found && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
             Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
@@ -329,6 +332,16 @@ fn filled(table: &Table, data: TableData) -> TableData {
     let own = |field: &&DataField| !fields.iter().any(|there| there.field_id == field.field_id);
     let rest: Vec<_> = data.fields.iter().filter(own).cloned().collect();
     TableData { action_id: data.action_id, fields: fields.into_iter().chain(rest).collect() }
+}
+
+/// Sessions have codes of their own.
+fn check_session(kind: Type, id: u32, found: bool) -> Result<(), Refusal> {
+    let wrong = id == 0 || (kind == Type::Insert) == found;
+    match (wrong, id) {
+        (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
+        (false, 1016..) => refuse(Code::NotFound, "table:$mirror.cfg Object not found"),
+        (false, _) => Ok(()),
+    }
 }
 
 fn is_array(table: &Table) -> bool {

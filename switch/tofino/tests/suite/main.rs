@@ -4,6 +4,7 @@
 #[path = "../stand_in/mod.rs"]
 mod stand_in;
 
+mod answers;
 mod batches;
 mod campus;
 mod cells;
