@@ -4,11 +4,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use prost::Message;
 use tokio::sync::Notify;
 
 use crate::binding::Binding;
 use crate::digests::{Digests, List};
-use crate::proto::p4::v1 as p4;
+use crate::proto::{LARGE, p4::v1 as p4};
 use crate::statistics::Counters;
 use crate::streams::{Delivery, Streams};
 use p4::stream_message_response::Update;
@@ -77,11 +78,26 @@ impl Controllers {
         delivery.loss()
     }
 
-    /// Hands the notification of idle entries to the primaries.
-    pub fn idle(&self, notification: p4::IdleTimeoutNotification) {
-        match self.streams.send_to_primaries(&Update::IdleTimeoutNotification(notification)) {
-            Delivery::Queued => self.counters.idle_notifications.add(1),
-            Delivery::QueueFull | Delivery::NoPrimary => self.counters.idle_notifications_dropped.add(1),
+    /// Notifies the primaries of idle entries, in messages that are not large.
+    pub fn idle(&self, entries: impl IntoIterator<Item = p4::TableEntry>) {
+        let mut entries = entries.into_iter();
+        loop {
+            let (mut table_entry, mut bytes) = (Vec::new(), 0);
+            while bytes < LARGE
+                && let Some(entry) = entries.next()
+            {
+                // A length prefix and a tag go with each entry.
+                bytes += entry.encoded_len() + 6;
+                table_entry.push(entry);
+            }
+            if table_entry.is_empty() {
+                return;
+            }
+            let notification = p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() };
+            match self.streams.send_to_primaries(&Update::IdleTimeoutNotification(notification)) {
+                Delivery::Queued => self.counters.idle_notifications.add(1),
+                Delivery::QueueFull | Delivery::NoPrimary => self.counters.idle_notifications_dropped.add(1),
+            }
         }
     }
 }

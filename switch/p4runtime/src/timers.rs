@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use crate::controllers::nanoseconds_since_1970;
 use crate::device::Device;
 use crate::entity::table::encode_key_and_attributes;
-use crate::proto::{LARGE, p4::v1 as p4};
 
 /// How often idle entries are looked for, in programs that have tables with idle timeouts.
 const IDLE_SCAN: Duration = Duration::from_millis(250);
@@ -65,21 +62,8 @@ fn report_idle_entries(device: &Device) {
     let pipeline = Arc::clone(&running.pipeline);
     drop(programs);
     let Some(binding) = &pipeline.binding else { return };
-    let mut entries = idle
+    let entries = idle
         .iter()
         .filter_map(|(table, view)| binding.table_of(*table).map(|table| encode_key_and_attributes(table, view)));
-    loop {
-        let (mut table_entry, mut bytes) = (Vec::new(), 0);
-        while bytes < LARGE
-            && let Some(entry) = entries.next()
-        {
-            // A length prefix and a tag go with each entry.
-            bytes += entry.encoded_len() + 6;
-            table_entry.push(entry);
-        }
-        if table_entry.is_empty() {
-            return;
-        }
-        device.controllers.idle(p4::IdleTimeoutNotification { table_entry, timestamp: nanoseconds_since_1970() });
-    }
+    device.controllers.idle(entries);
 }

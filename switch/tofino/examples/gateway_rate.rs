@@ -51,7 +51,8 @@ async fn main() {
     let driver = stand_in::Driver::new(stand_in::BFRT);
     let (uri, _served) = driver.serve("127.0.0.1:0").await;
     let address = |client| Address { uri: uri.clone(), device: 0, client, program: None };
-    let settings = Settings { device_id: 1, driver: address(1), pipes: vec![0], cpu_port: None };
+    let settings =
+        Settings { device_id: 1, driver: address(1), pipes: vec![0], cpu_port: None, front_panel: Default::default() };
     let gateway = Arc::new(Gateway::new(settings, None));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let server_uri = format!("http://{}", listener.local_addr().expect("its address"));

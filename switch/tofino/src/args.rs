@@ -23,7 +23,9 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --program NAME           the program to use, if the driver runs several
   --pipes N,N              pipes whose register cells are added up in an answer: those that packets come in by [0]
   --cpu-port N             the device's port that leads to the CPU (PCIe: 192 with two pipes, 320 with four); without it, none is set
+  --ports FILE             front-panel ports to set, with speed and error correction, in TOML
   --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
+  --metrics-addr HOST:PORT serve metrics for Prometheus on http://HOST:PORT/metrics
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
@@ -55,8 +57,12 @@ pub struct Args {
     pub pipes: Vec<usize>,
     /// The device's port that leads to the CPU.
     pub cpu_port: Option<u32>,
+    /// The file of front-panel ports.
+    pub ports: Option<String>,
     /// By which packets for the controller come and go.
     pub cpu_interface: Option<String>,
+    /// Where metrics are served, if anywhere.
+    pub metrics_address: Option<String>,
     /// How much is logged.
     pub log_level: LevelFilter,
 }
@@ -72,7 +78,9 @@ impl Default for Args {
             program: None,
             pipes: vec![0],
             cpu_port: None,
+            ports: None,
             cpu_interface: None,
+            metrics_address: None,
             log_level: LevelFilter::INFO,
         }
     }
@@ -106,7 +114,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("program") => args.program = Some(parser.value()?.string()?),
             Arg::Long("pipes") => args.pipes = pipes(&parser.value()?.string()?)?,
             Arg::Long("cpu-port") => args.cpu_port = Some(parser.value()?.parse()?),
+            Arg::Long("ports") => args.ports = Some(parser.value()?.string()?),
             Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
+            Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
             Arg::Short('v') | Arg::Long("version") => {

@@ -31,6 +31,21 @@ pub fn flags(field_id: u32, val: Vec<bool>) -> DataField {
     DataField { field_id, value: Some(data_field::Value::BoolArrVal(data_field::BoolArray { val })) }
 }
 
+/// A field that is a flag.
+pub fn flag(field_id: u32, value: bool) -> DataField {
+    DataField { field_id, value: Some(data_field::Value::BoolVal(value)) }
+}
+
+/// A field that is a name.
+pub fn name(field_id: u32, value: &str) -> DataField {
+    DataField { field_id, value: Some(data_field::Value::StrVal(value.to_owned())) }
+}
+
+/// A ternary field of a key.
+pub fn ternary(field_id: u32, value: Vec<u8>, mask: Vec<u8>) -> KeyField {
+    KeyField { field_id, match_type: Some(key_field::MatchType::Ternary(key_field::Ternary { value, mask })) }
+}
+
 /// The bytes of a field.
 pub fn bytes(field: &DataField) -> Option<&[u8]> {
     match &field.value {

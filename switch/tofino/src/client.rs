@@ -20,6 +20,7 @@ use crate::proto::{
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Subscribe, TargetDevice, Update,
     WriteRequest, set_forwarding_pipeline_config_request, stream_message_request, stream_message_response, subscribe,
 };
+use crate::statistics::DriverCalls;
 
 /// The driver stands for all pipes by this number.
 const ALL_PIPES: u32 = 0xffff;
@@ -48,6 +49,8 @@ pub struct Address {
 pub struct Driver {
     grpc: BfRuntimeClient<Channel>,
     address: Address,
+    /// What is counted of its calls.
+    pub calls: Arc<DriverCalls>,
     /// What it runs.
     pub program: Arc<DriverProgram>,
 }
@@ -105,7 +108,7 @@ impl Driver {
             ..Default::default()
         };
         within(grpc.set_forwarding_pipeline_config(bind)).await?;
-        Ok((Self { grpc, address, program }, events))
+        Ok((Self { grpc, address, calls: Arc::default(), program }, events))
     }
 
     fn target(&self) -> Option<TargetDevice> {
@@ -121,6 +124,7 @@ impl Driver {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let _call = self.calls.write.begin();
         let request = WriteRequest {
             target: self.target(),
             client_id: self.address.client,
@@ -139,6 +143,7 @@ impl Driver {
     /// # Errors
     /// When the driver does not answer, or one of the entries cannot be read.
     pub async fn read(&self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
+        let _call = self.calls.read.begin();
         let request = ReadRequest {
             target: self.target(),
             client_id: self.address.client,
@@ -173,7 +178,11 @@ async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, S
 
 async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Result<Events, Status> {
     let (requests, stream) = mpsc::channel(1);
-    let notifications = subscribe::Notifications { enable_learn_notifications: true, ..Default::default() };
+    let notifications = subscribe::Notifications {
+        enable_learn_notifications: true,
+        enable_idletimeout_notifications: true,
+        ..Default::default()
+    };
     let subscribe = Subscribe { device_id: address.device, notifications: Some(notifications), status: None };
     let update = stream_message_request::Update::Subscribe(subscribe);
     let message = StreamMessageRequest { client_id: address.client, update: Some(update) };

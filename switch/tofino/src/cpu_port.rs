@@ -4,7 +4,7 @@
 
 use crate::bfrt;
 use crate::info::{Info, Table};
-use crate::proto::{DataField, TableData, Update, data_field, update::Type};
+use crate::proto::{DataField, TableData, Update, update::Type};
 
 /// The lowest bit of the CPU port's metadata, by which a program knows it.
 const FROM_CPU: u64 = 1;
@@ -20,8 +20,7 @@ pub fn settings(program: &Info, driver: &Info, port: u32) -> Vec<(String, Update
     });
     let ports = driver.tables.iter().chain(&program.tables).find(|table| table.name == TRAFFIC_MANAGER_PORTS);
     let copies = ports.and_then(|table| {
-        let field_id = table.data_id("$COPY_TO_CPU_PORT_ENABLE")?;
-        let enabled = DataField { field_id, value: Some(data_field::Value::BoolVal(true)) };
+        let enabled = bfrt::flag(table.data_id("$COPY_TO_CPU_PORT_ENABLE")?, true);
         set(Type::Modify, table, &port.to_be_bytes(), enabled)
     });
     metadata.chain(copies).collect()

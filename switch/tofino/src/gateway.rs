@@ -3,6 +3,7 @@
 //! Writes take turns, because each is planned with what the ones before it left in the shadow. The state is locked to plan and to
 //! settle, never while the driver is waited for; so bids, reads and packets do not wait for a write.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,15 @@ use crate::bfrt;
 use crate::client::{Address, Driver, Events};
 use crate::cpu::Port;
 use crate::cpu_port;
+use crate::front_panel::FrontPanel;
+use crate::idle::{self, Collected};
 use crate::load::Loaded;
 use crate::plan::Batch;
 use crate::proto::{DigestList, Update, stream_message_response, update::Type};
 use crate::read::Reader;
+use crate::replication;
 use crate::shadow::{Place, Shadow, Value};
+use crate::statistics::{self, DriverCalls, Statistics};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
 
@@ -43,6 +48,8 @@ pub struct Settings {
     pub pipes: Vec<usize>,
     /// The device's port that leads to the CPU; `None`: it is left as it is.
     pub cpu_port: Option<u32>,
+    /// The ports that are set when the driver answers.
+    pub front_panel: FrontPanel,
 }
 
 #[derive(Default)]
@@ -62,6 +69,8 @@ pub struct Gateway {
     turns: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     connected: watch::Sender<bool>,
+    statistics: Statistics,
+    calls: Arc<DriverCalls>,
 }
 
 impl Gateway {
@@ -75,7 +84,29 @@ impl Gateway {
             turns: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             connected: watch::Sender::new(false),
+            statistics: Statistics::default(),
+            calls: Arc::default(),
         }
+    }
+
+    /// Whether the driver answers.
+    pub fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
+    /// What the gateway has counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// What was counted of the driver's calls, whichever connection they took.
+    pub fn driver_calls(&self) -> &DriverCalls {
+        &self.calls
+    }
+
+    /// How much is kept of what controllers wrote, by kind. Returns only when no thread holds the state for good.
+    pub fn sizes(&self) -> BTreeMap<&'static str, u64> {
+        statistics::sizes(&self.state.lock().shadow)
     }
 
     /// Waits until the driver answers.
@@ -134,11 +165,31 @@ impl Gateway {
         Ok(batch.outcomes)
     }
 
-    /// Connects to the driver and sets its CPU port. A driver that refuses the port is not served: packets to controllers would be
+    /// Finds the entities that fit patterns, with an outcome for each.
+    async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
+        let (driver, loaded) = (self.driver()?, self.loaded()?);
+        let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
+        for pattern in patterns {
+            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
+            let kept = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
+            match reader.read(kept, pattern).await {
+                Ok(found) => {
+                    parts.push(Part::Entities(found));
+                    outcomes.push(Ok(()));
+                }
+                Err(fault) => outcomes.push(Err(fault)),
+            }
+        }
+        Ok((parts, outcomes))
+    }
+
+    /// Connects to the driver and sets its ports. A driver that refuses the port is not served: packets to controllers would be
     /// lost unseen.
     async fn connect(&self) -> Result<(Driver, Events), Status> {
-        let (driver, events) = Driver::connect(self.settings.driver.clone()).await?;
+        let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
+        driver.calls = Arc::clone(&self.calls);
         self.set_cpu_port(&driver).await?;
+        self.settings.front_panel.apply(&driver).await?;
         Ok((driver, events))
     }
 
@@ -177,21 +228,21 @@ impl Gateway {
                     "the P4Info is another one, and the driver keeps no state for it; give VERIFY_AND_COMMIT",
                 ));
             }
-            let (names, updates): (Vec<_>, Vec<_>) = clearing(&driver).into_iter().unzip();
-            let outcomes = driver.write(updates).await?;
-            if let Some((name, fault)) = names.iter().zip(outcomes).find_map(|(name, it)| Some((name, it.err()?))) {
-                return Err(Fault { code: fault.code, message: format!("clearing {name}: {}", fault.message) }.into());
-            }
+            let mut updates = clearing(&driver);
+            updates.extend(replication::clearing(&driver).await?);
+            write_all(&driver, "clearing", updates).await?;
             let mut state = self.state.lock();
             state.shadow.clear();
             self.controllers.digests.lock().clear();
         }
+        write_all(&driver, "aging the entries of", idle::aging(&loaded)).await?;
         self.state.lock().loaded = Some(Arc::new(loaded));
         Ok(())
     }
 
     /// Handles what the driver says, and digest lists that are due, until the driver's stream ends.
     async fn follow(&self, mut events: Events) {
+        let mut idle = Collected::default();
         loop {
             let due = self.controllers.digests.lock().deadline();
             let due = due.map(|due| Duration::from_nanos(due.saturating_sub(self.now())));
@@ -199,8 +250,14 @@ impl Gateway {
                 event = events.next() => match event {
                     None => return,
                     Some(stream_message_response::Update::Digest(list)) => self.digest_list(&list),
+                    Some(stream_message_response::Update::IdleTimeoutNotification(notification)) => {
+                        let state = self.state.lock();
+                        let entry = state.loaded.as_ref().and_then(|it| idle::entry(it, &state.shadow, notification));
+                        entry.into_iter().for_each(|entry| idle.add(entry));
+                    }
                     Some(stream_message_response::Update::Subscribe(_)) => {}
                 },
+                () = idle.due() => self.controllers.idle(idle.take()),
                 () = self.controllers.timer.notified() => {}
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
                     let Some(loaded) = self.state.lock().loaded.clone() else { continue };
@@ -222,6 +279,7 @@ impl Gateway {
         let Some(config) = configured(&state.shadow, engine) else { return };
         drop(state);
         let (Some(binding), known) = (loaded.binding.digest_of(engine), &loaded.program.digests[place]) else { return };
+        self.statistics.digest_messages.add(list.data.len() as u64);
         for message in &list.data {
             let field = |id: &u32| {
                 let field = message.fields.iter().find(|field| field.field_id == *id);
@@ -233,6 +291,18 @@ impl Gateway {
             if let Some(list) = full {
                 self.controllers.digest_list(Some(&loaded.binding), list);
             }
+        }
+    }
+}
+
+/// Has the driver make updates, each with the name of its table; all of them have to be made.
+async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
+    let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
+    let outcomes = driver.write(updates).await?;
+    match names.iter().zip(outcomes).find_map(|(name, outcome)| Some((name, outcome.err()?))) {
+        None => Ok(()),
+        Some((name, fault)) => {
+            Err(Fault { code: fault.code, message: format!("{what} {name}: {}", fault.message) }.into())
         }
     }
 }
@@ -253,7 +323,7 @@ fn configured(shadow: &Shadow, digest: DigestId) -> Option<sluice_engine::Digest
 fn clearing(driver: &Driver) -> Vec<(String, Update)> {
     let tables = &driver.program.info.tables;
     let mut updates = Vec::new();
-    for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter"] {
+    for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter", "ParserValueSet"] {
         let matching = kind.ends_with('_');
         let of_kind = |of: &str| if matching { of.starts_with(kind) } else { of == kind };
         for table in tables.iter().filter(|table| of_kind(&table.table_type)) {
@@ -287,6 +357,7 @@ impl Backend for Gateway {
     async fn quiet(&self) {}
 
     async fn write(self: Arc<Self>, permit: Permit, request: p4::WriteRequest) -> Result<Vec<Outcome>, Status> {
+        let gateway = Arc::clone(&self);
         // A client that goes away ends its call; what the driver has begun is settled all the same.
         let work = async move {
             let _turn = self.turns.lock().await;
@@ -307,24 +378,12 @@ impl Backend for Gateway {
             };
             self.make(&request.updates, all_or_none).await
         };
-        tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?
+        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the write failed: {error}")))?;
+        gateway.statistics.write.count(made)
     }
 
     async fn read(self: Arc<Self>, patterns: Vec<p4::Entity>) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
-        let (driver, loaded) = (self.driver()?, self.loaded()?);
-        let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
-        for pattern in &patterns {
-            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
-            let kept = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
-            match reader.read(kept, pattern).await {
-                Ok(found) => {
-                    parts.push(Part::Entities(found));
-                    outcomes.push(Ok(()));
-                }
-                Err(fault) => outcomes.push(Err(fault)),
-            }
-        }
-        Ok((parts, outcomes))
+        self.statistics.read.count(self.find(&patterns).await)
     }
 
     async fn set_pipeline(
@@ -341,6 +400,7 @@ impl Backend for Gateway {
             }
             Action::Unspecified => return Err(Status::invalid_argument("the action is not specified; give one")),
         };
+        let gateway = Arc::clone(&self);
         let work = async move {
             let _turn = self.turns.lock().await;
             permit.check(&self.controllers.streams)?;
@@ -354,7 +414,8 @@ impl Backend for Gateway {
             tracing::info!(?action, "pipeline accepted");
             Ok(())
         };
-        tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?
+        let made = tokio::spawn(work).await.map_err(|error| Status::internal(format!("the commit failed: {error}")))?;
+        gateway.statistics.set_pipeline.count(made)
     }
 
     fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Option<T> {
@@ -387,6 +448,7 @@ impl Backend for Gateway {
                 Ok((driver, events)) => {
                     tracing::info!(uri = self.settings.driver.uri, program = driver.program.name, "the driver answers");
                     self.state.lock().driver = Some(driver);
+                    self.statistics.connections.add(1);
                     self.connected.send_replace(true);
                     self.follow(events).await;
                     tracing::warn!("the driver is gone; controllers have to push their program again");

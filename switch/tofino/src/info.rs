@@ -1,6 +1,6 @@
 //! `bfrt.json`: the driver's names, ids and widths of a compiled program.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The whole file, as far as the gateway reads it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -103,8 +103,20 @@ pub struct Action {
     /// As in P4Info.
     pub name: String,
     /// Parameters, and what else an entry with this action has.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "action_fields")]
     pub data: Vec<Field>,
+}
+
+/// A program's actions have plain fields, those of the driver's own tables have them as tables have.
+fn action_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Field>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Wrapped { singleton: Field },
+        Plain(Field),
+    }
+    let fields = Vec::<Form>::deserialize(deserializer)?;
+    Ok(fields.into_iter().map(|(Form::Wrapped { singleton: field } | Form::Plain(field))| field).collect())
 }
 
 /// Data beside the actions': a field, or several of which an entry has one.

@@ -11,13 +11,18 @@ pub mod bfrt;
 pub mod client;
 pub mod cpu;
 pub mod cpu_port;
+pub mod front_panel;
 pub mod gateway;
+pub mod idle;
 pub mod info;
 pub mod load;
+pub mod metrics;
 pub mod plan;
 pub mod program;
 pub mod read;
+pub mod replication;
 pub mod shadow;
+pub mod statistics;
 
 /// Messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use prost::Message;
 use sluice_p4runtime::binding::Binding;
-use sluice_p4runtime::proto::p4::config::v1::P4Info;
+use sluice_p4runtime::proto::p4::config::v1::{MatchField, P4Info, match_field};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Status;
 
-use crate::info::Info;
+use crate::info::{Info, Key};
 use crate::program::Program;
 use crate::proto::ForwardingPipelineConfig;
+use crate::replication::Replication;
 
 /// The program that the driver runs, by its own description.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Loaded {
     pub program: Program,
     /// P4Info, resolved.
     pub binding: Binding,
+    /// The driver's tables of multicast groups and mirror sessions.
+    pub replication: Option<Replication>,
     /// The config as it came, for reading back.
     pub config: p4::ForwardingPipelineConfig,
 }
@@ -44,9 +47,10 @@ impl Loaded {
         let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;
         check_device_config(&config.p4_device_config, driver)?;
         drop_driver_externs(&mut info, &driver.info);
+        add_value_set_fields(&mut info, &driver.info);
         let program = Program::new(&driver.info, &info).map_err(|error| invalid(error.to_string()))?;
         let binding = Binding::new(&info, &program).map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { program, binding, config })
+        Ok(Self { program, binding, replication: Replication::of(&driver.fixed), config })
     }
 
     /// P4Info's description of a table.
@@ -69,6 +73,26 @@ fn drop_driver_externs(info: &mut P4Info, driver: &Info) {
         };
         !kind.instances.iter().all(name)
     });
+}
+
+/// p4c gives a TNA program's value sets no fields in P4Info. They are then the driver's, with ids from 1 on.
+fn add_value_set_fields(info: &mut P4Info, driver: &Info) {
+    for set in info.value_sets.iter_mut().filter(|set| set.r#match.is_empty()) {
+        let name = set.preamble.as_ref().map_or("", |preamble| &preamble.name);
+        let known = driver.tables.iter().find(|table| table.p4_name() == name);
+        set.r#match = known.iter().flat_map(|table| &table.key).map(match_field).collect();
+    }
+}
+
+fn match_field(key: &Key) -> MatchField {
+    let kind = match_field::Match::MatchType(match_field::MatchType::Ternary as i32);
+    MatchField {
+        id: key.id,
+        name: key.name.clone(),
+        bitwidth: key.kind.bits().unwrap_or(0).cast_signed(),
+        r#match: Some(kind),
+        ..Default::default()
+    }
 }
 
 /// Holds a device config, if there is one, against the program that runs: Barefoot's pipeline config, whose fields are those of

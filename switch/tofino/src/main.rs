@@ -11,7 +11,9 @@ use sluice_p4runtime::{Settings as ServerSettings, serve};
 use sluice_serve::{Listener, Supervisor};
 use sluice_tofino::client::Address;
 use sluice_tofino::cpu::Port;
+use sluice_tofino::front_panel::FrontPanel;
 use sluice_tofino::{Gateway, Settings};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
@@ -52,11 +54,19 @@ async fn run(args: &Args) -> Result<(), String> {
         client: args.client_id,
         program: args.program.clone(),
     };
-    let settings = Settings { device_id: args.device_id, driver, pipes: args.pipes.clone(), cpu_port: args.cpu_port };
+    let front_panel = args.ports.as_deref().map(FrontPanel::open).transpose().map_err(|error| error.to_string())?;
+    let settings = Settings {
+        device_id: args.device_id,
+        driver,
+        pipes: args.pipes.clone(),
+        cpu_port: args.cpu_port,
+        front_panel: front_panel.unwrap_or_default(),
+    };
     let gateway = Arc::new(Gateway::new(settings, port.clone()));
     let listener = Listener::bind(&args.address)
         .await
         .map_err(|error| format!("--grpc-server-addr {}: {error}; give a free HOST:PORT or unix:PATH", args.address))?;
+    let metrics = serve_metrics(args.metrics_address.as_deref(), Arc::clone(&gateway)).await?;
     let mut failed = std::pin::pin!(cpu(args.cpu_interface.clone(), port, Arc::clone(&gateway)));
     let signals = |kind| signal(kind).map_err(|error| format!("cannot wait for signals: {error}"));
     let (mut interrupt, mut terminate) = (signals(SignalKind::interrupt())?, signals(SignalKind::terminate())?);
@@ -68,7 +78,15 @@ async fn run(args: &Args) -> Result<(), String> {
     };
     supervisor.ready();
     tracing::info!(address = args.address, driver = args.driver, "serving P4Runtime");
+    let watched = Arc::clone(&gateway);
+    // A state that a thread holds for good leaves this, and with it the signs of life, waiting.
+    let lives = async || {
+        watched.sizes();
+        true
+    };
     let result = tokio::select! {
+        never = supervisor.watch(lives) => match never {},
+        error = metrics => Err(error),
         served = serve(gateway, listener, ServerSettings::default(), stop) => {
             served.map_err(|error| format!("serving P4Runtime: {error}"))
         }
@@ -76,6 +94,31 @@ async fn run(args: &Args) -> Result<(), String> {
     };
     supervisor.stopping();
     result
+}
+
+/// Opens the address of the metrics; the result serves them, and is why that could not go on.
+async fn serve_metrics(
+    address: Option<&str>,
+    gateway: Arc<Gateway>,
+) -> Result<impl Future<Output = String> + use<>, String> {
+    let listener = match address {
+        None => None,
+        Some(address) => Some(
+            TcpListener::bind(address)
+                .await
+                .map_err(|error| format!("--metrics-addr {address}: {error}; give a free HOST:PORT"))?,
+        ),
+    };
+    if let Some(Ok(address)) = listener.as_ref().map(TcpListener::local_addr) {
+        tracing::info!("metrics on http://{address}/metrics");
+    }
+    Ok(async move {
+        let Some(listener) = listener else { return std::future::pending().await };
+        match sluice_tofino::metrics::serve(listener, gateway).await {
+            Ok(()) => "the metrics server has ended".to_owned(),
+            Err(error) => format!("the metrics server has failed: {error}"),
+        }
+    })
 }
 
 /// Moves packets in a thread of its own; the result is why it could not go on.

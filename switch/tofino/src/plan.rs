@@ -1,8 +1,11 @@
 //! A batch of updates as one request to the driver: what it is to do, how each step is taken back, and what the shadow keeps.
 
 mod cells;
+pub mod direct;
 mod profiles;
+mod replication;
 mod tables;
+mod value_sets;
 
 use sluice_engine::{DigestConfig, ProfileId};
 use sluice_p4runtime::entity::{Operation, amount, unknown};
@@ -138,8 +141,12 @@ impl Planner<'_> {
             Entity::CounterEntry(entry) => self.counter(operation, entry),
             Entity::MeterEntry(entry) => self.meter(operation, entry),
             Entity::DigestEntry(entry) => self.digest(operation, entry),
-            _ => Err(Fault::unimplemented(
-                "the gateway has tables, action profiles, registers, counters, meters and digests; leave others out",
+            Entity::DirectCounterEntry(entry) => self.direct_counter(operation, entry),
+            Entity::DirectMeterEntry(entry) => self.direct_meter(operation, entry),
+            Entity::ValueSetEntry(entry) => self.value_set(operation, entry),
+            Entity::PacketReplicationEngineEntry(entry) => self.replication(operation, entry),
+            Entity::ExternEntry(_) => Err(Fault::unimplemented(
+                "the gateway writes no externs of a program's own: P4Runtime has no messages for them; leave them out",
             )),
         }
     }

@@ -45,7 +45,43 @@ pub struct Match {
     pub packets: Option<u32>,
     /// The field that counts an entry's bytes.
     pub bytes: Option<u32>,
+    /// The field with an entry's time to live, if the table has idle timeouts: milliseconds.
+    pub time_to_live: Option<u32>,
+    /// An entry's meter, if the table has direct meters.
+    pub meter: Option<Rates>,
     info: TableInfo,
+}
+
+/// The fields that configure a meter.
+#[derive(Debug, Clone, Copy)]
+pub struct Rates {
+    /// Committed rate, committed burst, peak rate and peak burst.
+    pub fields: [u32; 4],
+    /// Whether the driver's units are kilobits; packets otherwise.
+    pub of_bytes: bool,
+}
+
+impl Rates {
+    /// The fields of a table's meter, if it has one.
+    fn of(table: &Table) -> Option<Self> {
+        let packets = ["$METER_SPEC_CIR_PPS", "$METER_SPEC_CBS_PKTS", "$METER_SPEC_PIR_PPS", "$METER_SPEC_PBS_PKTS"];
+        let bytes = ["$METER_SPEC_CIR_KBPS", "$METER_SPEC_CBS_KBITS", "$METER_SPEC_PIR_KBPS", "$METER_SPEC_PBS_KBITS"];
+        let find = |names: [&str; 4], of_bytes| {
+            let ids: Vec<u32> = names.iter().filter_map(|name| table.data_id(name)).collect();
+            Some(Self { fields: ids.try_into().ok()?, of_bytes })
+        };
+        find(packets, false).or_else(|| find(bytes, true))
+    }
+}
+
+/// A parser value set.
+#[derive(Debug)]
+pub struct ValueSet {
+    /// The driver's id.
+    pub id: u32,
+    /// The driver's ids of the fields, each of which has a value and a mask.
+    pub key: Vec<u32>,
+    info: ValueSetInfo,
 }
 
 /// An action of a table or profile.
@@ -93,8 +129,8 @@ pub struct Cells<I> {
     pub id: u32,
     /// The key: an index.
     pub index: u32,
-    /// The driver's ids of a cell's fields: of a register in P4Info's order; of a counter packets and bytes; of a meter
-    /// committed rate, committed burst, peak rate and peak burst.
+    /// The driver's ids of a cell's fields: of a register in P4Info's order; of a counter packets and bytes; of a meter as in
+    /// [`Rates`].
     pub fields: Vec<Option<u32>>,
     info: I,
 }
@@ -126,6 +162,8 @@ pub struct Program {
     pub meters: Vec<Cells<MeterInfo>>,
     /// By [`DigestId`].
     pub digests: Vec<Learn>,
+    /// By [`ValueSetId`].
+    pub value_sets: Vec<ValueSet>,
     /// The actions of direct tables.
     of_table: HashMap<TableId, Vec<ActionId>>,
 }
@@ -148,6 +186,7 @@ impl Program {
                 "Register" => program.registers.push(register(table, types)?),
                 "Counter" => program.counters.push(counter(table)?),
                 "Meter" => program.meters.push(meter(table)?),
+                "ParserValueSet" => program.value_sets.push(value_set(table)),
                 _ => {}
             }
         }
@@ -227,6 +266,7 @@ impl Program {
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
         let actions = self.add_actions(table);
         let priority = table.key.iter().find(|key| key.name == PRIORITY).map(|key| key.id);
+        let time_to_live = table.data_id("$ENTRY_TTL");
         let info = TableInfo {
             name: table.p4_name().to_owned(),
             keys: infos,
@@ -235,9 +275,9 @@ impl Program {
             const_entries: false,
             const_default: table.has_const_default_action,
             direct_counter: table.data_id("$COUNTER_SPEC_PKTS").or(table.data_id("$COUNTER_SPEC_BYTES")).is_some(),
-            direct_meter: None,
+            direct_meter: None, // P4Info's own says which; `Match::meter` has the fields
             profile: profile.map(|profile| ProfileId(profile as u32)),
-            support_timeout: false,
+            support_timeout: time_to_live.is_some(),
             needs_priority: priority.is_some(),
         };
         self.of_table.insert(id, actions);
@@ -249,6 +289,8 @@ impl Program {
             group: table.data_id("$SELECTOR_GROUP_ID"),
             packets: table.data_id("$COUNTER_SPEC_PKTS"),
             bytes: table.data_id("$COUNTER_SPEC_BYTES"),
+            time_to_live,
+            meter: Rates::of(table),
             info,
         });
         Ok(())
@@ -325,14 +367,15 @@ fn counter(table: &Table) -> Result<Cells<CounterInfo>, Mismatch> {
 }
 
 fn meter(table: &Table) -> Result<Cells<MeterInfo>, Mismatch> {
-    let packets = ["$METER_SPEC_CIR_PPS", "$METER_SPEC_CBS_PKTS", "$METER_SPEC_PIR_PPS", "$METER_SPEC_PBS_PKTS"];
-    let bytes = ["$METER_SPEC_CIR_KBPS", "$METER_SPEC_CBS_KBITS", "$METER_SPEC_PIR_KBPS", "$METER_SPEC_PBS_KBITS"];
-    let of_bytes = table.data_id(bytes[0]).is_some();
-    let fields = if of_bytes { bytes } else { packets };
-    let fields = fields.map(|name| table.data_id(name).map(Some).ok_or_else(|| lacks(table, name)));
-    let fields = fields.into_iter().collect::<Result<_, _>>()?;
-    let info = MeterInfo { name: table.p4_name().to_owned(), size: table.size, bytes: of_bytes, table: None };
-    Ok(Cells { id: table.id, index: only_key(table)?, fields, info })
+    let rates = Rates::of(table).ok_or_else(|| lacks(table, "$METER_SPEC_CIR_PPS or $METER_SPEC_CIR_KBPS"))?;
+    let info = MeterInfo { name: table.p4_name().to_owned(), size: table.size, bytes: rates.of_bytes, table: None };
+    Ok(Cells { id: table.id, index: only_key(table)?, fields: rates.fields.map(Some).into(), info })
+}
+
+fn value_set(table: &Table) -> ValueSet {
+    let width = table.key.iter().filter_map(|key| key.kind.bits()).sum();
+    let info = ValueSetInfo { name: table.p4_name().to_owned(), size: table.size, width };
+    ValueSet { id: table.id, key: table.key.iter().map(|key| key.id).collect(), info }
 }
 
 fn learn(
@@ -370,6 +413,7 @@ impl Compiled for Program {
         meter, meters => MeterId, MeterInfo;
         register, registers => RegisterId, RegisterInfo;
         digest, digests => DigestId, DigestInfo;
+        value_set, value_sets => ValueSetId, ValueSetInfo;
     }
 
     fn tables(&self) -> impl Iterator<Item = &TableInfo> {
@@ -389,10 +433,6 @@ impl Compiled for Program {
 
     fn action_info(&self, id: ActionId) -> &ActionInfo {
         &self.actions[id.index()].info
-    }
-
-    fn value_set(&self, _name: &str) -> Option<(ValueSetId, &ValueSetInfo)> {
-        None
     }
 
     fn header_types(&self) -> impl Iterator<Item = &HeaderInfo> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use prost::Message;
 use sluice_engine::TableId;
 use sluice_p4runtime::binding::{CounterBinding, MeterBinding, RegisterBinding, TableBinding};
-use sluice_p4runtime::entity::{cell_index, counter, table, unknown};
+use sluice_p4runtime::entity::{cell_index, counter, replication, table, unknown};
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::matches;
 use sluice_p4runtime::proto::p4::v1 as p4;
@@ -13,7 +13,10 @@ use sluice_p4runtime::translation::NewName;
 
 use crate::bfrt;
 use crate::client::Driver;
+use crate::idle;
 use crate::load::Loaded;
+use crate::plan::direct::no_colours;
+use crate::program::Match;
 use crate::proto::{self, TableData, TableFlags, entity as found};
 use crate::shadow::{Entry, Place, Shadow, Value};
 use p4::entity::Entity;
@@ -48,16 +51,19 @@ impl Reader<'_> {
             Entity::ActionProfileMember(member) => Ok(members(&kept, member)),
             Entity::ActionProfileGroup(group) => Ok(groups(&kept, group)),
             Entity::DigestEntry(entry) => self.digests(kept, entry),
+            Entity::DirectMeterEntry(entry) => self.direct_meters(kept, entry),
+            Entity::ValueSetEntry(entry) => self.value_sets(kept, entry),
+            Entity::PacketReplicationEngineEntry(entry) => copies(&kept, entry),
             Entity::ExternEntry(entry) if *entry == p4::ExternEntry::default() => Ok(Vec::new()),
-            _ => Err(Fault::unimplemented(
-                "the gateway has tables, action profiles, registers, counters, meters and digests; leave others out",
+            Entity::ExternEntry(_) => Err(Fault::unimplemented(
+                "the gateway reads no externs of a program's own: P4Runtime has no messages for them; leave them out",
             )),
         }
     }
 
     async fn table_entries(&self, kept: impl Kept, pattern: &p4::TableEntry) -> Outcome<Vec<Entity>> {
-        if pattern.meter_config.is_some() || pattern.meter_counter_data.is_some() {
-            return Err(Fault::unimplemented("the gateway reads no direct meters yet; leave meter_config out"));
+        if pattern.meter_counter_data.is_some() {
+            return Err(no_colours());
         }
         let mut answer = Vec::new();
         for table in self.tables(pattern)? {
@@ -66,33 +72,107 @@ impl Reader<'_> {
                 continue;
             }
             let entries = self.select(&kept, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
-            let counts = match pattern.counter_data.is_some() && table.counter.is_some() {
-                true => self.counts(table.engine, &entries).await?,
+            if pattern.time_since_last_hit.is_some() && pattern.table_id != 0 && !table.idle_timeout {
+                return Err(table::no_idle_timeouts(table));
+            }
+            let counts = pattern.counter_data.is_some() && table.counter.is_some();
+            let ages = pattern.time_since_last_hit.is_some() && table.idle_timeout;
+            let current = match counts || ages {
+                true => self.current(table.engine, &entries).await?,
                 false => HashMap::new(),
             };
+            let known = &self.loaded.program.tables[table.engine.index()];
             answer.extend(entries.into_iter().map(|entry| {
-                let counter_data = counts.get(&entry.key.encode_to_vec()).copied();
-                Entity::TableEntry(p4::TableEntry { counter_data, ..entry.wire })
+                let data = current.get(&entry.key.encode_to_vec());
+                let age = || idle::since_last_hit(entry.wire.idle_timeout_ns, known.time_to_live, data);
+                Entity::TableEntry(p4::TableEntry {
+                    counter_data: data.filter(|_| counts).map(|data| count_of(known, data)),
+                    time_since_last_hit: if ages { age() } else { None },
+                    meter_config: pattern.meter_config.and(entry.wire.meter_config),
+                    ..entry.wire
+                })
             }));
         }
         Ok(answer)
     }
 
     async fn direct_counters(&self, kept: impl Kept, pattern: &p4::DirectCounterEntry) -> Outcome<Vec<Entity>> {
-        let pattern = pattern.table_entry.as_ref();
-        let pattern = pattern.ok_or_else(|| Fault::invalid("the table entry is missing; give one with a table id"))?;
-        if pattern.is_default_action {
-            return Err(Fault::unimplemented("the gateway reads no counter of a default action; name an entry"));
-        }
         let mut answer = Vec::new();
-        for table in self.tables(pattern)?.into_iter().filter(|table| table.counter.is_some()) {
-            let entries = self.select(&kept, table, pattern).map_err(|fault| fault.within(&table::place(table)))?;
-            let counts = self.counts(table.engine, &entries).await?;
+        for (table, entries) in
+            self.owners(&kept, pattern.table_entry.as_ref(), |table| table.counter.is_some(), "direct counter")?
+        {
+            let known = &self.loaded.program.tables[table.engine.index()];
+            let current = self.current(table.engine, &entries).await?;
             answer.extend(entries.into_iter().map(|entry| {
-                let data = Some(counts.get(&entry.key.encode_to_vec()).copied().unwrap_or_default());
-                let table_entry = Some(p4::TableEntry { action: None, ..entry.wire });
+                let data = current.get(&entry.key.encode_to_vec());
+                let data = Some(data.map(|data| count_of(known, data)).unwrap_or_default());
+                let table_entry = Some(named(entry.wire));
                 Entity::DirectCounterEntry(p4::DirectCounterEntry { table_entry, data })
             }));
+        }
+        Ok(answer)
+    }
+
+    fn direct_meters(&self, kept: impl Kept, pattern: &p4::DirectMeterEntry) -> Outcome<Vec<Entity>> {
+        if pattern.counter_data.is_some() {
+            return Err(no_colours());
+        }
+        let owners = self.owners(&kept, pattern.table_entry.as_ref(), |table| table.meter.is_some(), "direct meter")?;
+        let entity = |entry: Entry| {
+            let config = entry.wire.meter_config;
+            let table_entry = Some(named(entry.wire));
+            Entity::DirectMeterEntry(p4::DirectMeterEntry { table_entry, config, counter_data: None })
+        };
+        Ok(owners.into_iter().flat_map(|(_, entries)| entries).map(entity).collect())
+    }
+
+    /// The entries whose counters or meters a pattern asks for, table by table.
+    fn owners(
+        &self,
+        kept: &impl Kept,
+        pattern: Option<&p4::TableEntry>,
+        has_resource: impl Fn(&TableBinding) -> bool,
+        what: &str,
+    ) -> Outcome<Vec<(&TableBinding, Vec<Entry>)>> {
+        let pattern = pattern.cloned().unwrap_or_default();
+        if pattern.is_default_action {
+            return Err(Fault::unimplemented(format!(
+                "the gateway reads no {what} of a default action; name an entry"
+            )));
+        }
+        let mut owners = Vec::new();
+        for table in self.tables(&pattern)? {
+            if !has_resource(table) {
+                if pattern.table_id != 0 {
+                    return Err(table::lacks(table, what));
+                }
+                continue;
+            }
+            let entries = self.select(kept, table, &pattern).map_err(|fault| fault.within(&table::place(table)))?;
+            if entries.is_empty() && !pattern.r#match.is_empty() {
+                let text = "there is no entry with this key; INSERT it, or read the table for its keys";
+                return Err(Fault::not_found(text).within(&table::place(table)));
+            }
+            owners.push((table, entries));
+        }
+        Ok(owners)
+    }
+
+    fn value_sets(&self, kept: impl Kept, pattern: &p4::ValueSetEntry) -> Outcome<Vec<Entity>> {
+        let sets = &self.loaded.binding.value_sets;
+        let wanted: Vec<_> = match pattern.value_set_id {
+            0 => sets.iter().collect(),
+            id => vec![sets.get(id).ok_or_else(|| unknown("value set", id))?],
+        };
+        let mut answer = Vec::new();
+        for set in wanted {
+            kept(&mut |shadow| {
+                let entry = match shadow.get(&Place::ValueSet(set.engine)) {
+                    Some(Value::ValueSet(entry, _)) => entry.clone(),
+                    _ => p4::ValueSetEntry { value_set_id: set.id, members: Vec::new() },
+                };
+                answer.push(Entity::ValueSetEntry(entry));
+            });
         }
         Ok(answer)
     }
@@ -165,13 +245,12 @@ impl Reader<'_> {
         })
     }
 
-    /// The direct counts of entries, by their encoded keys.
-    async fn counts(&self, table: TableId, entries: &[Entry]) -> Outcome<HashMap<Vec<u8>, p4::CounterData>> {
+    /// What the device has of entries now, counts and times to live, by their encoded keys.
+    async fn current(&self, table: TableId, entries: &[Entry]) -> Outcome<HashMap<Vec<u8>, TableData>> {
         let known = &self.loaded.program.tables[table.index()];
         if entries.is_empty() {
             return Ok(HashMap::new());
         }
-        let fields = [known.packets, known.bytes];
         let wanted = entries.iter().map(|entry| {
             let flags = TableFlags { from_hw: true, ..Default::default() };
             bfrt::entry_entity(proto::TableEntry {
@@ -180,11 +259,8 @@ impl Reader<'_> {
             })
         });
         let answers = self.ask(wanted.collect()).await?;
-        let counts = answers.into_iter().filter_map(|entry| {
-            let data = entry.data.unwrap_or_default();
-            Some((entry.key?.encode_to_vec(), counter::encode_data(counted(&data, &fields))))
-        });
-        Ok(counts.collect())
+        let data = answers.into_iter().filter_map(|entry| Some((entry.key?.encode_to_vec(), entry.data?)));
+        Ok(data.collect())
     }
 
     async fn ask(&self, entities: Vec<proto::Entity>) -> Outcome<Vec<proto::TableEntry>> {
@@ -353,6 +429,32 @@ fn groups(kept: &impl Kept, pattern: &p4::ActionProfileGroup) -> Vec<Entity> {
         }));
     });
     answer
+}
+
+fn copies(kept: &impl Kept, pattern: &p4::PacketReplicationEngineEntry) -> Outcome<Vec<Entity>> {
+    let mut answer = Ok(Vec::new());
+    kept(&mut |shadow| {
+        let groups = shadow.iter().filter_map(|(_, value)| match value {
+            Value::Multicast(group, _) => Some(group),
+            _ => None,
+        });
+        let sessions = shadow.iter().filter_map(|(_, value)| match value {
+            Value::Clone(session, ..) => Some(session),
+            _ => None,
+        });
+        answer = replication::select(pattern, groups, sessions);
+    });
+    Ok(answer?.into_iter().map(Entity::PacketReplicationEngineEntry).collect())
+}
+
+/// What names an entry.
+fn named(entry: p4::TableEntry) -> p4::TableEntry {
+    p4::TableEntry { action: None, meter_config: None, ..entry }
+}
+
+/// An entry's counts.
+fn count_of(known: &Match, data: &TableData) -> p4::CounterData {
+    counter::encode_data(counted(data, &[known.packets, known.bytes]))
 }
 
 /// A value without the zeros in front that p4c writes into P4Info (P4Runtime 1.5, 8.4: the shortest string).

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use sluice_engine::{DigestConfig, DigestId, MeterId, ProfileId, TableId};
+use sluice_engine::{DigestConfig, DigestId, MeterId, ProfileId, TableId, ValueSetId};
 use sluice_p4runtime::proto::p4::v1 as p4;
 
 use crate::proto::{TableData, TableKey};
@@ -29,6 +29,12 @@ pub enum Place {
     Digest(DigestId),
     /// A meter's cell that is configured.
     Meter(MeterId, u64),
+    /// A value set that has members.
+    ValueSet(ValueSetId),
+    /// A multicast group, by P4Runtime's id.
+    Multicast(u32),
+    /// A clone session, by P4Runtime's id.
+    Clone(u32),
 }
 
 /// An entry, or a default action.
@@ -55,6 +61,15 @@ pub struct OwnGroup {
     pub data: TableData,
 }
 
+/// Copies that the traffic manager makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Copies {
+    /// The driver's nodes, with their data.
+    pub nodes: Vec<(u32, TableData)>,
+    /// The driver's group of these nodes.
+    pub group: u32,
+}
+
 /// What is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -70,6 +85,12 @@ pub enum Value {
     Digest(DigestConfig),
     /// At [`Place::Meter`].
     Meter(p4::MeterConfig),
+    /// At [`Place::ValueSet`], with the driver's key of each member.
+    ValueSet(p4::ValueSetEntry, Vec<TableKey>),
+    /// At [`Place::Multicast`].
+    Multicast(p4::MulticastGroupEntry, Copies),
+    /// At [`Place::Clone`], with the driver's data; the copies of a session that has more than one.
+    Clone(p4::CloneSessionEntry, TableData, Option<Copies>),
 }
 
 /// A place, what was there, and what is there now.

@@ -3,7 +3,7 @@
 //! A replica with backups goes to the first of its ports that is up; with none of them up, to its own, where it is lost.
 //! The engine knows that port only: it is told anew when a port goes down or comes up.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use sluice_engine::{CloneSession, ControlError, Engine, Replica};
 
@@ -19,16 +19,14 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::PacketRe
     match &entry.r#type {
         Some(Type::MulticastGroupEntry(group)) => write_group(target, operation, group),
         Some(Type::CloneSessionEntry(session)) => write_session(target, operation, session),
-        None => Err(Fault::invalid(
-            "the replication entry is neither a multicast group nor a clone session; give one of them",
-        )),
+        None => Err(neither()),
     }
 }
 
 fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::MulticastGroupEntry) -> Outcome {
     let id = group.multicast_group_id;
     let place = format!("multicast group {id}");
-    check_presence(operation, &target.replication.groups, id).map_err(|fault| fault.within(&place))?;
+    check_presence(operation, target.replication.groups.contains_key(&id), id).map_err(|fault| fault.within(&place))?;
     if operation == Operation::Delete {
         target.engine.multicast_set(id, None)?;
         target.replication.groups.remove(&id);
@@ -43,7 +41,8 @@ fn write_group(target: &mut Target<'_>, operation: Operation, group: &p4::Multic
 fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::CloneSessionEntry) -> Outcome {
     let id = session.session_id;
     let place = format!("clone session {id}");
-    check_presence(operation, &target.replication.sessions, id).map_err(|fault| fault.within(&place))?;
+    let is_there = target.replication.sessions.contains_key(&id);
+    check_presence(operation, is_there, id).map_err(|fault| fault.within(&place))?;
     if operation == Operation::Delete {
         target.engine.clone_session_set(id, None)?;
         target.replication.sessions.remove(&id);
@@ -55,11 +54,15 @@ fn write_session(target: &mut Target<'_>, operation: Operation, session: &p4::Cl
     Ok(())
 }
 
-fn check_presence<T>(operation: Operation, present: &BTreeMap<u32, T>, id: u32) -> Outcome {
+/// Refuses the id 0, to insert what is there, and to change or delete what is not.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, `ALREADY_EXISTS`, `NOT_FOUND`.
+pub fn check_presence(operation: Operation, is_there: bool, id: u32) -> Outcome {
     if id == 0 {
         return Err(Fault::invalid("ids begin at 1; give 1 or more"));
     }
-    operation.check_presence(present.contains_key(&id))
+    operation.check_presence(is_there)
 }
 
 fn decode_session(session: &p4::CloneSessionEntry, ports: &Ports) -> Outcome<CloneSession> {
@@ -71,9 +74,13 @@ fn decode_session(session: &p4::CloneSessionEntry, ports: &Ports) -> Outcome<Clo
 }
 
 /// A replica and its backups, the most preferred first.
-type Choice = Vec<Replica>;
+pub type Choice = Vec<Replica>;
 
-fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
+/// Replicas from the wire, each with its backups.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a replica without a port, one that is there twice, or an instance of more than 16 bits.
+pub fn decode_replicas(replicas: &[p4::Replica]) -> Outcome<Vec<Choice>> {
     let mut decoded: Vec<Choice> = Vec::with_capacity(replicas.len());
     let mut seen = HashSet::with_capacity(replicas.len());
     for replica in replicas {
@@ -135,22 +142,35 @@ pub fn read(
     source: &Source<'_>,
     entry: &p4::PacketReplicationEngineEntry,
 ) -> Outcome<Vec<p4::PacketReplicationEngineEntry>> {
-    fn select<T: Clone>(entries: &BTreeMap<u32, T>, id: u32) -> Vec<T> {
-        entries.iter().filter(|(key, _)| id == 0 || **key == id).map(|(_, entry)| entry.clone()).collect()
-    }
-    let found: Vec<Type> = match &entry.r#type {
-        Some(Type::MulticastGroupEntry(group)) => select(&source.replication.groups, group.multicast_group_id)
-            .into_iter()
-            .map(Type::MulticastGroupEntry)
+    let ReplicationEntries { groups, sessions } = source.replication;
+    select(entry, groups.values(), sessions.values())
+}
+
+/// Of groups and sessions, those that a pattern asks for: one of them, or all of one of the two kinds.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a pattern of neither kind.
+pub fn select<'e>(
+    pattern: &p4::PacketReplicationEngineEntry,
+    groups: impl Iterator<Item = &'e p4::MulticastGroupEntry>,
+    sessions: impl Iterator<Item = &'e p4::CloneSessionEntry>,
+) -> Outcome<Vec<p4::PacketReplicationEngineEntry>> {
+    let fits = |wanted: u32, id: u32| wanted == 0 || wanted == id;
+    let found: Vec<Type> = match &pattern.r#type {
+        Some(Type::MulticastGroupEntry(wanted)) => groups
+            .filter(|group| fits(wanted.multicast_group_id, group.multicast_group_id))
+            .map(|group| Type::MulticastGroupEntry(group.clone()))
             .collect(),
-        Some(Type::CloneSessionEntry(session)) => {
-            select(&source.replication.sessions, session.session_id).into_iter().map(Type::CloneSessionEntry).collect()
-        }
-        None => {
-            return Err(Fault::invalid(
-                "the replication entry is neither a multicast group nor a clone session; give one of them",
-            ));
-        }
+        Some(Type::CloneSessionEntry(wanted)) => sessions
+            .filter(|session| fits(wanted.session_id, session.session_id))
+            .map(|session| Type::CloneSessionEntry(session.clone()))
+            .collect(),
+        None => return Err(neither()),
     };
     Ok(found.into_iter().map(|entry| p4::PacketReplicationEngineEntry { r#type: Some(entry) }).collect())
+}
+
+/// The refusal of an entry that is neither a group nor a session.
+pub fn neither() -> Fault {
+    Fault::invalid("the replication entry is neither a multicast group nor a clone session; give one of them")
 }

@@ -34,7 +34,8 @@ pub fn lacks(table: &TableBinding, what: &str) -> Fault {
     Fault::invalid(format!("{} has no {what}; leave it out, or use a table that has one", place(table)))
 }
 
-fn no_idle_timeouts(table: &TableBinding) -> Fault {
+/// The refusal of an idle time that the table does not have.
+pub fn no_idle_timeouts(table: &TableBinding) -> Fault {
     let remedy = "leave them out, or declare support_timeout in P4";
     Fault::invalid(format!("{} has no idle timeouts; {remedy}", place(table)))
 }

@@ -3,17 +3,37 @@
 use sluice_engine::{KeyField, MatchKind};
 
 use super::{Operation, Source, Target, unknown};
-use crate::binding::{KeyBinding, ValueSetBinding};
+use crate::binding::{Binding, KeyBinding, ValueSetBinding};
 use crate::bits::{self, BitWriter};
 use crate::fault::{Fault, Outcome};
 use crate::matches;
 use crate::proto::p4::v1 as p4;
 use crate::translation::NewName;
 
+/// A field's value and mask, each as long as the field.
+pub type ValueAndMask = (Vec<u8>, Vec<u8>);
+
+/// A member as it is read back, with each of its fields.
+pub type Member = (p4::ValueSetMember, Vec<ValueAndMask>);
+
 /// Replaces the members.
 pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSetEntry) -> Outcome {
+    let (set, members) = decode(target.binding, operation, entry)?;
+    let values: Vec<_> = members.iter().map(|(_, fields)| pack(set, fields)).collect();
+    Ok(target.engine.value_set_write(set.engine, &values)?)
+}
+
+/// The set, and its new members.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for wrong members, `RESOURCE_EXHAUSTED` for too many, `ALREADY_EXISTS` for one that is there twice.
+pub fn decode<'b>(
+    binding: &'b Binding,
+    operation: Operation,
+    entry: &p4::ValueSetEntry,
+) -> Outcome<(&'b ValueSetBinding, Vec<Member>)> {
     let id = entry.value_set_id;
-    let set = target.binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?;
+    let set = binding.value_sets.get(id).ok_or_else(|| unknown("value set", id))?;
     let place = format!("value set {}", set.name);
     operation.must_modify(&place)?;
     if set.size > 0 && entry.members.len() > set.size {
@@ -23,45 +43,53 @@ pub fn write(target: &mut Target<'_>, operation: Operation, entry: &p4::ValueSet
             entry.members.len()
         )));
     }
-    let mut values = Vec::with_capacity(entry.members.len());
+    let mut members: Vec<Member> = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
-        let value = pack(set, member).map_err(|fault| fault.within(&place))?;
-        if values.contains(&value) {
+        let (member, fields) = decode_member(set, member).map_err(|fault| fault.within(&place))?;
+        if members.iter().any(|(_, others)| *others == fields) {
             return Err(Fault::exists(format!("{place}: a member is there twice; give it once")));
         }
-        values.push(value);
+        members.push((member, fields));
     }
-    Ok(target.engine.value_set_write(set.engine, &values)?)
+    Ok((set, members))
 }
 
-/// Value and mask over all fields of the set, as one number each.
-fn pack(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<(Vec<u8>, Vec<u8>)> {
+fn decode_member(set: &ValueSetBinding, member: &p4::ValueSetMember) -> Outcome<Member> {
     let fields = matches::decode_key(&set.key, &member.r#match, NewName::Given)?;
-    let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
-    for (binding, field) in set.key.iter().zip(&fields) {
+    let canonical = p4::ValueSetMember { r#match: matches::encode_key(&set.key, &fields) };
+    let mut masked = Vec::with_capacity(fields.len());
+    for (binding, field) in set.key.iter().zip(fields) {
         let width = binding.width;
         let all = bits::ones(width);
-        let (value, mask) = match field {
-            KeyField::Exact(value) | KeyField::Optional(Some(value)) => (value.clone(), all),
-            KeyField::Lpm { value, prefix_len } => (value.clone(), bits::prefix_mask(*prefix_len, width)),
-            KeyField::Ternary { value, mask } => (value.clone(), mask.clone()),
-            KeyField::Optional(None) => (Vec::new(), Vec::new()),
-            KeyField::Range { low, high } if low == high => (low.clone(), all),
+        masked.push(match field {
+            KeyField::Exact(value) | KeyField::Optional(Some(value)) => (value, all),
+            KeyField::Lpm { value, prefix_len } => (value, bits::prefix_mask(prefix_len, width)),
+            KeyField::Ternary { value, mask } => (value, mask),
+            KeyField::Optional(None) => (vec![0; bits::bytes_of(width)], vec![0; bits::bytes_of(width)]),
+            KeyField::Range { low, high } if low == high => (low, all),
             KeyField::Range { .. } => {
                 return Err(Fault::unimplemented(format!(
                     "match field {} ({}): ranges in value sets are not supported; give the values one by one",
                     binding.id, binding.name
                 )));
             }
-        };
-        values.push(&value, width);
-        masks.push(&mask, width);
+        });
+    }
+    Ok((canonical, masked))
+}
+
+/// Value and mask over all fields of the set, as one number each.
+fn pack(set: &ValueSetBinding, fields: &[ValueAndMask]) -> ValueAndMask {
+    let (mut values, mut masks) = (BitWriter::default(), BitWriter::default());
+    for (binding, (value, mask)) in set.key.iter().zip(fields) {
+        values.push(value, binding.width);
+        masks.push(mask, binding.width);
     }
     let align = |writer: BitWriter| {
         let (bytes, used) = writer.finish();
         bits::extract(&bytes, 0, used)
     };
-    Ok((align(values), align(masks)))
+    (align(values), align(masks))
 }
 
 /// Reads one set or all of them.
@@ -117,7 +145,9 @@ mod tests {
                 matched(3, FieldMatchType::Ternary(wire::Ternary { value: vec![0b10], mask: vec![0b110] })),
             ],
         };
-        let (value, mask) = pack(&set, &member).unwrap();
+        let (canonical, fields) = decode_member(&set, &member).unwrap();
+        assert_eq!(canonical, member);
+        let (value, mask) = pack(&set, &fields);
         assert_eq!(value, [0b10, 0b0000_0011, 0b0000_0010]);
         assert_eq!(mask, [0b11, 0b1111_1111, 0b1000_0110]);
         assert_eq!(unpack(&set, &value, &mask), member);

@@ -8,6 +8,7 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::typespec::DataType;
 
 use super::Planner;
+use super::direct::no_colours;
 use crate::bfrt;
 use crate::proto::{TableData, update::Type};
 use crate::shadow::{Place, Value};
@@ -87,7 +88,7 @@ impl Planner<'_> {
         let place = format!("meter {}", found.name);
         operation.must_modify(&place)?;
         if entry.counter_data.is_some() {
-            return Err(Fault::unimplemented(format!("{place}: the driver counts no colours; leave counter_data out")));
+            return Err(no_colours().within(&place));
         }
         let index = cell_index(entry.index.as_ref(), found.size, &place)?;
         let config = entry.config.as_ref().map(meter::decode_config).transpose();
@@ -124,7 +125,7 @@ impl Planner<'_> {
 
 /// Committed rate, committed burst, peak rate and peak burst in the driver's units. The driver's units of bytes are kilobits;
 /// a rate that is not zero does not become zero.
-fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
+pub fn rates(config: Option<&p4::MeterConfig>, of_bytes: bool) -> [u64; 4] {
     let Some(config) = config else { return UNLIMITED };
     [config.cir, config.cburst, config.pir, config.pburst].map(|amount| {
         let amount = amount.cast_unsigned();

@@ -4,13 +4,14 @@ use prost::Message;
 use sluice_engine::{ActionCall, EntryAction, KeyField, OneShotGroup, ProfileId, TableId};
 use sluice_p4runtime::actions::{self, Role};
 use sluice_p4runtime::binding::TableBinding;
-use sluice_p4runtime::entity::{Operation, table};
+use sluice_p4runtime::entity::{Operation, amount, table};
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::matches;
 use sluice_p4runtime::ports::Ports;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
 use super::Planner;
+use super::direct::{counts_of, no_colours, resources, without_resources};
 use crate::bfrt;
 use crate::proto::{self, TableData, TableKey, key_field, update::Type};
 use crate::shadow::{Entry, OwnGroup, Place, Value};
@@ -72,9 +73,12 @@ impl Planner<'_> {
             (None, Some(old)) => (old.data.clone(), old.own.clone(), old.wire.action.clone()),
             (None, None) => return Err(Fault::invalid("the action is missing; give one")),
         };
-        let number = self.loaded.program.tables[id.index()].id;
+        let known = &self.loaded.program.tables[id.index()];
+        let number = known.id;
+        let mut data = without_resources(known, data);
+        data.fields.extend(resources(known, entry)?);
         let mut written = data.clone();
-        written.fields.extend(self.counts(id, entry));
+        written.fields.extend(entry.counter_data.iter().flat_map(|counts| counts_of(known, counts)));
         let (kind, way_back) = match &old {
             None => (Type::Insert, bfrt::update(Type::Delete, bfrt::key_only(number, key.clone()))),
             Some(old) => (Type::Modify, bfrt::update(Type::Modify, bfrt::entry(number, key.clone(), old.data.clone()))),
@@ -92,6 +96,8 @@ impl Planner<'_> {
             priority,
             controller_metadata: entry.controller_metadata,
             metadata: entry.metadata.clone(),
+            idle_timeout_ns: entry.idle_timeout_ns,
+            meter_config: entry.meter_config,
             ..Default::default()
         };
         self.put(place, Some(Value::Entry(Box::new(Entry { wire, key, data, own }))));
@@ -107,6 +113,12 @@ impl Planner<'_> {
             return Err(Fault::denied("the default action is const; leave it, or change it in the program"));
         }
         refuse_reads(table, entry)?;
+        if entry.idle_timeout_ns != 0 {
+            return Err(Fault::invalid("the default action has no idle timeout; leave it out"));
+        }
+        if entry.counter_data.is_some() || entry.meter_config.is_some() {
+            return Err(Fault::unimplemented("the gateway sets no counter or meter of a default action; leave it out"));
+        }
         let number = self.loaded.program.tables[table.engine.index()].id;
         let place = Place::Default(table.engine);
         let old = self.shadow.entry(&place).cloned();
@@ -140,7 +152,7 @@ impl Planner<'_> {
     }
 
     /// A key in the driver's words.
-    fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
+    pub(super) fn key(&self, table: TableId, fields: &[KeyField], priority: i32) -> Outcome<TableKey> {
         use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};
         let known = &self.loaded.program.tables[table.index()];
         let fields = known.key.iter().zip(fields).map(|(id, field)| {
@@ -232,14 +244,6 @@ impl Planner<'_> {
         TableData { action_id: known.id, fields: params.map(|(id, value)| bfrt::stream(*id, value.clone())).collect() }
     }
 
-    /// The counts that a client gives an entry.
-    fn counts(&self, table: TableId, entry: &p4::TableEntry) -> Vec<proto::DataField> {
-        let known = &self.loaded.program.tables[table.index()];
-        let Some(counts) = &entry.counter_data else { return Vec::new() };
-        let fields = [(known.packets, counts.packet_count), (known.bytes, counts.byte_count)];
-        fields.into_iter().filter_map(|(id, count)| Some(bfrt::stream(id?, count.to_be_bytes()))).collect()
-    }
-
     /// A group for an action set. Its members are shared with other sets of the profile, so that another weight makes no member.
     fn own_group(&mut self, table: &TableBinding, set: &OneShotGroup, old: Option<&OwnGroup>) -> Outcome<OwnGroup> {
         let profile = self.loaded.program.profile_of(table.engine);
@@ -323,14 +327,18 @@ fn refuse_reads(table: &TableBinding, entry: &p4::TableEntry) -> Outcome {
     if entry.is_const {
         return Err(Fault::invalid("is_const is for reading; leave it out"));
     }
-    if entry.idle_timeout_ns != 0 {
+    amount::<u64>(entry.idle_timeout_ns, "idle_timeout_ns")?;
+    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
         return Err(Fault::invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout"));
     }
     if entry.counter_data.is_some() && table.counter.is_none() {
         return Err(table::lacks(table, "direct counter"));
     }
-    if entry.meter_config.is_some() || entry.meter_counter_data.is_some() {
-        return Err(Fault::unimplemented("the gateway sets no direct meters yet; leave meter_config out"));
+    if entry.meter_config.is_some() && table.meter.is_none() {
+        return Err(table::lacks(table, "direct meter"));
+    }
+    if entry.meter_counter_data.is_some() {
+        return Err(no_colours());
     }
     Ok(())
 }

@@ -23,14 +23,15 @@ type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Stat
 /// The program of the repository.
 pub const BFRT: &str = include_str!("../../../../p4src/build/tofino/bfrt.json");
 
-/// Tables of the device, whatever its program: one that the gateway uses, and one in a form that a program's have not.
-pub const DEVICE: &str = r#"{"tables": [
-    {"name": "$port", "table_type": "PortConfigure", "key": [{"name": "no id"}]},
-    {"name": "$pre.port", "id": 4026531840, "table_type": "PrePort", "size": 288,
-     "key": [{"id": 1, "name": "$DEV_PORT", "match_type": "Exact", "type": {"type": "uint32"}}],
-     "data": [{"singleton": {"id": 4, "name": "$COPY_TO_CPU_PORT_ENABLE", "type": {"type": "bool"}}}]}]}"#;
+/// A program of the tests' own, with everything that the repository's does without.
+pub const CAMPUS: &str = include_str!("../campus/bfrt.json");
+
+/// Tables of the device, whatever its program: those that the gateway uses, and one in a form that a program's have not.
+pub const DEVICE: &str = include_str!("device.json");
 
 pub struct Driver {
+    /// The program's, which is the same for all of the tests' programs.
+    name: String,
     json: String,
     pub store: Mutex<Store>,
     /// Updates of each Write request.
@@ -50,6 +51,7 @@ impl Driver {
         let mut info: Info = serde_json::from_str(json).unwrap();
         info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
         Arc::new(Self {
+            name: "sluice".to_owned(),
             json: json.to_owned(),
             store: Mutex::new(Store::new(info)),
             requests: Mutex::default(),
@@ -84,6 +86,17 @@ impl Driver {
         events.send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
     }
 
+    /// Reports that an entry is idle, or that it is hit again.
+    pub async fn report_age(&self, table: &str, key: TableKey, is_idle: bool) {
+        use idle_timeout_notification::NotificationType::{EntryActive, EntryIdle};
+        let entry = sluice_tofino::bfrt::key_only(self.store.lock().table(table).id, key);
+        let kind = if is_idle { EntryIdle } else { EntryActive };
+        let notification = IdleTimeoutNotification { target: None, table_entry: Some(entry), r#type: kind as i32 };
+        let update = Some(stream_message_response::Update::IdleTimeoutNotification(notification));
+        let events = self.events.lock().clone().expect("a subscriber");
+        events.send(Ok(StreamMessageResponse { update })).await.unwrap();
+    }
+
     /// Ends the subscriber's stream, as a driver that dies does.
     pub fn hang_up(&self) {
         *self.events.lock() = None;
@@ -108,6 +121,7 @@ impl Driver {
                 }
                 store.write(update.r#type(), entry)
             }
+            Some(entity::Entity::TableAttribute(attribute)) => self.store.lock().age(attribute.table_id),
             Some(entity::Entity::TableOperation(operation)) if operation.table_operations_type == "Sync" => Ok(()),
             _ => Err((Code::Unimplemented, "Invalid update.".to_owned())),
         }
@@ -173,7 +187,7 @@ impl BfRuntime for Service {
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
         let request = request.into_inner();
         match request.config.first() {
-            Some(config) if config.p4_name == "sluice" && request.action == 0 => {
+            Some(config) if config.p4_name == self.0.name && request.action == 0 => {
                 Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
             }
             _ => Err(Status::not_found("program not found")),
@@ -185,7 +199,7 @@ impl BfRuntime for Service {
         _: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
         let config = ForwardingPipelineConfig {
-            p4_name: "sluice".to_owned(),
+            p4_name: self.0.name.clone(),
             bfruntime_info: self.0.json.clone().into_bytes(),
             profiles: Vec::new(),
         };

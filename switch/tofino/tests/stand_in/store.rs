@@ -1,6 +1,6 @@
 //! What the stand-in holds: tables by `bfrt.json`, with the driver's checks of keys, data and references.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 use sluice_tofino::info::{Field, Info, Table};
@@ -16,6 +16,8 @@ fn refuse<T>(code: Code, text: impl Into<String>) -> Result<T, Refusal> {
     Err((code, text.into()))
 }
 
+const TIME_TO_LIVE: &str = "$ENTRY_TTL";
+
 /// The entries of one table.
 #[derive(Debug, Default, Clone)]
 pub struct Rows {
@@ -27,13 +29,15 @@ pub struct Rows {
 #[derive(Debug)]
 pub struct Store {
     info: Info,
+    /// Ids of the tables whose entries age.
+    aging: BTreeSet<u32>,
     rows: BTreeMap<u32, Rows>,
 }
 
 impl Store {
     pub fn new(info: Info) -> Self {
         let rows = info.tables.iter().map(|table| (table.id, Rows::default())).collect();
-        Self { info, rows }
+        Self { info, aging: BTreeSet::new(), rows }
     }
 
     pub fn table(&self, name: &str) -> &Table {
@@ -53,6 +57,15 @@ impl Store {
         found.ok_or_else(|| (Code::NotFound, format!("Table not found for id {id}")))
     }
 
+    /// Has a table's entries age.
+    pub fn age(&mut self, id: u32) -> Result<(), Refusal> {
+        if self.by_id(id)?.data_id(TIME_TO_LIVE).is_none() {
+            return refuse(Code::Unimplemented, "Failed to set Idle Notify Mode");
+        }
+        self.aging.insert(id);
+        Ok(())
+    }
+
     pub fn write(&mut self, kind: Type, entry: &TableEntry) -> Result<(), Refusal> {
         let table = self.by_id(entry.table_id)?.clone();
         if entry.is_default_entry {
@@ -61,6 +74,9 @@ impl Store {
         let Some(key) = &entry.key else {
             if kind != Type::Delete {
                 return refuse(Code::InvalidArgument, "Table key cannot be empty");
+            }
+            if table.name.starts_with("$pre.") {
+                return refuse(Code::Unimplemented, format!("Table Entry delete all failed table:{}", table.name));
             }
             if self.rows[&table.id].entries.values().any(|(key, _)| self.is_referred_to(&table, key)) {
                 return refuse(Code::AlreadyExists, "Table Entry delete all failed");
@@ -72,6 +88,9 @@ impl Store {
         let encoded = key.encode_to_vec();
         let found = self.rows[&table.id].entries.contains_key(&encoded);
         let cells = is_array(&table);
+        if table.table_type == "MirrorCfg" {
+            check_session(kind, key_number(key), found)?;
+        }
         match kind {
             Type::Insert if found && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
             Type::Insert if !cells && self.rows[&table.id].entries.len() as u64 >= table.size => {
@@ -81,6 +100,7 @@ impl Store {
             Type::Modify if !found && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
+            Type::Delete if !found && table.table_type == "ParserValueSet" => return Ok(()),
             Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
             Type::Delete if self.is_referred_to(&table, key) => {
                 return refuse(Code::AlreadyExists, "Table Entry delete failed Entry references exist");
@@ -92,8 +112,14 @@ impl Store {
             Type::Insert | Type::Modify => {}
             _ => return refuse(Code::Unimplemented, "not what the gateway sends"),
         }
+        // The driver says no more of a port that the device does not have.
+        if table.name == "$PORT" && key_number(key) > 511 {
+            return refuse(Code::InvalidArgument, "Table Add failed table:$PORT Invalid arguments");
+        }
         let data = entry.data.clone().unwrap_or_default();
         self.check_data(&table, &data)?;
+        self.check_age(&table, &data)?;
+        self.check_copies(&table, &data)?;
         self.rows.get_mut(&table.id).unwrap().entries.insert(encoded, (key.clone(), data));
         Ok(())
     }
@@ -133,7 +159,7 @@ impl Store {
             };
             match &given.value {
                 Some(data_field::Value::Stream(bytes)) => check_width(field.kind.bits(), bytes, &field.name)?,
-                Some(data_field::Value::IntArrVal(members)) => {
+                Some(data_field::Value::IntArrVal(members)) if table.table_type == "Selector" => {
                     let profile = self.info.tables.iter().find(|other| table.depends_on.contains(&other.id)).unwrap();
                     for member in &members.val {
                         if !self.has(profile.id, *member) {
@@ -156,6 +182,45 @@ impl Store {
             }
         }
         self.check_reference(table, data)
+    }
+
+    /// Times to live need a table whose entries age, and are not shorter than the time between two looks.
+    fn check_age(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        let id = table.data_id(TIME_TO_LIVE);
+        match data.fields.iter().find(|field| Some(field.field_id) == id) {
+            Some(_) if !self.aging.contains(&table.id) => {
+                refuse(Code::Unimplemented, format!("SetValue failed for field:{}", id.unwrap_or_default()))
+            }
+            Some(field) if number(field) < 1000 => refuse(Code::InvalidArgument, "Table Add failed Invalid arguments"),
+            _ => Ok(()),
+        }
+    }
+
+    /// A group lists nodes that are there, with as many exclusions. The driver does not mind a node that goes before its group.
+    fn check_copies(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
+        if table.name != "$pre.mgid" {
+            return Ok(());
+        }
+        let list = |name: &str| {
+            let id = table.data_id(name);
+            data.fields.iter().find(|field| Some(field.field_id) == id)
+        };
+        let Some(Some(data_field::Value::IntArrVal(nodes))) = list("$MULTICAST_NODE_ID").map(|field| &field.value)
+        else {
+            return Ok(());
+        };
+        let exclusions = match list("$MULTICAST_NODE_L1_XID_VALID").map(|field| &field.value) {
+            Some(Some(data_field::Value::BoolArrVal(list))) => list.val.len(),
+            _ => 0,
+        };
+        if exclusions != nodes.val.len() {
+            return refuse(Code::InvalidArgument, "Table Add failed table:$pre.mgid Invalid arguments");
+        }
+        let there = self.table("$pre.node".split_once('.').unwrap().1).id;
+        match nodes.val.iter().all(|node| self.has(there, *node)) {
+            true => Ok(()),
+            false => refuse(Code::NotFound, "Table Add failed table:$pre.mgid Object not found"),
+        }
     }
 
     fn check_reference(&self, table: &Table, data: &TableData) -> Result<(), Refusal> {
@@ -229,6 +294,15 @@ impl Store {
         Ok(cells.collect())
     }
 
+    /// Sets a field of all of a table's entries.
+    pub fn set_field(&mut self, name: &str, field: DataField) {
+        let id = self.table(name).id;
+        for (_, data) in self.rows.get_mut(&id).unwrap().entries.values_mut() {
+            data.fields.retain(|old| old.field_id != field.field_id);
+            data.fields.push(field.clone());
+        }
+    }
+
     /// Sets what a register's cell has in each pipe, field by field.
     pub fn set_cell(&mut self, name: &str, index: u32, fields: &[[u32; PIPES]]) {
         let table = self.table(name).clone();
@@ -258,6 +332,16 @@ fn filled(table: &Table, data: TableData) -> TableData {
     let own = |field: &&DataField| !fields.iter().any(|there| there.field_id == field.field_id);
     let rest: Vec<_> = data.fields.iter().filter(own).cloned().collect();
     TableData { action_id: data.action_id, fields: fields.into_iter().chain(rest).collect() }
+}
+
+/// Sessions have codes of their own.
+fn check_session(kind: Type, id: u32, found: bool) -> Result<(), Refusal> {
+    let wrong = id == 0 || (kind == Type::Insert) == found;
+    match (wrong, id) {
+        (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
+        (false, 1016..) => refuse(Code::NotFound, "table:$mirror.cfg Object not found"),
+        (false, _) => Ok(()),
+    }
 }
 
 fn is_array(table: &Table) -> bool {

@@ -9,6 +9,7 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
 use sluice_tofino::client::Address;
 use sluice_tofino::cpu::Port;
+use sluice_tofino::front_panel::FrontPanel;
 use sluice_tofino::{Gateway, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -21,7 +22,7 @@ use p4::entity::Entity;
 use p4::p4_runtime_client::P4RuntimeClient;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::stream_message_request::Update as ToSwitch;
-use p4::stream_message_response::Update as FromSwitch;
+pub use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
 use p4::write_request::Atomicity;
 
@@ -46,10 +47,21 @@ impl Bench {
 
     /// In front of this driver, with its port that leads to the CPU.
     pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[usize], cpu_port: Option<u32>) -> Self {
+        Self::with_ports(driver, p4info, pipes, cpu_port, FrontPanel::default()).await
+    }
+
+    /// The same, with ports that are set.
+    pub async fn with_ports(
+        driver: Arc<Driver>,
+        p4info: &str,
+        pipes: &[usize],
+        cpu_port: Option<u32>,
+        front_panel: FrontPanel,
+    ) -> Self {
         let (uri, served) = driver.serve("127.0.0.1:0").await;
         let address = Address { uri: uri.clone(), device: 0, client: 1, program: None };
         let port = Arc::new(Port::default());
-        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec(), cpu_port };
+        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec(), cpu_port, front_panel };
         let gateway = Arc::new(Gateway::new(settings, Some(Arc::clone(&port))));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -187,7 +199,11 @@ impl Controller {
     }
 
     pub async fn entries(&mut self, table: &str) -> Vec<p4::TableEntry> {
-        let pattern = Entity::TableEntry(p4::TableEntry { table_id: id(table), ..Default::default() });
+        self.entries_of(id(table)).await
+    }
+
+    pub async fn entries_of(&mut self, table_id: u32) -> Vec<p4::TableEntry> {
+        let pattern = Entity::TableEntry(p4::TableEntry { table_id, ..Default::default() });
         let entry = |entity| match entity {
             Entity::TableEntry(entry) => entry,
             other => panic!("{other:?}"),

@@ -1,15 +1,22 @@
 //! The gateway through P4Runtime, in front of a driver that stands in for Tofino's.
-#![allow(missing_docs, deprecated, clippy::result_large_err)]
+#![allow(missing_docs, deprecated, clippy::cast_possible_truncation, clippy::result_large_err)]
 
 #[path = "../stand_in/mod.rs"]
 mod stand_in;
 
+mod answers;
 mod batches;
+mod campus;
 mod cells;
 mod common;
+mod direct;
 mod drivers;
 mod groups;
+mod idle;
 mod keys;
+mod metrics;
 mod pipelines;
+mod ports;
+mod replication;
 mod streams;
 mod tables;

@@ -1,0 +1,274 @@
+//! Front-panel ports by a file: speed, error correction, autonegotiation and loopback, set when the driver answers.
+//!
+//! A port that has its settings is left as it is, so that a gateway that starts again takes no link down. Of any other the driver
+//! changes speed and error correction only by taking the port away and adding it again.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+use tonic::{Code, Status};
+
+use crate::bfrt;
+use crate::client::Driver;
+use crate::info::Table;
+use crate::proto::{DataField, TableData, TableEntry, TableKey, entity, update::Type};
+
+const PORTS: &str = "$PORT";
+const NAMES: &str = "$PORT_STR_INFO";
+
+/// Why a file of ports is refused.
+#[derive(Debug, Error)]
+pub enum PortsError {
+    /// It cannot be read.
+    #[error("--ports {file}: {cause}; give a file that is there")]
+    Unread {
+        /// Its path.
+        file: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// It is not what the gateway reads.
+    #[error("--ports {file}: {cause}")]
+    Wrong {
+        /// Its path.
+        file: String,
+        /// The line, and what is wrong there.
+        cause: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    ports: BTreeMap<Spanned<String>, Wanted>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    speed: Speed,
+    #[serde(default)]
+    fec: Fec,
+    #[serde(default)]
+    autonegotiation: Autonegotiation,
+    #[serde(default)]
+    loopback: Loopback,
+}
+
+/// A setting by its name in the file, with the driver's name; of those that may be left out, the first is the default.
+macro_rules! choices {
+    ($(#[$derive:meta])* $name:ident: $($(#[$default:meta])* $choice:ident $file:literal $driver:literal),*) => {
+        #[derive(Debug, Clone, Copy, Deserialize)]
+        $(#[$derive])*
+        enum $name { $($(#[$default])* #[serde(rename = $file)] $choice),* }
+
+        impl $name {
+            fn driver(self) -> &'static str {
+                match self { $(Self::$choice => $driver),* }
+            }
+        }
+    };
+}
+
+choices!(Speed: G1 "1G" "BF_SPEED_1G", G10 "10G" "BF_SPEED_10G", G25 "25G" "BF_SPEED_25G", G40 "40G" "BF_SPEED_40G",
+    G50 "50G" "BF_SPEED_50G", G100 "100G" "BF_SPEED_100G", G200 "200G" "BF_SPEED_200G", G400 "400G" "BF_SPEED_400G");
+choices!(#[derive(Default)] Fec: #[default] None "none" "BF_FEC_TYP_NONE", Firecode "firecode" "BF_FEC_TYP_FIRECODE",
+    ReedSolomon "reed-solomon" "BF_FEC_TYP_REED_SOLOMON");
+choices!(#[derive(Default)] Autonegotiation: #[default] Default "default" "PM_AN_DEFAULT", On "on" "PM_AN_FORCE_ENABLE",
+    Off "off" "PM_AN_FORCE_DISABLE");
+choices!(#[derive(Default)] Loopback: #[default] None "none" "BF_LPBK_NONE", MacNear "mac-near" "BF_LPBK_MAC_NEAR",
+    MacFar "mac-far" "BF_LPBK_MAC_FAR", PcsNear "pcs-near" "BF_LPBK_PCS_NEAR",
+    SerdesNear "serdes-near" "BF_LPBK_SERDES_NEAR", SerdesFar "serdes-far" "BF_LPBK_SERDES_FAR");
+
+#[derive(Debug, Clone)]
+struct Port {
+    line: usize,
+    name: String,
+    wanted: Wanted,
+}
+
+/// The ports of a file.
+#[derive(Debug, Clone, Default)]
+pub struct FrontPanel {
+    file: String,
+    ports: Vec<Port>,
+}
+
+impl FrontPanel {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// With the file, the line and what would be right there.
+    pub fn open(file: &str) -> Result<Self, PortsError> {
+        let text = std::fs::read_to_string(file);
+        Self::parse(file, &text.map_err(|cause| PortsError::Unread { file: file.to_owned(), cause })?)
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// As [`FrontPanel::open`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, PortsError> {
+        let wrong = |line: usize, what: &str| PortsError::Wrong {
+            file: file.to_owned(),
+            cause: format!("line {line}: {what}"),
+        };
+        let line_of = |place: usize| text[..place.min(text.len())].matches('\n').count() + 1;
+        let read: File = toml::from_str(text)
+            .map_err(|error| wrong(line_of(error.span().map_or(0, |span| span.start)), error.message()))?;
+        let mut ports = Vec::with_capacity(read.ports.len());
+        for (name, wanted) in read.ports {
+            let line = line_of(name.span().start);
+            let name = name.into_inner();
+            if !is_name(&name) {
+                return Err(wrong(line, &format!("the port {name:?} is neither CONNECTOR/CHANNEL nor a device port")));
+            }
+            ports.push(Port { line, name, wanted });
+        }
+        ports.sort_by_key(|port| port.line);
+        Ok(Self { file: file.to_owned(), ports })
+    }
+
+    /// Has the driver set the ports.
+    ///
+    /// # Errors
+    /// The first port that cannot be set, with its line.
+    pub async fn apply(&self, driver: &Driver) -> Result<(), Status> {
+        for port in &self.ports {
+            port.set(driver).await.map_err(|status| {
+                let (file, Port { line, name, .. }, cause) = (&self.file, port, status.message());
+                let remedy = "give a port that the device has, and a speed and error correction that it takes";
+                Status::new(status.code(), format!("--ports {file}: line {line}: port {name}: {cause}; {remedy}"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// `1/0`, or a number.
+fn is_name(name: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    name.split_once('/')
+        .map_or_else(|| is_number(name), |(connector, channel)| is_number(connector) && is_number(channel))
+}
+
+impl Port {
+    async fn set(&self, driver: &Driver) -> Result<(), Status> {
+        let table = table(driver, PORTS)?;
+        let key = number_key(table, self.device_port(driver).await?)?;
+        let fields = self.fields(table)?;
+        let there = read(driver, bfrt::key_only(table.id, key.clone())).await?;
+        let has = |field: &DataField| there.iter().flat_map(|data| &data.fields).any(|given| given == field);
+        if fields.iter().all(has) {
+            return Ok(());
+        }
+        let mut updates = Vec::new();
+        if there.is_some() {
+            updates.push(bfrt::update(Type::Delete, bfrt::key_only(table.id, key.clone())));
+        }
+        let data = TableData { action_id: 0, fields };
+        updates.push(bfrt::update(Type::Insert, bfrt::entry(table.id, key, data)));
+        for outcome in driver.write(updates).await? {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The device's number of the port, which the driver knows for the names of the front panel.
+    async fn device_port(&self, driver: &Driver) -> Result<u32, Status> {
+        if let Ok(number) = self.name.parse() {
+            return Ok(number);
+        }
+        let names = table(driver, NAMES)?;
+        let key = TableKey { fields: vec![bfrt::exact(key_id(names)?, self.name.as_bytes())] };
+        let found = read(driver, bfrt::key_only(names.id, key)).await?;
+        let field_id = data_id(names, "$DEV_PORT")?;
+        let field = found.iter().flat_map(|data| &data.fields).find(|field| field.field_id == field_id);
+        let number = field.and_then(bfrt::bytes).map(bfrt::number).and_then(|number| u32::try_from(number).ok());
+        number.ok_or_else(|| Status::invalid_argument("the front panel has no such port"))
+    }
+
+    fn fields(&self, table: &Table) -> Result<Vec<DataField>, Status> {
+        let Wanted { speed, fec, autonegotiation, loopback } = self.wanted;
+        let names = [
+            ("$SPEED", speed.driver()),
+            ("$FEC", fec.driver()),
+            ("$AUTO_NEGOTIATION", autonegotiation.driver()),
+            ("$LOOPBACK_MODE", loopback.driver()),
+        ];
+        let named = names.into_iter().map(|(field, value)| Ok(bfrt::name(data_id(table, field)?, value)));
+        named.chain([Ok(bfrt::flag(data_id(table, "$PORT_ENABLE")?, true))]).collect()
+    }
+}
+
+fn lacks(what: &str) -> Status {
+    Status::failed_precondition(format!("the driver has no {what}"))
+}
+
+#[allow(clippy::result_large_err)]
+fn table<'d>(driver: &'d Driver, name: &str) -> Result<&'d Table, Status> {
+    let found = driver.program.fixed.tables.iter().find(|table| table.name == name);
+    found.ok_or_else(|| lacks(&format!("table {name}")))
+}
+
+#[allow(clippy::result_large_err)]
+fn data_id(table: &Table, name: &str) -> Result<u32, Status> {
+    table.data_id(name).ok_or_else(|| lacks(&format!("field {name} in {}", table.name)))
+}
+
+#[allow(clippy::result_large_err)]
+fn key_id(table: &Table) -> Result<u32, Status> {
+    table.key.first().map(|key| key.id).ok_or_else(|| lacks(&format!("key of {}", table.name)))
+}
+
+#[allow(clippy::result_large_err)]
+fn number_key(table: &Table, number: u32) -> Result<TableKey, Status> {
+    Ok(bfrt::number_key(key_id(table)?, number))
+}
+
+/// The data of an entry; `None` when it is not there, of which the driver's tables of ports say one or the other.
+async fn read(driver: &Driver, entry: TableEntry) -> Result<Option<TableData>, Status> {
+    match driver.read(vec![bfrt::entry_entity(entry)]).await {
+        Ok(found) => Ok(found.into_iter().find_map(|entity| match entity.entity {
+            Some(entity::Entity::TableEntry(entry)) => entry.data,
+            _ => None,
+        })),
+        Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        FrontPanel::parse("ports.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_named_with_its_line() {
+        for (text, expected) in [
+            ("[ports.\"1/0\"]\nspeed = \"100G\"\nfec = \"rs\"\n", ["line 3", "reed-solomon"]),
+            ("[ports.\"1/0\"]\nspeed = \"100G\"\nlanes = 4\n", ["line 3", "lanes"]),
+            ("[ports.\"1/0\"]\nfec = \"none\"\n", ["line 1", "speed"]),
+            ("\n[ports.uplink]\nspeed = \"10G\"\n", ["line 2", "neither CONNECTOR/CHANNEL nor a device port"]),
+            ("[ports.\"1/0\"]\nspeed = \n", ["line 2", "--ports ports.toml"]),
+        ] {
+            let text = refusal(text);
+            assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        }
+        let unread = FrontPanel::open("/nowhere/ports.toml").unwrap_err().to_string();
+        assert!(unread.starts_with("--ports /nowhere/ports.toml: No such file"), "{unread}");
+    }
+
+    #[test]
+    fn names_of_the_front_panel_and_numbers_of_the_device_are_ports() {
+        let text = "[ports.\"2/1\"]\nspeed = \"25G\"\n[ports.132]\nspeed = \"100G\"\nfec = \"reed-solomon\"\n";
+        let panel = FrontPanel::parse("ports.toml", text).unwrap();
+        let lines: Vec<_> = panel.ports.iter().map(|port| (port.line, port.name.as_str())).collect();
+        assert_eq!(lines, [(1, "2/1"), (3, "132")]);
+    }
+}

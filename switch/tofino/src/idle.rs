@@ -1,0 +1,119 @@
+//! Idle timeouts: the driver ages a table's entries from when it is told to, and notifies this client of those that are idle.
+
+use std::time::Duration;
+
+use prost::Message;
+use sluice_engine::TableId;
+use sluice_p4runtime::binding::TableBinding;
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tokio::time::{Instant, sleep_until};
+
+use crate::bfrt;
+use crate::load::Loaded;
+use crate::proto::{
+    self, Entity, IdleTable, IdleTimeoutNotification, TableAttribute, TableData, TableKey, Update, entity, idle_table,
+    idle_timeout_notification::NotificationType, key_field::MatchType, table_attribute, update,
+};
+use crate::shadow::{Place, Shadow};
+
+/// Milliseconds between two looks of the driver at a table's entries. It refuses shorter timeouts.
+const INTERVAL: u32 = 1000;
+const NANOSECONDS: u64 = 1_000_000;
+/// How long notifications are collected, so that many entries come in one message.
+const COLLECTED: Duration = Duration::from_millis(50);
+
+/// What has the driver age the entries of each table with idle timeouts, with the table's name. Without it the driver refuses
+/// timeouts.
+pub fn aging(loaded: &Loaded) -> Vec<(String, Update)> {
+    let tables = loaded.binding.tables.iter().filter(|table| table.idle_timeout);
+    let update = |table: &TableBinding| {
+        let idle_table = IdleTable {
+            ttl_query_interval: INTERVAL,
+            max_ttl: u32::MAX,
+            min_ttl: INTERVAL,
+            idle_table_mode: idle_table::IdleTableMode::IdleTableNotifyMode as i32,
+            enable: true,
+        };
+        let attribute = TableAttribute {
+            table_id: loaded.program.tables[table.engine.index()].id,
+            attribute: Some(table_attribute::Attribute::IdleTable(idle_table)),
+        };
+        let entity = Some(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) });
+        (table.name.clone(), Update { r#type: update::Type::Insert as i32, entity })
+    };
+    tables.map(update).collect()
+}
+
+/// A timeout in milliseconds, rounded up to what the driver takes.
+pub fn time_to_live(timeout_ns: i64) -> u32 {
+    let milliseconds = timeout_ns.max(0).cast_unsigned().div_ceil(NANOSECONDS);
+    u32::try_from(milliseconds).unwrap_or(u32::MAX).max(INTERVAL)
+}
+
+/// How long an entry has not been hit: its timeout without what is left of it. `None` for an entry without a timeout.
+pub fn since_last_hit(
+    timeout_ns: i64,
+    field: Option<u32>,
+    data: Option<&TableData>,
+) -> Option<p4::table_entry::IdleTimeout> {
+    if timeout_ns == 0 {
+        return None;
+    }
+    let left = data?.fields.iter().find(|given| Some(given.field_id) == field).and_then(bfrt::bytes)?;
+    let elapsed = u64::from(time_to_live(timeout_ns)).saturating_sub(bfrt::number(left));
+    Some(p4::table_entry::IdleTimeout { elapsed_ns: (elapsed * NANOSECONDS).cast_signed() })
+}
+
+/// The entry that a notification is about, as controllers know it; `None` when it was deleted meanwhile.
+pub fn entry(loaded: &Loaded, shadow: &Shadow, notification: IdleTimeoutNotification) -> Option<p4::TableEntry> {
+    if notification.r#type() != NotificationType::EntryIdle {
+        return None;
+    }
+    let proto::TableEntry { table_id, key, .. } = notification.table_entry?;
+    let place = loaded.program.tables.iter().position(|table| table.id == table_id)?;
+    let known = &loaded.program.tables[place];
+    let ids = known.key.iter().chain(&known.priority);
+    let fields = ids.map(|id| key.as_ref()?.fields.iter().find(|field| field.field_id == *id).cloned().map(plain));
+    let key = TableKey { fields: fields.collect::<Option<_>>()? };
+    let found = shadow.entry(&Place::Entry(TableId(place as u32), key.encode_to_vec()))?;
+    Some(p4::TableEntry { action: None, meter_config: None, ..found.wire.clone() })
+}
+
+/// A field of a key as the gateway writes it: one that matches anything has no value.
+fn plain(mut field: proto::KeyField) -> proto::KeyField {
+    if let Some(MatchType::Optional(optional)) = &mut field.match_type
+        && !optional.is_valid
+    {
+        optional.value.clear();
+    }
+    field
+}
+
+/// Entries that wait to be reported together.
+#[derive(Default)]
+pub struct Collected {
+    entries: Vec<p4::TableEntry>,
+    due: Option<Instant>,
+}
+
+impl Collected {
+    /// Adds an entry.
+    pub fn add(&mut self, entry: p4::TableEntry) {
+        self.entries.push(entry);
+        self.due.get_or_insert_with(|| Instant::now() + COLLECTED);
+    }
+
+    /// Waits until entries are due; for good while there are none.
+    pub async fn due(&self) {
+        match self.due {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The entries; none wait afterwards.
+    pub fn take(&mut self) -> Vec<p4::TableEntry> {
+        self.due = None;
+        std::mem::take(&mut self.entries)
+    }
+}

@@ -1,0 +1,75 @@
+//! The statistics for Prometheus, over HTTP.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use sluice_p4runtime::backend::Backend;
+use sluice_serve::metrics::{counters, gauges};
+use tokio::net::TcpListener;
+
+use crate::Gateway;
+
+/// Answers `GET /metrics` for as long as it is polled.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listener: TcpListener, gateway: Arc<Gateway>) -> io::Result<()> {
+    sluice_serve::metrics::serve(listener, Metrics(gateway)).await
+}
+
+struct Metrics(Arc<Gateway>);
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (gateway, encoder) = (&*self.0, &mut encoder);
+        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        gauges(encoder, "build_info", "The gateway's version", [(version, 1.0)])?;
+        let up = f64::from(u8::from(gateway.is_connected()));
+        gauges(encoder, "driver_up", "1 while the driver answers", [(vec![], up)])?;
+        let statistics = gateway.statistics();
+        let help = "Times that the driver has answered anew: at the start, and after each loss of it";
+        counters(encoder, "driver_connections", help, [(vec![], statistics.connections.get())])?;
+        let calls = gateway.driver_calls();
+        let calls = [("read", calls.read.ended()), ("write", calls.write.ended())];
+        let label = |name: &str| vec![("call", name.to_owned())];
+        let counted = calls.iter().map(|(name, (count, _))| (label(name), *count));
+        counters(encoder, "driver_calls", "Calls of the driver that have ended", counted)?;
+        let help = "Time that calls of the driver have taken";
+        let mut family = encoder.encode_descriptor("driver_call_seconds", help, None, MetricType::Counter)?;
+        for (name, (_, time)) in &calls {
+            ConstCounter::new(time.as_secs_f64()).encode(family.encode_family(&label(name))?)?;
+        }
+        let messages = statistics.digest_messages.get();
+        counters(encoder, "driver_digest_messages", "Messages in the driver's digests", [(vec![], messages)])?;
+        let requests =
+            [("write", &statistics.write), ("read", &statistics.read), ("set_pipeline", &statistics.set_pipeline)];
+        let requests = requests.into_iter().flat_map(|(request, counts)| {
+            let outcomes = [("answered", counts.answered.get()), ("refused", counts.refused.get())];
+            outcomes
+                .map(|(outcome, count)| (vec![("request", request.to_owned()), ("outcome", outcome.to_owned())], count))
+        });
+        counters(encoder, "requests", "Requests of controllers, by what became of each as a whole", requests)?;
+        for (name, value) in gateway.controllers().counters.entries() {
+            // A packet that comes without a program is counted as malformed: its header cannot be read.
+            if name != "no_program" {
+                let help = "What went to and came from controllers";
+                counters(encoder, &format!("controller_{name}"), help, [(vec![], value)])?;
+            }
+        }
+        let streams = gateway.controllers().streams.count() as f64;
+        gauges(encoder, "controller_streams", "Open streams of controllers", [(vec![], streams)])?;
+        let sizes = gateway.sizes().into_iter().map(|(kind, size)| (vec![("kind", kind.to_owned())], size as f64));
+        gauges(encoder, "shadow_size", "What the gateway keeps of what controllers wrote", sizes)
+    }
+}

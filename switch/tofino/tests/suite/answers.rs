@@ -1,0 +1,89 @@
+//! The stand-in's answers held against those of a driver that runs the tests' own program, campus, where one is named:
+//! `SLUICE_DRIVER=http://127.0.0.1:50052`.
+
+use sluice_tofino::bfrt::{self, exact, stream, ternary};
+use sluice_tofino::client::{Address, Driver as Client};
+use sluice_tofino::info::Info;
+use sluice_tofino::proto::{DataField, KeyField, TableData, TableEntry, TableKey, update::Type};
+use tonic::Code;
+
+use crate::stand_in::{CAMPUS, Driver};
+
+fn id(client: &Client, name: &str) -> u32 {
+    let Info { tables: program, .. } = &client.program.info;
+    let mut tables = program.iter().chain(&client.program.fixed.tables);
+    tables.find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}")).id
+}
+
+async fn outcome(client: &Client, kind: Type, entry: TableEntry) -> Code {
+    let outcome = client.write(vec![bfrt::update(kind, entry)]).await.expect("an answer").remove(0);
+    outcome.err().map_or(Code::Ok, |fault| fault.code)
+}
+
+/// The codes of a list of requests, each named by its place in the list.
+async fn answers(uri: &str) -> Vec<(&'static str, Code)> {
+    let address = Address { uri: uri.to_owned(), device: 0, client: 77, program: None };
+    let (client, _events) = Client::connect(address).await.expect("a driver that runs campus");
+    let row = |table: &str, key: Vec<KeyField>, action_id: u32, fields: Vec<DataField>| {
+        bfrt::entry(id(&client, table), TableKey { fields: key }, TableData { action_id, fields })
+    };
+    let short = |number: u16| vec![exact(1, number.to_be_bytes())];
+    let (hosts, set) = ("pipe.Ingress.hosts", "pipe.IngressParser.ipv4_types");
+    let known = 19_822_884;
+    let host = |last: u8| vec![exact(1, [2, 0, 0, 0, 0, last]), exact(2, [0, 1])];
+    let member = |value: u16| vec![ternary(1, value.to_be_bytes().to_vec(), vec![255, 255])];
+    let node = |number: u32| vec![exact(1, number.to_be_bytes())];
+    let node_data = || vec![stream(1, [0, 5]), bfrt::numbers(2, vec![]), bfrt::numbers(3, vec![2, 3])];
+    let group_data = |nodes: Vec<u32>| {
+        let count = nodes.len();
+        vec![bfrt::numbers(1, nodes), bfrt::flags(2, vec![false; count]), bfrt::numbers(3, vec![0; count])]
+    };
+    let session_data =
+        || vec![bfrt::flag(5, true), bfrt::name(6, "BOTH"), stream(7, 3_u32.to_be_bytes()), bfrt::flag(8, true)];
+    let requests = vec![
+        ("an entry", Type::Insert, row(hosts, host(1), known, vec![])),
+        ("the same entry", Type::Insert, row(hosts, host(1), known, vec![])),
+        ("a change of no entry", Type::Modify, row(hosts, host(2), known, vec![])),
+        ("no entry any more", Type::Delete, row(hosts, host(2), 0, vec![])),
+        ("the entry's end", Type::Delete, row(hosts, host(1), 0, vec![])),
+        ("a member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
+        ("the same member", Type::Insert, row(set, member(0x88b6), 0, vec![])),
+        ("the member's end", Type::Delete, row(set, member(0x88b6), 0, vec![])),
+        ("no member any more", Type::Delete, row(set, member(0x88b6), 0, vec![])),
+        ("a node", Type::Insert, row("$pre.node", node(0x4000_0001), 0, node_data())),
+        ("a group", Type::Insert, row("$pre.mgid", short(7), 0, group_data(vec![0x4000_0001]))),
+        ("a group of no node", Type::Insert, row("$pre.mgid", short(8), 0, group_data(vec![77]))),
+        ("nodes alone", Type::Insert, row("$pre.mgid", short(9), 0, vec![bfrt::numbers(1, vec![0x4000_0001])])),
+        ("all groups", Type::Delete, bfrt::whole_table(id(&client, "$pre.mgid"))),
+        ("the group's end", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
+        ("no group any more", Type::Delete, row("$pre.mgid", short(7), 0, vec![])),
+        ("the node's end", Type::Delete, row("$pre.node", node(0x4000_0001), 0, vec![])),
+        ("a session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
+        ("the same session", Type::Insert, row("$mirror.cfg", short(5), 2, session_data())),
+        ("a session's change", Type::Modify, row("$mirror.cfg", short(5), 2, session_data())),
+        ("a change of no session", Type::Modify, row("$mirror.cfg", short(50), 2, session_data())),
+        ("no session", Type::Delete, row("$mirror.cfg", short(50), 2, vec![])),
+        ("session 0", Type::Insert, row("$mirror.cfg", short(0), 2, session_data())),
+        ("the last session", Type::Insert, row("$mirror.cfg", short(1015), 2, session_data())),
+        ("one too many", Type::Insert, row("$mirror.cfg", short(1023), 2, session_data())),
+        ("all sessions", Type::Delete, bfrt::whole_table(id(&client, "$mirror.cfg"))),
+        ("a port of no device", Type::Insert, row("$PORT", node(5000), 0, vec![bfrt::name(1, "BF_SPEED_10G")])),
+    ];
+    let mut answers = Vec::new();
+    for (what, kind, entry) in requests {
+        answers.push((what, outcome(&client, kind, entry).await));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn the_stand_in_answers_as_the_driver_does() {
+    let driver = Driver::new(CAMPUS);
+    let (uri, _served) = driver.serve("127.0.0.1:0").await;
+    let ours = answers(&uri).await;
+    let Ok(real) = std::env::var("SLUICE_DRIVER") else {
+        println!("not held against a driver: SLUICE_DRIVER names none that runs campus");
+        return;
+    };
+    assert_eq!(ours, answers(&real).await);
+}
