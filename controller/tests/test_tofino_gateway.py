@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from configs import web
+from finsy.proto import p4d, p4r
 from live import running
 from sluice.names import Register
 from sluice.status import gather
@@ -84,3 +85,20 @@ async def test_cells_are_written_and_read(config: Path) -> None:
         assert await registers.read(Register.LEDGER_SYN, [2, 1]) == [1 << 31, 7]
         (whole,) = await registers.arrays([Register.LEDGER_SYN])
         assert whole[:4].tolist() == [0, 7, 1 << 31, 0]
+
+
+async def test_a_cell_of_two_words_is_one_number(config: Path) -> None:
+    """A key of the connection table: fingerprint above, stamp below, whichever way it is read."""
+    async with running(config) as it:
+        assert it.controller.link is not None
+        link = it.controller.link
+        number = link.session.pipeline.schema.registers[Register.PIN_KEY_1].id
+        members = [p4d.P4Data(bitstring=word.to_bytes(4, "big").lstrip(b"\0")) for word in (0xABCD, 0x01000007)]
+        data = p4d.P4Data(struct=p4d.P4StructLike(members=members))
+        entry = p4r.RegisterEntry(register_id=number, index=p4r.Index(index=5), data=data)
+        await link.session.write([p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))])
+        cell = 0xABCD_01000007
+        assert await link.registers.read(Register.PIN_KEY_1, [5, 6]) == [cell, 0]
+        assert await link.registers.columns([Register.PIN_KEY_1], [5]) == [[cell]]
+        (whole,) = await link.registers.arrays([Register.PIN_KEY_1])
+        assert whole[4:7].tolist() == [0, cell, 0]

@@ -50,7 +50,14 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
                 "second_look.MeteredOnce",
             ),
         ),
-        Exclusion("the lowest rate of a bucket is 9.1 tokens/s", ("destinations.Refilled",)),
+        Exclusion(
+            "a register has one fraction: three quarters of a response's window are left after up to seven steps",
+            ("rates.Train", "rates.Pauses"),
+        ),
+        Exclusion(
+            "the time after which a response's slot is free is a constant of the program",
+            ("rates.Collision",),
+        ),
         Exclusion(
             "the pending time is a constant of the program",
             (
@@ -87,10 +94,6 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
         Exclusion(
             "a refused SYN counts as refused, with a pin to a draining server as well",
             ("destinations.RefusedOfDraining", "draining.Red"),
-        ),
-        Exclusion(
-            "a SYN that draws again, because its server drains, counts as claimed once more",
-            ("draining.DrawnAgain", "sampling.SampledOnce"),
         ),
         Exclusion("a SYN without a slot goes by capacity, to a draining server as well", ("draining.WithoutSlot",)),
         Exclusion("a selector's hash orders the members of a group its own way", ("balance.DrawIsTheHash",)),

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from zlib import crc32
 
 from sluice.addresses import IPV4_BITS, from_number, from_text
 from sluice.dataplane.connection import Connection
@@ -16,6 +17,17 @@ from sluice.dataplane.rates import place
 from sluice.names import CONNECTION_SLOTS, PROTOCOL_TCP, PROTOCOL_UDP
 
 SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Response:
+    """A response's place in the response rates."""
+
+    slot: int
+    fingerprint: int
+    """By which a share of all is drawn."""
+    owner: int
+    """What its cell says of whose it is: the fingerprint, or on Tofino the whole hash."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +74,15 @@ class Tuple5:
         """Index that the selector `capacities` draws."""
         return self.connection.stable_draw % total
 
-    @property
-    def rate_place(self) -> tuple[int, int]:
-        """Slot and fingerprint of its response."""
-        return place(self.connection.rate_key)
+    def response(self, tofino: bool) -> Response:
+        """Where the response rates have it. Tofino's hash is without the protocol, which is TCP there."""
+        key = self.connection.rate_key
+        if tofino:
+            client, client_port, service, service_port, _ = self.connection
+            ports = service_port.to_bytes(2, "big") + client_port.to_bytes(2, "big")
+            key = crc32(service + ports + client)
+        slot, fingerprint = place(key)
+        return Response(slot, fingerprint, key if tofino else fingerprint)
 
 
 def connection_of(frame: bytes) -> Tuple5 | None:

@@ -215,6 +215,7 @@ class RewriteUnderTraffic(Drawing):
         self.assertEqual(failures, [])
         self.assertGreater(rewrites, 20)
         self.assertEqual(set(servers.values()), set(WEB.servers))
-        for key in keys[:100]:
+        # The last ones: of the first, the pending time may be over by now on a slow target.
+        for key in keys[-100:]:
             pins = self.pins(key)
             self.assertEqual([pin.server for pin in pins], [servers[key.client, key.client_port].id])

@@ -41,7 +41,17 @@ from harness.plan import (
 from harness.probes import ether, routed
 from scapy.layers.inet import IPOption_NOP
 from sluice.addresses import from_text
-from sluice.names import ADMITTED_CLIENTS, RESET_TTL, Counter, DropReason, Meter, PinState, Register
+from sluice.names import (
+    ADMITTED_CLIENTS,
+    RESET_TTL,
+    Counter,
+    DropReason,
+    Meter,
+    PinState,
+    Register,
+    TofinoRegister,
+)
+from sluice.switch.targets import TOFINO
 
 OFFERED_WEB = (Counter.OFFERED, WEB.id)
 REFUSED_WEB = (Counter.REFUSED, WEB.id)
@@ -300,11 +310,11 @@ class Driven(Crowd):
 
 
 class Refilled(Crowd):
-    """Tokens come back at the rate that was written: one a second, and no more than the bucket holds."""
+    """Tokens come back at the rate that was written: ten a second, and no more than the bucket holds."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
-        self.meter(Meter.DESTINATION_LIMIT, HOT, cir=1, cburst=1, pir=1, pburst=1)
+        self.meter(Meter.DESTINATION_LIMIT, HOT, cir=10, cburst=1, pir=10, pburst=1)
         frames = [octets(segment(S1_HOST.address))] * 30
         changes = self.burst(CLIENT, frames).changes
         self.assertGreater(changes[Register.REQUESTS_REFUSED, HOT], 0)
@@ -374,6 +384,9 @@ class Remembered(Crowd):
         """When the client was last admitted, in ticks; None when it is not in the memory."""
         cell, fingerprint = memory(client, destination)
         (value,) = self.switch.registers.read([(Register.ADMITTED_CLIENTS, cell)])
+        if self.switch.pipeline.target is TOFINO:
+            (stamp,) = self.switch.registers.read([(TofinoRegister.ADMITTED_STAMPS, cell)])
+            value = value << 32 | stamp
         return value & 0xFFFFFFFF if value and value >> 32 == fingerprint else None
 
 

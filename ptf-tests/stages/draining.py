@@ -222,7 +222,7 @@ class DrawnAgain(Draining):
         self.drain(S1)
         flow = Flow(WEB, S1)
         self.opens(flow)
-        self.client_sends(flow, flow.syn(), again(WEB, S1))
+        self.client_sends(flow, flow.syn(), self.draws_again(WEB, S1))
         self.assertPinned(flow, PinState.PENDING)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import StageTest, admitted, again, new, refused
+from harness.base import StageTest, admitted, new, refused
 from harness.flow import Flow
 from harness.plan import CLIENT, CLIENT_HOST, D3, DNS, S1, S1_HOST, S2, S2_HOST, UPLINK_HOST, WEB, Host
 from harness.probes import between
@@ -104,7 +104,7 @@ class SampledOnce(Sampled):
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
         self.sample(ALL)
-        self.client_sends(flow.to(S2), flow.syn(), again(WEB, S2), (Counter.MOVED, WEB.id))
+        self.client_sends(flow.to(S2), flow.syn(), self.draws_again(WEB, S2), (Counter.MOVED, WEB.id))
         self.assertSampled(WEB.address)
 
 

@@ -19,8 +19,10 @@ GATEWAY = REPOSITORY / "switch/target/release/sluice-tofino"
 MODEL, DRIVER = "tofino-model", "bf_switchd"
 INSTALLATION = "SDE_INSTALL"
 
-CPU_PORT = 320
-"""PCIe's port of the chip with four pipes, the one that the model is by default."""
+CPU_PORT = 64
+"""The Ethernet port that is meant for a CPU: PCIe's (320) is none that the gateway can add."""
+SPEED = "10G"
+"""Of every port; the model sends as fast as it can."""
 BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
 LOADED_S = 120.0
 """The driver serves nothing before it has the program in the model."""
@@ -104,10 +106,13 @@ class Tofino(Kind):
         target: Sequence[str] = (),
     ) -> list[str]:
         """The gateway's command line: the model has the ports, and the driver the program."""
-        del ports, program, target
+        del program, target
+        file = endpoints.folder / "ports.toml"
+        file.write_text("".join(f'[ports.{port}]\nspeed = "{SPEED}"\n' for port in sorted({*ports, CPU_PORT})))
         words = [str(binary), "--grpc-server-addr", endpoints.grpc, "--device-id", str(device_id)]
         words += ["--driver", f"http://127.0.0.1:{BF_RUNTIME_PORT}", "--pipes", "0"]
-        return [*words, "--cpu-port", str(CPU_PORT), "--cpu-interface", f"pt{CPU_PORT}"]
+        words += ["--cpu-port", str(CPU_PORT), "--cpu-interface", f"pt{CPU_PORT}"]
+        return [*words, "--ports", str(file.resolve())]
 
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
         """Return once the gateway serves and the driver has answered it. Raises SetupError."""
@@ -128,10 +133,11 @@ class Tofino(Kind):
         libraries = ["env", f"LD_LIBRARY_PATH={root / 'lib'}"]
         model = [*libraries, str(root / "bin" / MODEL), "--no-cli", "-d", "1", "--chip-type", "2"]
         model += ["-f", str(folder / "ports.json"), "--install-dir", str(root), "--log-dir", str(folder)]
-        model += ["--logs-disable", "--use-pcie-veth", "1"]
+        model += ["--logs-disable"]
         driver = [*libraries, str(root / "bin" / DRIVER), "--install-dir", str(root), "--background"]
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
-        driver += ["--server-listen-local-only"]
+        # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
+        driver += ["--server-listen-local-only", "--skip-port-add"]
         with _huge_pages():
             started = _started(folder, {MODEL: model, DRIVER: driver}, namespace_pid)
             try:

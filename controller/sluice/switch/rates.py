@@ -33,7 +33,11 @@ def settings(state: State) -> Iterator[P4TableEntry]:
 
 
 def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS) -> FlowRates:
-    """Rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``."""
+    """Rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``.
+
+    Of Tofino's pairs of bytes one half is the first packet of the last step (p4src/tna/externs/rate_cells.p4).
+    """
+    octets = (octets >> np.uint64(32)) + (octets & _LAST)
     part = (flow & _LAST) & np.uint64(step - 1)
     window_us = (part.astype(np.float64) + STEPS * step) * units.rate_tick_us
     return octets.astype(np.float64) * 8e6 / window_us
@@ -68,7 +72,7 @@ class FlowReader:
         if before is None:
             return FlowReading(np.zeros(0, np.uint64), np.zeros(0), None)
         slots = np.flatnonzero(((flow != before[0]) | (octets != before[1])) & (flow != 0))
-        fingerprints = flow[slots] >> np.uint64(32)
+        fingerprints = flow[slots] >> np.uint64(32 + registers.units.rate_slot_bits)
         keys = slots.astype(np.uint64) << np.uint64(32) | fingerprints
         step = registers.units.step(options.rate_window_s)
         rates = decode(flow[slots], octets[slots], step, registers.units)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -66,7 +67,10 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long."""
+    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long.
+
+    The value of a cell that is a struct, as Tofino's pairs are, is its members' bits one behind the other.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -95,7 +99,7 @@ class P4RuntimeRegisters:
         cells: dict[int, int] = {}
         for count, entity in enumerate(await self._session.read(wanted), 1):
             entry = entity.register_entry
-            cells[entry.index.index] = int.from_bytes(entry.data.bitstring, "big")
+            cells[entry.index.index] = self._value(entry)
             if count % _SLICE == 0:
                 await asyncio.sleep(0)  # other tasks are not to wait for a whole table
         try:
@@ -110,14 +114,14 @@ class P4RuntimeRegisters:
             return [column[wanted].tolist() for column in await self.arrays(registers)]
         entries = [P4RegisterEntry(register, index=index) for register in registers for index in indices]
         cells = {
-            (entity.register_entry.register_id, entity.register_entry.index.index): entity.register_entry.data.bitstring
-            for entity in await self._session.read(entries)
+            (entry.register_id, entry.index.index): self._value(entry)
+            for entry in (entity.register_entry for entity in await self._session.read(entries))
         }
         result: list[list[int]] = []
         for register in registers:
             number = self._number(register)
             try:
-                result.append([int.from_bytes(cells[number, index], "big") for index in indices])
+                result.append([cells[number, index] for index in indices])
             except KeyError as missing:
                 raise self._missing(register, missing.args[0][1]) from missing
         return result
@@ -156,8 +160,23 @@ class P4RuntimeRegisters:
             return (
                 np.array([numbers.index(entry.register_id) for entry in entries], np.int64),
                 np.array([entry.index.index for entry in entries], np.int64),
-                np.array([int.from_bytes(entry.data.bitstring, "big") for entry in entries], np.uint64),
+                np.array([self._value(entry) for entry in entries], np.uint64),
             )
+
+    def _value(self, entry: p4r.RegisterEntry) -> int:
+        if not entry.data.HasField("struct"):
+            return int.from_bytes(entry.data.bitstring, "big")
+        value = 0
+        for width, member in zip(self._widths(entry.register_id), entry.data.struct.members, strict=True):
+            value = value << width | int.from_bytes(member.bitstring, "big")
+        return value
+
+    @cache  # noqa: B019 (as long as the session, of few registers)
+    def _widths(self, number: int) -> tuple[int, ...]:
+        """Of the members of a register's struct, in bits."""
+        info = self._session.pipeline.schema.p4info
+        (kind,) = (register.type_spec for register in info.registers if register.preamble.id == number)
+        return tuple(m.type_spec.bitstring.bit.bitwidth for m in info.type_info.structs[kind.struct.name].members)
 
     def _whole(self, wanted: int, size: int) -> bool:
         return wanted * self._whole_from > size

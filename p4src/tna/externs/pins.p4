@@ -74,10 +74,10 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
 #endif
 }
 
-// A key cell: fingerprint and stamp. Of a pair, Stratum reads the half that is named f1.
+// A key cell.
 struct pin_key_t {
     bit<32> fingerprint;
-    bit<32> f1;
+    bit<32> stamp;                   // of when the slot is over, less the idle time
 }
 
 // What a stateful unit says of two comparisons: one bit of four. (They stand in full wherever they are used: p4c's Tofino back end
@@ -108,23 +108,23 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
-            if ((int<32>)(cell.f1 - time) < 0) {
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
+            if ((int<32>)(cell.stamp - time) < 0) {
                 cell.fingerprint = fingerprint;
-                cell.f1 = time + PENDING_TICKS;
+                cell.stamp = time + PENDING_TICKS;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_1) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
-            if (cell.fingerprint == fingerprint && (int<32>)(cell.f1 - time) < 0) {
-                cell.f1 = time;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
+            if (cell.fingerprint == fingerprint && (int<32>)(cell.stamp - time) < 0) {
+                cell.stamp = time;
             }
         }
     };
@@ -132,7 +132,7 @@ control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
         void apply(inout pin_key_t cell, out compared_t compared) {
             compared = this.predicate(cell.fingerprint == fingerprint);
             if (cell.fingerprint == fingerprint) {
-                cell.f1 = time;
+                cell.stamp = time;
             }
         }
     };
@@ -205,23 +205,23 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
 
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) see = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) claim = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
-            if ((int<32>)(cell.f1 - time) < 0) {
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
+            if ((int<32>)(cell.stamp - time) < 0) {
                 cell.fingerprint = fingerprint;
-                cell.f1 = time + PENDING_TICKS;
+                cell.stamp = time + PENDING_TICKS;
             }
         }
     };
     RegisterAction<pin_key_t, pin_slot_t, compared_t>(pin_key_2) touch = {
         void apply(inout pin_key_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.f1 - time) < 0);
-            if (cell.fingerprint == fingerprint && (int<32>)(cell.f1 - time) < 0) {
-                cell.f1 = time;
+            compared = this.predicate(cell.fingerprint == fingerprint, (int<32>)(cell.stamp - time) < 0);
+            if (cell.fingerprint == fingerprint && (int<32>)(cell.stamp - time) < 0) {
+                cell.stamp = time;
             }
         }
     };
@@ -229,7 +229,7 @@ control PinKey2(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in
         void apply(inout pin_key_t cell, out compared_t compared) {
             compared = this.predicate(cell.fingerprint == fingerprint);
             if (cell.fingerprint == fingerprint) {
-                cell.f1 = time;
+                cell.stamp = time;
             }
         }
     };

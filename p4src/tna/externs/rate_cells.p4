@@ -22,10 +22,10 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
 }
 
 // Whose slot it is, and the time of its last packet. A slot is free when that is 32 steps before `now`: a constant of the register.
-// (Of a pair, Stratum reads the half that is named f1.) Behind it, the step of the last packet.
+// Behind it, the step of the last packet.
 struct rate_flow_t {
     bit<32> fingerprint;
-    bit<32> f1;
+    bit<32> last;
 }
 
 control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
@@ -36,10 +36,10 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
     Register<rate_flow_t, rate_slot_t>(RATE_FLOWS, { 0, 0 }) rate_flow;
     RegisterAction<rate_flow_t, rate_slot_t, compared_t>(rate_flow) take = {
         void apply(inout rate_flow_t cell, out compared_t compared) {
-            compared = this.predicate(cell.fingerprint == flow_key, (int<32>)(now - cell.f1) > RATE_SLOT_TICKS);
-            if (cell.fingerprint == flow_key || (int<32>)(now - cell.f1) > RATE_SLOT_TICKS) {
+            compared = this.predicate(cell.fingerprint == flow_key, (int<32>)(now - cell.last) > RATE_SLOT_TICKS);
+            if (cell.fingerprint == flow_key || (int<32>)(now - cell.last) > RATE_SLOT_TICKS) {
                 cell.fingerprint = flow_key;
-                cell.f1 = now;
+                cell.last = now;
             }
         }
     };
@@ -76,7 +76,7 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
 // The bytes in a response's window. What comes of the math unit can be added to a cell, not to an input: the first packet of a later
 // step waits in the other half, for the next step that follows.
 struct rate_bytes_t {
-    bit<32> f1;
+    bit<32> bytes;
     bit<32> first;
 }
 
@@ -87,18 +87,18 @@ control RateBytes(in rate_key_t flow_key, in rate_left_t left, in bit<16> size) 
 
     RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) start = {
         void apply(inout rate_bytes_t cell) {
-            cell.f1 = (bit<32>)size;
+            cell.bytes = (bit<32>)size;
             cell.first = 0;
         }
     };
     RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) keep = {
         void apply(inout rate_bytes_t cell) {
-            cell.f1 = cell.f1 |+| (bit<32>)size;
+            cell.bytes = cell.bytes |+| (bit<32>)size;
         }
     };
     RegisterAction<rate_bytes_t, rate_slot_t, bit<32>>(rate_bytes) fade = {
         void apply(inout rate_bytes_t cell) {
-            cell.f1 = three_quarters.execute(cell.f1) + cell.first;
+            cell.bytes = three_quarters.execute(cell.bytes) + cell.first;
             cell.first = (bit<32>)size;
         }
     };

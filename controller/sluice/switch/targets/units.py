@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sluice.names import RATE_TICK_US, TICK_US, TofinoRegister
+from sluice.names import RATE_FLOW_BITS, RATE_TICK_US, TICK_US, TofinoRegister
 
 STEPS = 7
 """Steps in a window; see p4src/stages/rates.p4."""
@@ -26,6 +26,8 @@ class Units:
     """Of the response rates (``meta.clock``)."""
     pin_states: tuple[str, str] | None = None
     """The registers of the connections' states, by way; None: the keys hold them."""
+    rate_slot_bits: int = 0
+    """How many low bits of a response's fingerprint are those of its slot's number."""
 
     def ticks(self, seconds: float) -> int:
         """A time in the connection table's ticks, rounded up."""
@@ -40,6 +42,9 @@ MICROSECONDS = Units(TICK_US, RATE_TICK_US)
 """v1model: a clock of 48 bits that counts microseconds."""
 
 NANOSECONDS = Units(
-    (1 << 26) / 1000, (1 << 20) / 1000, pin_states=(TofinoRegister.PIN_STATE_1, TofinoRegister.PIN_STATE_2)
+    (1 << 26) / 1000,
+    (1 << 20) / 1000,
+    pin_states=(TofinoRegister.PIN_STATE_1, TofinoRegister.PIN_STATE_2),
+    rate_slot_bits=RATE_FLOW_BITS,
 )
 """Tofino: a clock of 48 bits that counts nanoseconds, with its turns above it (p4src/tna/clock.p4)."""
