@@ -133,9 +133,10 @@ class SecondWay(StageTest):
         for flow in (met.first, met.second):
             self.client_sends(flow, flow.syn(), again(WEB, S1))
             self.client_sends(flow, flow.data())
-            self.client_sends(flow, flow.fin())
         self.assertPinned(met.first, PinState.REOPENING, way=1)
         self.assertPinned(met.second, PinState.REOPENING, way=2)
+        for flow in (met.first, met.second):
+            self.client_sends(flow, flow.fin())
 
 
 class FirstWayFreed(StageTest):
