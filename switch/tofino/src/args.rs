@@ -11,6 +11,9 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 /// The port of BF Runtime.
 const DEFAULT_DRIVER: &str = "http://127.0.0.1:50052";
 
+/// What a driver loads lies here, on its machine.
+const DEFAULT_FOLDER: &str = "/var/lib/sluice-tofino/programs";
+
 /// What `--help` says.
 pub const HELP: &str = "\
 usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Runtime
@@ -24,6 +27,9 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --pipes N,N              pipes whose register cells are added up in an answer: those that packets come in by [0]
   --cpu-port N             the device's port that leads to the CPU (PCIe: 192 with two pipes, 320 with four); without it, none is set
   --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
+  --program-folder PATH    folder on the driver's machine for the files of programs that it loads [/var/lib/sluice-tofino/programs]
+  --reload                 at a commit the driver loads its program again instead of clearing the tables: seconds on the model, where
+                           clearing takes minutes; on hardware its ports go down
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
@@ -57,6 +63,10 @@ pub struct Args {
     pub cpu_port: Option<u32>,
     /// By which packets for the controller come and go.
     pub cpu_interface: Option<String>,
+    /// Where the driver puts programs that it loads.
+    pub program_folder: String,
+    /// Load instead of clearing.
+    pub reload: bool,
     /// How much is logged.
     pub log_level: LevelFilter,
 }
@@ -73,6 +83,8 @@ impl Default for Args {
             pipes: vec![0],
             cpu_port: None,
             cpu_interface: None,
+            program_folder: DEFAULT_FOLDER.to_owned(),
+            reload: false,
             log_level: LevelFilter::INFO,
         }
     }
@@ -87,6 +99,9 @@ pub enum ArgsError {
     /// A list of pipes.
     #[error("--pipes {0}: give numbers from 0 to 7, such as 0,1")]
     Pipes(String),
+    /// A folder.
+    #[error("--program-folder {0}: give an absolute path, such as /var/lib/sluice-tofino/programs")]
+    Folder(String),
 }
 
 /// Reads the command line.
@@ -107,6 +122,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("pipes") => args.pipes = pipes(&parser.value()?.string()?)?,
             Arg::Long("cpu-port") => args.cpu_port = Some(parser.value()?.parse()?),
             Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
+            Arg::Long("program-folder") => args.program_folder = folder(parser.value()?.string()?)?,
+            Arg::Long("reload") => args.reload = true,
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
             Arg::Short('v') | Arg::Long("version") => {
@@ -122,6 +139,11 @@ fn pipes(list: &str) -> Result<Vec<usize>, ArgsError> {
     let pipes: Option<Vec<usize>> =
         list.split(',').map(|pipe| pipe.trim().parse().ok().filter(|pipe| *pipe < 8)).collect();
     pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
+}
+
+/// The driver takes relative paths from where it was started.
+fn folder(path: String) -> Result<String, ArgsError> {
+    if path.starts_with('/') { Ok(path) } else { Err(ArgsError::Folder(path)) }
 }
 
 #[cfg(test)]
@@ -148,6 +170,7 @@ mod tests {
     fn wrong_flags_are_named() {
         assert!(run("--pipe 0").unwrap_err().contains("--pipe"));
         assert!(run("--pipes 0,9").unwrap_err().contains("--pipes 0,9: give numbers from 0 to 7"));
+        assert!(run("--program-folder programs").unwrap_err().contains("give an absolute path"));
         assert!(run("--help").unwrap_err().starts_with("usage: sluice-tofino"));
     }
 }

@@ -103,8 +103,22 @@ pub struct Action {
     /// As in P4Info.
     pub name: String,
     /// Parameters, and what else an entry with this action has.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "action_fields")]
     pub data: Vec<Field>,
+}
+
+/// The fields of an action: a program's stand in the list as they are, those of the device's tables each in a `singleton`.
+fn action_fields<'de, D: serde::Deserializer<'de>>(json: D) -> Result<Vec<Field>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Wrapped { singleton: Field },
+        Plain(Field),
+    }
+    let fields = Vec::<Form>::deserialize(json)?.into_iter().map(|form| match form {
+        Form::Wrapped { singleton: field } | Form::Plain(field) => field,
+    });
+    Ok(fields.collect())
 }
 
 /// Data beside the actions': a field, or several of which an entry has one.

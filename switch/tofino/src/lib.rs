@@ -9,11 +9,14 @@
 
 pub mod bfrt;
 pub mod client;
+mod commit;
 pub mod cpu;
 pub mod cpu_port;
 pub mod gateway;
 pub mod info;
+mod link;
 pub mod load;
+pub mod loading;
 pub mod plan;
 pub mod program;
 pub mod read;

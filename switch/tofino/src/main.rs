@@ -52,7 +52,14 @@ async fn run(args: &Args) -> Result<(), String> {
         client: args.client_id,
         program: args.program.clone(),
     };
-    let settings = Settings { device_id: args.device_id, driver, pipes: args.pipes.clone(), cpu_port: args.cpu_port };
+    let settings = Settings {
+        device_id: args.device_id,
+        driver,
+        pipes: args.pipes.clone(),
+        cpu_port: args.cpu_port,
+        program_folder: args.program_folder.clone(),
+        reload: args.reload,
+    };
     let gateway = Arc::new(Gateway::new(settings, port.clone()));
     let listener = Listener::bind(&args.address)
         .await

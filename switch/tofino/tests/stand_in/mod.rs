@@ -3,6 +3,7 @@
 
 pub mod store;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -14,7 +15,7 @@ use sluice_tofino::proto::bf_runtime_server::{BfRuntime, BfRuntimeServer};
 use sluice_tofino::proto::*;
 use store::Store;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -28,10 +29,30 @@ pub const DEVICE: &str = r#"{"tables": [
     {"name": "$port", "table_type": "PortConfigure", "key": [{"name": "no id"}]},
     {"name": "$pre.port", "id": 4026531840, "table_type": "PrePort", "size": 288,
      "key": [{"id": 1, "name": "$DEV_PORT", "match_type": "Exact", "type": {"type": "uint32"}}],
-     "data": [{"singleton": {"id": 4, "name": "$COPY_TO_CPU_PORT_ENABLE", "type": {"type": "bool"}}}]}]}"#;
+     "data": [{"singleton": {"id": 4, "name": "$COPY_TO_CPU_PORT_ENABLE", "type": {"type": "bool"}}}]},
+    {"name": "$mirror.cfg", "id": 4278452225, "table_type": "MirrorCfg", "size": 1024,
+     "key": [{"id": 1, "name": "$sid", "match_type": "Exact", "type": {"type": "uint16"}}],
+     "action_specs": [{"id": 1, "name": "$coalescing", "data": [
+        {"singleton": {"id": 1, "name": "$internal_header", "type": {"type": "bytes", "width": 128}}},
+        {"singleton": {"id": 2, "name": "$internal_header_length", "type": {"type": "uint32"}}}]},
+        {"id": 2, "name": "$normal", "data": []}],
+     "data": [{"singleton": {"id": 5, "name": "$session_enable", "type": {"type": "bool"}}},
+        {"singleton": {"id": 6, "name": "$direction", "type": {"type": "string"}}}]}]}"#;
+
+/// A connection that has subscribed.
+struct Client {
+    events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
+    /// The program that it is bound to.
+    bound: Option<String>,
+    /// Its load has failed on the way, and the driver does nothing more of that kind for it.
+    in_warm_init: bool,
+    /// Ends its stream.
+    end: Arc<Notify>,
+}
 
 pub struct Driver {
-    json: String,
+    /// What runs; `None` with `--skip-p4`.
+    pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
     /// Updates of each Write request.
     pub requests: Mutex<Vec<usize>>,
@@ -41,23 +62,34 @@ pub struct Driver {
     pub full: Mutex<Option<String>>,
     /// Holds up every read and write while it is there.
     pub stuck: Mutex<Option<Arc<Notify>>>,
-    gone: Notify,
-    events: Mutex<Option<mpsc::Sender<Result<StreamMessageResponse, Status>>>>,
+    /// Loads that fail half way, as they do when the device is slow.
+    pub failing_loads: AtomicUsize,
+    /// Programs that were loaded, with the folder of their files.
+    pub loads: Mutex<Vec<(String, String)>>,
+    clients: Mutex<HashMap<u32, Client>>,
+    /// Connections so far.
+    connections: watch::Sender<usize>,
 }
 
 impl Driver {
+    /// Runs a program called sluice.
     pub fn new(json: &str) -> Arc<Self> {
-        let mut info: Info = serde_json::from_str(json).unwrap();
-        info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
+        Self::running(Some(program("sluice", json, b"compiled")))
+    }
+
+    /// Runs this program, or none.
+    pub fn running(config: Option<ForwardingPipelineConfig>) -> Arc<Self> {
         Arc::new(Self {
-            json: json.to_owned(),
-            store: Mutex::new(Store::new(info)),
+            store: Mutex::new(Store::new(tables(config.as_ref()))),
+            running: Mutex::new(config),
             requests: Mutex::default(),
             acknowledgements: AtomicUsize::new(0),
             full: Mutex::default(),
             stuck: Mutex::default(),
-            gone: Notify::new(),
-            events: Mutex::default(),
+            failing_loads: AtomicUsize::new(0),
+            loads: Mutex::default(),
+            clients: Mutex::default(),
+            connections: watch::Sender::new(0),
         })
     }
 
@@ -80,14 +112,74 @@ impl Driver {
         });
         let list = DigestList { digest_id, list_id: 7, data: data.collect(), target: None };
         let update = stream_message_response::Update::Digest(list);
-        let events = self.events.lock().clone().expect("a subscriber");
+        let events = self.clients.lock().values().next().map(|client| client.events.clone()).expect("a subscriber");
         events.send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
     }
 
-    /// Ends the subscriber's stream, as a driver that dies does.
+    /// Waits until so many connections have been made.
+    pub async fn connected(&self, count: usize) {
+        self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
+    }
+
+    /// Ends the subscribers' streams, as a driver that dies does.
     pub fn hang_up(&self) {
-        *self.events.lock() = None;
-        self.gone.notify_one();
+        self.clients.lock().values().for_each(|client| client.end.notify_one());
+    }
+
+    async fn tell(&self, progress: SetForwardingPipelineConfigResponseType) {
+        let clients: Vec<_> = self.clients.lock().values().map(|client| client.events.clone()).collect();
+        let message =
+            SetForwardingPipelineConfigResponse { set_forwarding_pipeline_config_response_type: progress as i32 };
+        let update = stream_message_response::Update::SetForwardingPipelineConfigResponse(message);
+        for events in clients {
+            let _ = events.send(Ok(StreamMessageResponse { update: Some(update.clone()) })).await;
+        }
+    }
+
+    /// Loads as the driver does: what is bound to a program that goes is cut off, and all tables are as at the start.
+    async fn load(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
+        let unknown = || Status::unknown("Failed to end warm_init HW access fails");
+        {
+            let mut clients = self.clients.lock();
+            let client = clients.get_mut(&request.client_id).ok_or_else(|| Status::unavailable("Unknown client."))?;
+            if client.in_warm_init {
+                // The driver says OK and does nothing.
+                return Ok(());
+            }
+            client.in_warm_init = true;
+        }
+        self.tell(SetForwardingPipelineConfigResponseType::WarmInitStarted).await;
+        if self.failing_loads.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(unknown());
+        }
+        let config = request.config.first().cloned().ok_or_else(unknown)?;
+        self.loads.lock().push((config.p4_name.clone(), request.base_path));
+        *self.store.lock() = Store::new(tables(Some(&config)));
+        for client in self.clients.lock().values_mut() {
+            if client.bound.as_ref().is_some_and(|name| *name != config.p4_name) {
+                client.bound = None;
+                client.end.notify_one();
+            }
+            client.in_warm_init = false;
+        }
+        *self.running.lock() = Some(config);
+        self.tell(SetForwardingPipelineConfigResponseType::WarmInitFinished).await;
+        Ok(())
+    }
+
+    fn bind(&self, client: u32, name: &str) -> Result<(), Status> {
+        if self.running.lock().as_ref().is_none_or(|config| config.p4_name != name) {
+            return Err(Status::not_found(format!("Failed to find BfRtInfo for program {name}")));
+        }
+        let mut clients = self.clients.lock();
+        if let Some((other, _)) = clients.iter().find(|(_, other)| other.bound.as_deref() == Some(name)) {
+            return Err(Status::already_exists(format!(
+                "Client ID {client} trying to bind but Client ID {other} already owns this P4 Already exists"
+            )));
+        }
+        let client = clients.get_mut(&client).ok_or_else(|| Status::unavailable("Unknown client."))?;
+        client.bound = Some(name.to_owned());
+        Ok(())
     }
 
     async fn wait(&self) {
@@ -171,24 +263,27 @@ impl BfRuntime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        use set_forwarding_pipeline_config_request::Action;
         let request = request.into_inner();
-        match request.config.first() {
-            Some(config) if config.p4_name == "sluice" && request.action == 0 => {
-                Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
+        match request.action() {
+            Action::Bind => {
+                let name = request.config.first().map(|config| config.p4_name.clone());
+                self.0.bind(request.client_id, &name.unwrap_or_default())?;
             }
-            _ => Err(Status::not_found("program not found")),
+            // Waits for what is under way: the driver does one thing at a time here.
+            Action::Verify => self.0.wait().await,
+            Action::VerifyAndWarmInitBeginAndEnd => self.0.load(request).await?,
+            _ => return Err(Status::unimplemented("not what the gateway sends")),
         }
+        Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
     }
 
     async fn get_forwarding_pipeline_config(
         &self,
         _: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        let config = ForwardingPipelineConfig {
-            p4_name: "sluice".to_owned(),
-            bfruntime_info: self.0.json.clone().into_bytes(),
-            profiles: Vec::new(),
-        };
+        let shared = || ForwardingPipelineConfig { p4_name: "$SHARED".to_owned(), ..Default::default() };
+        let config = self.0.running.lock().clone().unwrap_or_else(shared);
         let device = NonP4Config { bfruntime_info: DEVICE.into() };
         Ok(Response::new(GetForwardingPipelineConfigResponse { config: vec![config], non_p4_config: Some(device) }))
     }
@@ -203,30 +298,66 @@ impl BfRuntime for Service {
         let (events, out) = mpsc::channel(16);
         let driver = Arc::clone(&self.0);
         tokio::spawn(async move {
+            let end = Arc::new(Notify::new());
+            let mut id = None;
             let mut next = async || {
                 tokio::select! {
                     message = requests.message() => message.ok().flatten(),
-                    () = driver.gone.notified() => None,
+                    () = end.notified() => None,
                 }
             };
             while let Some(message) = next().await {
                 match message.update {
                     Some(stream_message_request::Update::Subscribe(subscribe)) => {
+                        if driver.clients.lock().contains_key(&message.client_id) {
+                            let text = "Can't have two clients with the same client id";
+                            let _ = events.send(Err(Status::invalid_argument(text))).await;
+                            return;
+                        }
                         let answer = Subscribe { status: Some(rpc::Status::default()), ..subscribe };
                         let update = Some(stream_message_response::Update::Subscribe(answer));
                         let _ = events.send(Ok(StreamMessageResponse { update })).await;
-                        *driver.events.lock() = Some(events.clone());
+                        let (events, end) = (events.clone(), Arc::clone(&end));
+                        let client = Client { events, bound: None, in_warm_init: false, end };
+                        driver.clients.lock().insert(message.client_id, client);
+                        id = Some(message.client_id);
+                        driver.connections.send_modify(|count| *count += 1);
                     }
                     Some(stream_message_request::Update::DigestAck(_)) => {
                         driver.acknowledgements.fetch_add(1, Relaxed);
                         let _ = events.send(Err(Status::unimplemented("Not yet implemented"))).await;
-                        *driver.events.lock() = None;
-                        return;
+                        break;
                     }
                     None => {}
                 }
             }
+            if let Some(id) = id {
+                driver.clients.lock().remove(&id);
+            }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(out))))
     }
+}
+
+/// A program with its files.
+pub fn program(name: &str, json: &str, binary: &[u8]) -> ForwardingPipelineConfig {
+    let profile = forwarding_pipeline_config::Profile {
+        profile_name: "pipe".to_owned(),
+        context: b"{}".to_vec(),
+        binary: binary.to_vec(),
+        pipe_scope: vec![0, 1, 2, 3],
+    };
+    ForwardingPipelineConfig {
+        p4_name: name.to_owned(),
+        bfruntime_info: json.as_bytes().to_vec(),
+        profiles: vec![profile],
+    }
+}
+
+/// The tables of a program and those of the device.
+fn tables(config: Option<&ForwardingPipelineConfig>) -> Info {
+    let program = config.map(|config| serde_json::from_slice(&config.bfruntime_info).unwrap());
+    let mut info: Info = program.unwrap_or_default();
+    info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
+    info
 }

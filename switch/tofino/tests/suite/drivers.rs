@@ -1,7 +1,7 @@
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-use crate::common::{Bench, server};
+use crate::common::{Bench, cpu_ports, server};
 use p4::entity::Entity;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type;
@@ -39,20 +39,6 @@ async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
     assert_eq!(again.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
 }
 
-/// The port whose metadata the parser knows the CPU by, and the one that the traffic manager copies to.
-fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let store = driver.store.lock();
-    let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact(key)).collect();
-    (keys("SluiceIngressParser.$PORT_METADATA"), keys("port"))
-}
-
-fn exact(key: &sluice_tofino::proto::TableKey) -> Vec<u8> {
-    match &key.fields[0].match_type {
-        Some(sluice_tofino::proto::key_field::MatchType::Exact(exact)) => exact.value.clone(),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[tokio::test]
 async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
     let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
@@ -60,7 +46,9 @@ async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
     let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
     assert_eq!(cpu_ports(&bench.driver), expected);
     // The driver has it from an earlier gateway, and a program that is pushed takes nothing of it away.
-    let again = Bench::at(std::sync::Arc::clone(&bench.driver), crate::common::P4INFO, &[0], Some(320)).await;
+    let driver = std::sync::Arc::clone(&bench.driver);
+    bench.stop().await;
+    let again = Bench::at(driver, crate::common::P4INFO, &[0], Some(320)).await;
     let mut controller = again.controller(10).await;
     controller.push(Action::VerifyAndCommit, Some(again.config())).await.unwrap();
     assert_eq!(cpu_ports(&again.driver), expected);
@@ -70,4 +58,19 @@ async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
 async fn without_a_cpu_port_the_drivers_stays() {
     let (bench, _) = Bench::ready().await;
     assert_eq!(cpu_ports(&bench.driver), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_driver_that_refuses_the_cpus_port_is_not_served() {
+    let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
+    *driver.full.lock() = Some("SluiceIngressParser.$PORT_METADATA".to_owned());
+    let refusing = Bench::calling(std::sync::Arc::clone(&driver), |settings| settings.cpu_port = Some(320)).await;
+    let mut controller = refusing.controller(10).await;
+    driver.connected(2).await;
+    let pattern = Entity::TableEntry(p4::TableEntry::default());
+    let status = controller.try_read(pattern).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{}", status.message());
+    *driver.full.lock() = None;
+    refusing.gateway.connected().await;
+    assert_eq!(cpu_ports(&driver), (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]));
 }

@@ -10,6 +10,7 @@ mod common;
 mod drivers;
 mod groups;
 mod keys;
+mod loading;
 mod pipelines;
 mod streams;
 mod tables;

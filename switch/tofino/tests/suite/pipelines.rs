@@ -55,25 +55,3 @@ async fn reconcile_keeps_what_was_written() {
     let status = controller.push(Action::ReconcileAndCommit, Some(other)).await.unwrap_err();
     assert!(status.message().contains("give VERIFY_AND_COMMIT"), "{}", status.message());
 }
-
-#[tokio::test]
-async fn the_config_of_a_program_that_the_driver_does_not_run_is_refused() {
-    use prost::Message;
-    let (bench, mut controller) = Bench::ready().await;
-    let device = |json: String| {
-        let config = sluice_tofino::proto::ForwardingPipelineConfig {
-            p4_name: "other".to_owned(),
-            bfruntime_info: json.into_bytes(),
-            profiles: Vec::new(),
-        };
-        p4::ForwardingPipelineConfig { p4_device_config: config.encode_to_vec(), ..bench.config() }
-    };
-    controller.push(Action::VerifyAndCommit, Some(device(BFRT.to_owned()))).await.unwrap();
-    let json = BFRT.replace("translate.servers", "translate.others");
-    let status = controller.push(Action::VerifyAndCommit, Some(device(json))).await.unwrap_err();
-    assert_eq!(status.code(), Code::Unimplemented);
-    assert!(status.message().contains("start bf_switchd with the program"), "{}", status.message());
-    let garbage = p4::ForwardingPipelineConfig { p4_device_config: vec![0xff], ..bench.config() };
-    let status = controller.push(Action::VerifyAndCommit, Some(garbage)).await.unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument);
-}
