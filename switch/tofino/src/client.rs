@@ -161,6 +161,21 @@ impl Driver {
         }
     }
 
+    /// Waits until the driver has done what it was asked before, also by a connection that is gone: a config to verify has its turn
+    /// after all reads and writes.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub async fn settled(&self) -> Result<(), Status> {
+        let request = SetForwardingPipelineConfigRequest {
+            device_id: self.address.device,
+            client_id: self.address.client,
+            action: set_forwarding_pipeline_config_request::Action::Verify as i32,
+            ..Default::default()
+        };
+        within(CLEARING, self.grpc.clone().set_forwarding_pipeline_config(request)).await.map(|_| ())
+    }
+
     /// Reads entries.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::info::Info;
 use crate::link::Handover;
 use crate::load::Loaded;
 use crate::loading::{self, Given};
+use crate::mark::Mark;
 use crate::proto::{ForwardingPipelineConfig, Update, update::Type};
 
 impl Gateway {
@@ -68,20 +69,26 @@ impl Gateway {
                     let configs: Vec<_> = std::iter::once(&running.config).chain(&running.others).cloned().collect();
                     self.load(&configs).await?;
                 } else {
-                    clear(&driver, &running.info).await?;
+                    // Whatever becomes of it: what clients have written is no longer whole.
                     self.forget();
+                    clear(&driver, &running.info).await.inspect_err(|_| self.lose())?;
                 }
                 loaded
             }
         };
-        self.state.lock().loaded = Some(Arc::new(loaded));
+        let mark = Mark::new().map_err(|error| Status::internal(format!("/dev/urandom: {error}")))?;
+        let marked = mark.write(&self.driver()?).await?;
+        let mut state = self.state.lock();
+        state.mark = marked.then_some(mark);
+        state.loaded = Some(Arc::new(loaded));
         Ok(())
     }
 
     /// Forgets what clients have written.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
-        state.loaded = None;
+        (state.loaded, state.mark) = (None, None);
+        state.owed.clear();
         state.shadow.clear();
         self.controllers.digests.lock().clear();
     }

@@ -21,7 +21,9 @@ use crate::cpu::Port;
 use crate::link::Handover;
 use crate::load::Loaded;
 use crate::loading::Given;
+use crate::mark::Mark;
 use crate::plan::Batch;
+use crate::proto::Update;
 use crate::read::Reader;
 use crate::shadow::Shadow;
 use p4::set_forwarding_pipeline_config_request::Action;
@@ -51,6 +53,10 @@ pub(crate) struct State {
     pub loading: bool,
     pub loaded: Option<Arc<Loaded>>,
     pub shadow: Shadow,
+    /// What proves that a driver is the one that has what the shadow says.
+    pub mark: Option<Mark>,
+    /// What makes the driver as the shadow says, after requests that it has not answered. Each may be needed or not.
+    pub owed: Vec<Update>,
 }
 
 /// One driver behind P4Runtime.
@@ -130,13 +136,25 @@ impl Gateway {
         let results = match driver.write(steps).await {
             Ok(results) => results,
             Err(status) => {
-                batch.forget(&mut self.state.lock().shadow);
+                let mut state = self.state.lock();
+                state.owed = batch.forget(&mut state.shadow);
+                drop(state);
+                self.lose();
                 return Err(status);
             }
         };
         let follow_up = batch.settle(&mut self.state.lock().shadow, &results, all_or_none);
-        for fault in driver.write(follow_up).await?.into_iter().filter_map(Result::err) {
-            tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
+        match driver.write(follow_up.clone()).await {
+            Ok(outcomes) => {
+                for fault in outcomes.into_iter().filter_map(Result::err) {
+                    tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
+                }
+            }
+            Err(status) => {
+                tracing::warn!(message = status.message(), "the driver has not tidied up yet what a batch leaves");
+                self.state.lock().owed = follow_up;
+                self.lose();
+            }
         }
         if updates.iter().any(is_digest) {
             self.follow_digests();

@@ -17,6 +17,7 @@ pub mod info;
 mod link;
 pub mod load;
 pub mod loading;
+pub mod mark;
 pub mod plan;
 pub mod program;
 pub mod read;

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use sluice_engine::{Digest, DigestConfig, DigestId};
 use sluice_p4runtime::fault::Outcome;
+use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
 use crate::bfrt;
 use crate::client::{Driver, Events};
 use crate::cpu_port;
-use crate::gateway::{Gateway, State};
+use crate::gateway::Gateway;
+use crate::mark::Mark;
 use crate::proto::{DigestList, stream_message_response};
 use crate::shadow::{Place, Shadow, Value};
 
@@ -61,20 +63,33 @@ impl Gateway {
         self.controllers.timer.notify_one();
     }
 
-    /// Calls the driver, and follows it until it is gone; then again, for good.
+    /// Gives the connection up: the driver has not answered on it.
+    pub(crate) fn lose(&self) {
+        self.state.lock().driver = None;
+        let _ = self.handover.send(Handover::Lost);
+    }
+
+    /// Calls the driver, and follows it until the connection ends; then again, for good.
     pub(crate) async fn follow_drivers(&self) {
+        let mut handovers = self.handovers.lock().await;
         let mut reported = String::new();
         loop {
-            match self.connect().await {
+            let connected = async {
+                let (driver, events) = self.connect().await?;
+                self.adopt(&driver).await?;
+                Ok::<_, Status>((driver, events))
+            };
+            match connected.await {
                 Ok((driver, events)) => {
                     let program = driver.program().map_or("none", |program| program.name());
                     tracing::info!(uri = self.settings.driver.uri, program, "the driver answers");
+                    // Those about the connection before.
+                    while handovers.try_recv().is_ok() {}
                     self.state.lock().driver = Some(driver);
                     self.connected.send_replace(true);
-                    self.follow(events).await;
-                    tracing::warn!("the driver is gone; controllers have to push their program again");
-                    *self.state.lock() = State::default();
-                    self.controllers.digests.lock().clear();
+                    self.follow(events, &mut handovers).await;
+                    tracing::warn!("the connection to the driver has ended");
+                    self.state.lock().driver = None;
                     self.connected.send_replace(false);
                     reported.clear();
                 }
@@ -88,9 +103,33 @@ impl Gateway {
         }
     }
 
+    /// Goes on with a driver that has what clients have written, by its mark; another one has no program for them. What the driver
+    /// was doing when the connection ended is taken back, for its clients were not told that it is done.
+    async fn adopt(&self, driver: &Driver) -> Result<(), Status> {
+        let found = Mark::read(driver).await?;
+        let (expected, had_program) = {
+            let state = self.state.lock();
+            (state.mark.clone(), state.loaded.is_some())
+        };
+        if expected.is_none() || found != expected {
+            if had_program {
+                tracing::warn!("the driver has lost its program's state; controllers have to push their program again");
+            }
+            self.forget();
+            return Ok(());
+        }
+        driver.settled().await?;
+        let owed = self.state.lock().owed.clone();
+        for fault in driver.write(owed).await?.into_iter().filter_map(Result::err) {
+            tracing::debug!(message = fault.message, "nothing to take back");
+        }
+        self.state.lock().owed.clear();
+        tracing::info!("the driver has kept what was written to it");
+        Ok(())
+    }
+
     /// Handles what the driver says, and digest lists that are due, until the driver's stream ends.
-    async fn follow(&self, events: Events) {
-        let mut handovers = self.handovers.lock().await;
+    async fn follow(&self, events: Events, handovers: &mut mpsc::UnboundedReceiver<Handover>) {
         let mut events = Some(events);
         loop {
             let due = self.controllers.digests.lock().deadline();

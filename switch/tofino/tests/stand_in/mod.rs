@@ -66,6 +66,7 @@ pub struct Driver {
     pub failing_loads: AtomicUsize,
     /// Programs that were loaded, with the folder of their files.
     pub loads: Mutex<Vec<(String, String)>>,
+    muted: Mutex<Option<usize>>,
     clients: Mutex<HashMap<u32, Client>>,
     /// Connections so far.
     connections: watch::Sender<usize>,
@@ -88,6 +89,7 @@ impl Driver {
             stuck: Mutex::default(),
             failing_loads: AtomicUsize::new(0),
             loads: Mutex::default(),
+            muted: Mutex::default(),
             clients: Mutex::default(),
             connections: watch::Sender::new(0),
         })
@@ -119,6 +121,16 @@ impl Driver {
     /// Waits until so many connections have been made.
     pub async fn connected(&self, count: usize) {
         self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
+    }
+
+    /// Has the driver make so many updates of the next batch, and not answer.
+    pub fn mute(&self, updates: usize) {
+        *self.muted.lock() = Some(updates);
+    }
+
+    /// Resets all tables, as a load by another client does.
+    pub fn load_anew(&self) {
+        *self.store.lock() = Store::new(tables(self.running.lock().as_ref()));
     }
 
     /// Ends the subscribers' streams, as a driver that dies does.
@@ -237,6 +249,11 @@ impl BfRuntime for Service {
         self.0.requests.lock().push(request.updates.len());
         if request.atomicity() == write_request::Atomicity::DataplaneAtomic {
             return Err(Status::unimplemented("DATAPLANE_ATOMIC isn't implemented"));
+        }
+        let muted = self.0.muted.lock().take();
+        if let Some(count) = muted {
+            request.updates.iter().take(count).for_each(|update| self.0.update(update).unwrap());
+            return Err(Status::unavailable("the connection is broken"));
         }
         let outcomes: Vec<_> = request.updates.iter().map(|update| self.0.update(update)).collect();
         packed(&outcomes)?;

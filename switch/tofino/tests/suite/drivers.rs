@@ -23,16 +23,19 @@ async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
     // Its connections end with its last handle of events.
     bench.driver.hang_up();
     let pattern = || Entity::TableEntry(p4::TableEntry::default());
-    while controller.pushed().await.is_some() {
-        tokio::task::yield_now().await;
-    }
-    let status = controller.try_read(pattern()).await.unwrap_err();
+    let status = loop {
+        match controller.try_read(pattern()).await {
+            Err(status) => break status,
+            Ok(_) => tokio::task::yield_now().await,
+        }
+    };
     assert_eq!(status.code(), Code::Unavailable);
     assert!(status.message().contains("start bf_switchd"), "{}", status.message());
     let again = crate::stand_in::Driver::new(crate::stand_in::BFRT);
     let _served = again.serve(bench.uri.strip_prefix("http://").unwrap()).await;
     bench.gateway.connected().await;
     assert_eq!(controller.try_read(pattern()).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert!(controller.pushed().await.is_none());
     controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
     assert!(controller.entries("servers").await.is_empty());
     controller.insert(server(1)).await;
@@ -73,4 +76,50 @@ async fn a_driver_that_refuses_the_cpus_port_is_not_served() {
     *driver.full.lock() = None;
     refusing.gateway.connected().await;
     assert_eq!(cpu_ports(&driver), (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]));
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_loses_nothing_where_the_driver_is_the_same() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    bench.driver.hang_up();
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    let entries: Vec<_> = controller.entries("servers").await.into_iter().map(Entity::TableEntry).collect();
+    assert_eq!(entries, [server(1)]);
+    assert_eq!(controller.pushed().await, Some(bench.config()));
+    controller.delete(server(1)).await;
+    assert!(bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_driver_has_made_of_an_unanswered_batch_is_taken_back() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    let rows = |bench: &Bench| bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.clone();
+    let before = rows(&bench);
+    bench.driver.mute(2);
+    let batch = vec![(Type::Delete, server(1)), (Type::Insert, server(2)), (Type::Insert, server(3))];
+    let status = controller.batch(Atomicity::ContinueOnError, batch).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{}", status.message());
+    assert_ne!(rows(&bench), before, "the driver has made two of three");
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    assert_eq!(rows(&bench), before);
+    let entries: Vec<_> = controller.entries("servers").await.into_iter().map(Entity::TableEntry).collect();
+    assert_eq!(entries, [server(1)]);
+    controller.insert(server(2)).await;
+}
+
+#[tokio::test]
+async fn another_clients_load_leaves_no_program_for_controllers() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    bench.driver.load_anew();
+    bench.driver.hang_up();
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    assert!(controller.pushed().await.is_none());
+    let status = controller.batch(Atomicity::ContinueOnError, vec![(Type::Insert, server(2))]).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
 }
