@@ -6,7 +6,7 @@
 
 use std::io::Read as _;
 
-use tonic::{Code, Status};
+use tonic::Status;
 
 use crate::bfrt;
 use crate::client::Driver;
@@ -44,10 +44,12 @@ impl Mark {
         let Some([gone, new]) = driver.program().ok().and_then(|program| self.updates(&program.fixed)) else {
             return Ok(false);
         };
-        let outcomes = driver.write(vec![gone, new]).await?;
-        match outcomes.into_iter().filter_map(Result::err).find(|fault| fault.code != Code::NotFound) {
-            Some(fault) => Err(Status::new(fault.code, format!("marking the driver in {SESSIONS}: {}", fault.message))),
-            None => Ok(true),
+        // The first fails where there is no mark yet; the driver calls that an invalid argument.
+        match driver.write(vec![gone, new]).await?.pop() {
+            Some(Err(fault)) => {
+                Err(Status::new(fault.code, format!("marking the driver in {SESSIONS}: {}", fault.message)))
+            }
+            _ => Ok(true),
         }
     }
 

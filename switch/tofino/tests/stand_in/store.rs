@@ -81,6 +81,9 @@ impl Store {
             Type::Modify if !found && !cells && table.table_type != "PrePort" => {
                 return refuse(Code::NotFound, "Table Entry modify failed Object not found");
             }
+            Type::Delete if !found && table.table_type == "MirrorCfg" => {
+                return refuse(Code::InvalidArgument, "Table Entry delete failed Invalid arguments");
+            }
             Type::Delete if !found => return refuse(Code::NotFound, "Table Entry delete failed Object not found"),
             Type::Delete if self.is_referred_to(&table, key) => {
                 return refuse(Code::AlreadyExists, "Table Entry delete failed Entry references exist");
