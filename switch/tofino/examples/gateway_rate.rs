@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
-use sluice_tofino::client::{Address, Driver};
+use sluice_tofino::client::Address;
+use sluice_tofino::proto::bf_runtime_client::BfRuntimeClient;
+use sluice_tofino::proto::{ReadRequest, WriteRequest};
 use sluice_tofino::{Gateway, Settings, bfrt};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::ReceiverStream;
@@ -50,9 +52,15 @@ fn server(table_id: u32, action_id: u32, number: u16) -> p4::TableEntry {
 async fn main() {
     let driver = stand_in::Driver::new(stand_in::BFRT);
     let (uri, _served) = driver.serve("127.0.0.1:0").await;
-    let address = |client| Address { uri: uri.clone(), device: 0, client, program: None };
-    let settings =
-        Settings { device_id: 1, driver: address(1), pipes: vec![0], cpu_port: None, front_panel: Default::default() };
+    let settings = Settings {
+        device_id: 1,
+        driver: Address { uri: uri.clone(), device: 0, client: 1, program: None },
+        pipes: vec![0],
+        cpu_port: None,
+        front_panel: Default::default(),
+        program_folder: "/".to_owned(),
+        reload: false,
+    };
     let gateway = Arc::new(Gateway::new(settings, None));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let server_uri = format!("http://{}", listener.local_addr().expect("its address"));
@@ -103,12 +111,19 @@ async fn main() {
         let rate = f64::from(requests) / start.elapsed().as_secs_f64();
         println!("{size:>8} {:>12.0} {rate:>12.0}", rate * f64::from(size));
     }
-    let (other, _events) = Driver::connect(address(2)).await.expect("the driver");
+    let channel = tonic::transport::Endpoint::from_shared(uri).expect("a URI").connect().await.expect("the driver");
+    let mut other = BfRuntimeClient::new(channel).max_decoding_message_size(1 << 30);
     let id = driver.store.lock().table("SluiceIngress.destinations.clients.admitted_stamps").id;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        other.write(vec![bfrt::sync(id, "Sync")]).await.expect("copied cells");
-        let cells = other.read(vec![bfrt::entry_entity(bfrt::whole_table(id))]).await.expect("cells").len();
+        let request = WriteRequest { updates: vec![bfrt::sync(id, "Sync")], ..Default::default() };
+        other.write(request).await.expect("copied cells");
+        let request = ReadRequest { entities: vec![bfrt::entry_entity(bfrt::whole_table(id))], ..Default::default() };
+        let mut responses = other.read(request).await.expect("a read").into_inner();
+        let mut cells = 0;
+        while let Some(response) = responses.message().await.expect("cells") {
+            cells += response.entities.len();
+        }
         let own = start.elapsed();
         let pattern = Entity::RegisterEntry(p4::RegisterEntry { register_id, ..Default::default() });
         let entities = vec![p4::Entity { entity: Some(pattern) }];

@@ -11,6 +11,9 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 /// The port of BF Runtime.
 const DEFAULT_DRIVER: &str = "http://127.0.0.1:50052";
 
+/// What a driver loads lies here, on its machine.
+const DEFAULT_FOLDER: &str = "/var/lib/sluice-tofino/programs";
+
 /// What `--help` says.
 pub const HELP: &str = "\
 usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Runtime
@@ -26,6 +29,9 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --ports FILE             front-panel ports to set, with speed and error correction, in TOML
   --cpu-interface IFACE    network interface by which packets for the controller come and go; without it there are none
   --metrics-addr HOST:PORT serve metrics for Prometheus on http://HOST:PORT/metrics
+  --program-folder PATH    folder on the driver's machine for the files of programs that it loads [/var/lib/sluice-tofino/programs]
+  --reload                 at a commit the driver loads its program again instead of clearing the tables: seconds on the model, where
+                           clearing takes minutes; on hardware its ports go down
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
@@ -63,6 +69,10 @@ pub struct Args {
     pub cpu_interface: Option<String>,
     /// Where metrics are served, if anywhere.
     pub metrics_address: Option<String>,
+    /// Where the driver puts programs that it loads.
+    pub program_folder: String,
+    /// Load instead of clearing.
+    pub reload: bool,
     /// How much is logged.
     pub log_level: LevelFilter,
 }
@@ -81,6 +91,8 @@ impl Default for Args {
             ports: None,
             cpu_interface: None,
             metrics_address: None,
+            program_folder: DEFAULT_FOLDER.to_owned(),
+            reload: false,
             log_level: LevelFilter::INFO,
         }
     }
@@ -95,6 +107,9 @@ pub enum ArgsError {
     /// A list of pipes.
     #[error("--pipes {0}: give numbers from 0 to 7, such as 0,1")]
     Pipes(String),
+    /// A folder.
+    #[error("--program-folder {0}: give an absolute path, such as /var/lib/sluice-tofino/programs")]
+    Folder(String),
 }
 
 /// Reads the command line.
@@ -117,6 +132,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("ports") => args.ports = Some(parser.value()?.string()?),
             Arg::Long("cpu-interface") => args.cpu_interface = Some(parser.value()?.string()?),
             Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
+            Arg::Long("program-folder") => args.program_folder = folder(parser.value()?.string()?)?,
+            Arg::Long("reload") => args.reload = true,
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
             Arg::Short('v') | Arg::Long("version") => {
@@ -132,6 +149,11 @@ fn pipes(list: &str) -> Result<Vec<usize>, ArgsError> {
     let pipes: Option<Vec<usize>> =
         list.split(',').map(|pipe| pipe.trim().parse().ok().filter(|pipe| *pipe < 8)).collect();
     pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
+}
+
+/// The driver takes relative paths from where it was started.
+fn folder(path: String) -> Result<String, ArgsError> {
+    if path.starts_with('/') { Ok(path) } else { Err(ArgsError::Folder(path)) }
 }
 
 #[cfg(test)]
@@ -158,6 +180,7 @@ mod tests {
     fn wrong_flags_are_named() {
         assert!(run("--pipe 0").unwrap_err().contains("--pipe"));
         assert!(run("--pipes 0,9").unwrap_err().contains("--pipes 0,9: give numbers from 0 to 7"));
+        assert!(run("--program-folder programs").unwrap_err().contains("give an absolute path"));
         assert!(run("--help").unwrap_err().starts_with("usage: sluice-tofino"));
     }
 }

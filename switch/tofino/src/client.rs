@@ -7,7 +7,6 @@ use prost::Message;
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::proto::google::rpc;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
@@ -29,7 +28,12 @@ const LARGEST_MESSAGE: usize = 1 << 30;
 /// A refused batch comes back in headers, an error for each update.
 const LARGEST_HEADERS: u32 = 64 << 20;
 /// A driver that has not answered for this long is taken for gone.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a whole program may take to be cleared: a model on a busy machine takes minutes for large registers.
+pub const CLEARING: Duration = Duration::from_secs(300);
+
+/// Tenths of a second that a client's number may take to be free again.
+const FREED: u32 = 20;
 
 /// Which driver, and as whom.
 #[derive(Debug, Clone)]
@@ -51,8 +55,7 @@ pub struct Driver {
     address: Address,
     /// What is counted of its calls.
     pub calls: Arc<DriverCalls>,
-    /// What it runs.
-    pub program: Arc<DriverProgram>,
+    program: Option<Arc<DriverProgram>>,
 }
 
 /// What the driver says of its own accord. The subscription ends when this is dropped.
@@ -78,37 +81,53 @@ impl Events {
 }
 
 impl Driver {
-    /// Subscribes to the driver, reads what program it runs and binds to it.
+    /// Subscribes to the driver, reads what program it runs, if any, and binds to it.
     ///
     /// # Errors
     /// What the driver or the network says, with the place.
     pub async fn connect(address: Address) -> Result<(Self, Events), Status> {
-        let place = |what: &str| format!("driver at {}: {what}", address.uri);
-        let endpoint = Endpoint::from_shared(address.uri.clone())
-            .map_err(|error| Status::invalid_argument(place(&format!("{error}; give http://HOST:PORT"))))?;
-        let channel = endpoint
-            .http2_max_header_list_size(LARGEST_HEADERS)
-            .connect_timeout(PATIENCE)
-            .connect()
-            .await
-            .map_err(|error| Status::unavailable(place(&format!("{error}; start bf_switchd"))))?;
-        let mut grpc = BfRuntimeClient::new(channel)
-            .max_decoding_message_size(LARGEST_MESSAGE)
-            .max_encoding_message_size(LARGEST_MESSAGE);
-        let events = subscribe(&mut grpc, &address).await?;
+        let (grpc, events) = open(&address).await?;
+        Ok((Self::bound(grpc, address).await?, events))
+    }
+
+    /// Reads what program the driver runs, if any, and binds to it.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub async fn bound(mut grpc: BfRuntimeClient<Channel>, address: Address) -> Result<Self, Status> {
         let request = GetForwardingPipelineConfigRequest { device_id: address.device, client_id: address.client };
-        let answer = within(grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
+        let answer = within(PATIENCE, grpc.get_forwarding_pipeline_config(request)).await?.into_inner();
         let fixed = answer.non_p4_config.unwrap_or_default().bfruntime_info;
-        let program = Arc::new(choose(answer.config, &fixed, address.program.as_deref(), &address.uri)?);
-        let bind = SetForwardingPipelineConfigRequest {
-            device_id: address.device,
-            client_id: address.client,
-            action: set_forwarding_pipeline_config_request::Action::Bind as i32,
-            config: vec![ForwardingPipelineConfig { p4_name: program.name.clone(), ..Default::default() }],
-            ..Default::default()
-        };
-        within(grpc.set_forwarding_pipeline_config(bind)).await?;
-        Ok((Self { grpc, address, calls: Arc::default(), program }, events))
+        let program = choose(answer.config, &fixed, address.program.as_deref(), &address.uri)?.map(Arc::new);
+        if let Some(program) = &program {
+            let bind = SetForwardingPipelineConfigRequest {
+                device_id: address.device,
+                client_id: address.client,
+                action: set_forwarding_pipeline_config_request::Action::Bind as i32,
+                config: vec![ForwardingPipelineConfig { p4_name: program.name().to_owned(), ..Default::default() }],
+                ..Default::default()
+            };
+            within(PATIENCE, grpc.set_forwarding_pipeline_config(bind)).await?;
+        }
+        Ok(Self { grpc, address, calls: Arc::default(), program })
+    }
+
+    /// The program that the driver runs.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` when it runs none.
+    #[allow(clippy::result_large_err)]
+    pub fn program(&self) -> Result<&Arc<DriverProgram>, Status> {
+        self.program.as_ref().ok_or_else(|| {
+            Status::failed_precondition(format!(
+                "driver at {}: it runs no program; push a p4_device_config that has one, or start bf_switchd with one",
+                self.address.uri
+            ))
+        })
+    }
+
+    fn name(&self) -> String {
+        self.program.as_ref().map(|program| program.name().to_owned()).unwrap_or_default()
     }
 
     fn target(&self) -> Option<TargetDevice> {
@@ -120,6 +139,14 @@ impl Driver {
     /// # Errors
     /// When the driver does not answer, or refuses the request as a whole.
     pub async fn write(&self, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
+        self.write_within(PATIENCE, updates).await
+    }
+
+    /// As [`Driver::write`], for what takes its time.
+    ///
+    /// # Errors
+    /// As those of [`Driver::write`].
+    pub async fn write_within(&self, patience: Duration, updates: Vec<Update>) -> Result<Vec<Outcome>, Status> {
         let count = updates.len();
         if count == 0 {
             return Ok(Vec::new());
@@ -129,13 +156,28 @@ impl Driver {
             target: self.target(),
             client_id: self.address.client,
             updates,
-            p4_name: self.program.name.clone(),
+            p4_name: self.name(),
             ..Default::default()
         };
-        match within(self.grpc.clone().write(request)).await {
+        match within(patience, self.grpc.clone().write(request)).await {
             Ok(_) => Ok(vec![Ok(()); count]),
             Err(status) => errors(&status, count).ok_or(status),
         }
+    }
+
+    /// Waits until the driver has done what it was asked before, also by a connection that is gone: a config to verify has its turn
+    /// after all reads and writes.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub async fn settled(&self) -> Result<(), Status> {
+        let request = SetForwardingPipelineConfigRequest {
+            device_id: self.address.device,
+            client_id: self.address.client,
+            action: set_forwarding_pipeline_config_request::Action::Verify as i32,
+            ..Default::default()
+        };
+        within(CLEARING, self.grpc.clone().set_forwarding_pipeline_config(request)).await.map(|_| ())
     }
 
     /// Reads entries.
@@ -144,12 +186,8 @@ impl Driver {
     /// When the driver does not answer, or one of the entries cannot be read.
     pub async fn read(&self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let _call = self.calls.read.begin();
-        let request = ReadRequest {
-            target: self.target(),
-            client_id: self.address.client,
-            entities,
-            p4_name: self.program.name.clone(),
-        };
+        let request =
+            ReadRequest { target: self.target(), client_id: self.address.client, entities, p4_name: self.name() };
         let collect = async {
             let mut responses = self.grpc.clone().read(request).await?.into_inner();
             let mut found = Vec::new();
@@ -158,7 +196,7 @@ impl Driver {
             }
             Ok(found)
         };
-        within(collect).await.map_err(|status| {
+        within(PATIENCE, collect).await.map_err(|status| {
             match errors(&status, 0).and_then(|all| all.into_iter().find_map(Result::err)) {
                 Some(fault) => fault.into(),
                 None => status,
@@ -167,13 +205,50 @@ impl Driver {
     }
 }
 
-async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-    timeout(PATIENCE, call).await.unwrap_or_else(|_| {
-        Err(Status::unavailable(format!(
-            "the driver has not answered for {} s; look at bf_switchd",
-            PATIENCE.as_secs()
-        )))
-    })
+/// Waits for a call of the driver for so long. Only seconds in which this process ran count: after a pause of its own the answer may
+/// lie unread.
+pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let mut call = std::pin::pin!(call);
+    for _ in 0..patience.as_secs() {
+        tokio::select! {
+            biased;
+            answer = &mut call => return answer,
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+    }
+    Err(Status::unavailable(format!(
+        "the driver has not answered for {} s; look at bf_switchd, and try again when it does",
+        patience.as_secs()
+    )))
+}
+
+/// A connection that has subscribed and is bound to no program.
+///
+/// # Errors
+/// What the driver or the network says, with the place.
+pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events), Status> {
+    let place = |what: &str| format!("driver at {}: {what}", address.uri);
+    let endpoint = Endpoint::from_shared(address.uri.clone())
+        .map_err(|error| Status::invalid_argument(place(&format!("{error}; give http://HOST:PORT"))))?;
+    let channel = endpoint
+        .http2_max_header_list_size(LARGEST_HEADERS)
+        .connect_timeout(PATIENCE)
+        .connect()
+        .await
+        .map_err(|error| Status::unavailable(place(&format!("{error}; start bf_switchd"))))?;
+    let mut grpc = BfRuntimeClient::new(channel)
+        .max_decoding_message_size(LARGEST_MESSAGE)
+        .max_encoding_message_size(LARGEST_MESSAGE);
+    let mut events = subscribe(&mut grpc, address).await;
+    // The driver frees a client's number some time after that client has gone: of an earlier gateway, or an earlier connection.
+    for _ in 0..FREED {
+        if !events.as_ref().is_err_and(|status| status.code() == Code::AlreadyExists) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        events = subscribe(&mut grpc, address).await;
+    }
+    Ok((grpc, events?))
 }
 
 async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Result<Events, Status> {
@@ -187,49 +262,57 @@ async fn subscribe(grpc: &mut BfRuntimeClient<Channel>, address: &Address) -> Re
     let update = stream_message_request::Update::Subscribe(subscribe);
     let message = StreamMessageRequest { client_id: address.client, update: Some(update) };
     requests.send(message).await.map_err(|_| Status::internal("the stream to the driver is closed"))?;
-    let messages = within(grpc.stream_channel(ReceiverStream::new(stream))).await?.into_inner();
+    let refused = || {
+        Status::already_exists(format!(
+            "driver at {}: it refuses the client number {}; give another with --client-id",
+            address.uri, address.client
+        ))
+    };
+    let messages = match within(PATIENCE, grpc.stream_channel(ReceiverStream::new(stream))).await {
+        Err(status) if status.message().contains("two clients") => return Err(refused()),
+        answer => answer?.into_inner(),
+    };
     let mut events = Events { messages, _requests: requests };
-    match within(async { Ok(events.next().await) }).await? {
+    match within(PATIENCE, async { Ok(events.next().await) }).await? {
         Some(stream_message_response::Update::Subscribe(answer))
             if answer.status.as_ref().is_none_or(|it| it.code == 0) =>
         {
             Ok(events)
         }
-        _ => Err(Status::unavailable(format!(
-            "driver at {}: it refuses the client number {}; give another with --client-id",
-            address.uri, address.client
-        ))),
+        _ => Err(refused()),
     }
 }
 
-/// The program to use, out of those that the driver runs.
+/// The program to use, out of those that the driver runs; `None` when it runs none.
 #[allow(clippy::result_large_err)]
 fn choose(
     configs: Vec<ForwardingPipelineConfig>,
     fixed: &[u8],
     wanted: Option<&str>,
     uri: &str,
-) -> Result<DriverProgram, Status> {
+) -> Result<Option<DriverProgram>, Status> {
+    // A driver without a program names what all programs share: `$SHARED`.
+    let mut configs: Vec<_> = configs.into_iter().filter(|config| !config.p4_name.starts_with('$')).collect();
     let names = configs.iter().map(|config| config.p4_name.as_str()).collect::<Vec<_>>().join(", ");
     let refused = |what: &str| Err(Status::failed_precondition(format!("driver at {uri}: {what}")));
-    let config = match wanted {
-        Some(wanted) => configs.iter().find(|config| config.p4_name == wanted),
+    let place = match wanted {
+        _ if configs.is_empty() => return Ok(None),
         None if configs.len() > 1 => return refused(&format!("it runs {names}; choose one with --program")),
-        None => configs.first(),
+        None => 0,
+        Some(wanted) => match configs.iter().position(|config| config.p4_name == wanted) {
+            Some(place) => place,
+            None => return refused(&format!("it does not run {wanted}, but [{names}]; start bf_switchd with it")),
+        },
     };
-    let Some(config) = config else {
-        return match wanted {
-            Some(wanted) => refused(&format!("it does not run {wanted}, but [{names}]; start bf_switchd with it")),
-            None => refused("it runs no program; start bf_switchd with one"),
-        };
-    };
+    let config = configs.swap_remove(place);
+    let others = configs;
     let info: Info = serde_json::from_slice(&config.bfruntime_info).map_err(|error| {
         Status::failed_precondition(format!("driver at {uri}: its bfrt.json of {}: {error}", config.p4_name))
     })?;
     let fixed = Info::known(fixed).map_err(|error| {
         Status::failed_precondition(format!("driver at {uri}: its bfrt.json of the device: {error}"))
     })?;
-    Ok(DriverProgram { name: config.p4_name.clone(), info, fixed })
+    Ok(Some(DriverProgram { config, others, info, fixed }))
 }
 
 /// The errors of the updates of a refused batch. Details end with the last error.

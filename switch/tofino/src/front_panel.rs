@@ -209,7 +209,7 @@ fn lacks(what: &str) -> Status {
 
 #[allow(clippy::result_large_err)]
 fn table<'d>(driver: &'d Driver, name: &str) -> Result<&'d Table, Status> {
-    let found = driver.program.fixed.tables.iter().find(|table| table.name == name);
+    let found = driver.program()?.fixed.tables.iter().find(|table| table.name == name);
     found.ok_or_else(|| lacks(&format!("table {name}")))
 }
 

@@ -5,37 +5,32 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use sluice_engine::{Digest, DigestId};
 use sluice_p4runtime::backend::{Backend, Permit};
 use sluice_p4runtime::controllers::Controllers;
 use sluice_p4runtime::entity::unknown;
 use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::read::{Part, no_pipeline};
-use tokio::sync::watch;
-use tonic::{Code, Status};
+use tokio::sync::{mpsc, watch};
+use tonic::Status;
 
-use crate::bfrt;
-use crate::client::{Address, Driver, Events};
+use crate::client::{Address, Driver};
 use crate::cpu::Port;
-use crate::cpu_port;
 use crate::front_panel::FrontPanel;
-use crate::idle::{self, Collected};
+use crate::link::Handover;
 use crate::load::Loaded;
+use crate::loading::Given;
+use crate::mark::Mark;
 use crate::plan::Batch;
-use crate::proto::{DigestList, Update, stream_message_response, update::Type};
+use crate::proto::Update;
 use crate::read::Reader;
-use crate::replication;
-use crate::shadow::{Place, Shadow, Value};
+use crate::shadow::Shadow;
 use crate::statistics::{self, DriverCalls, Statistics};
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::write_request::Atomicity;
-
-/// How long after a failed attempt the driver is called again.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// What is fixed when the gateway starts.
 #[derive(Debug, Clone)]
@@ -48,34 +43,48 @@ pub struct Settings {
     pub pipes: Vec<usize>,
     /// The device's port that leads to the CPU; `None`: it is left as it is.
     pub cpu_port: Option<u32>,
-    /// The ports that are set when the driver answers.
+    /// The ports that are set when the driver answers, and after each load.
     pub front_panel: FrontPanel,
+    /// Folder on the driver's machine for the files of programs that it is to load.
+    pub program_folder: String,
+    /// A commit has the driver load its program again instead of clearing its tables.
+    pub reload: bool,
 }
 
 #[derive(Default)]
-struct State {
-    driver: Option<Driver>,
-    loaded: Option<Arc<Loaded>>,
-    shadow: Shadow,
+pub(crate) struct State {
+    pub driver: Option<Driver>,
+    /// The driver is loading a program, and answers nothing else.
+    pub loading: bool,
+    pub loaded: Option<Arc<Loaded>>,
+    pub shadow: Shadow,
+    /// What proves that a driver is the one that has what the shadow says.
+    pub mark: Option<Mark>,
+    /// What makes the driver as the shadow says, after requests that it has not answered. Each may be needed or not.
+    pub owed: Vec<Update>,
 }
 
 /// One driver behind P4Runtime.
 pub struct Gateway {
-    settings: Settings,
-    controllers: Controllers,
+    pub(crate) settings: Settings,
+    pub(crate) controllers: Controllers,
     cpu: Option<Arc<Port>>,
     started: Instant,
     /// Gives writes and commits their order.
     turns: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
-    connected: watch::Sender<bool>,
-    statistics: Statistics,
-    calls: Arc<DriverCalls>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) connected: watch::Sender<bool>,
+    pub(crate) statistics: Statistics,
+    pub(crate) calls: Arc<DriverCalls>,
+    /// Has the task that follows the driver change its connection.
+    pub(crate) handover: mpsc::UnboundedSender<Handover>,
+    pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
 }
 
 impl Gateway {
     /// A gateway that calls its driver as soon as it is served. Without a CPU port no packets go to controllers.
     pub fn new(settings: Settings, cpu: Option<Arc<Port>>) -> Self {
+        let (handover, handovers) = mpsc::unbounded_channel();
         Self {
             controllers: Controllers::new(settings.device_id),
             settings,
@@ -86,6 +95,8 @@ impl Gateway {
             connected: watch::Sender::new(false),
             statistics: Statistics::default(),
             calls: Arc::default(),
+            handover,
+            handovers: tokio::sync::Mutex::new(handovers),
         }
     }
 
@@ -123,18 +134,21 @@ impl Gateway {
         }
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     #[allow(clippy::result_large_err)]
-    fn driver(&self) -> Result<Driver, Status> {
-        let driver = self.state.lock().driver.clone();
-        driver.ok_or_else(|| {
-            let uri = &self.settings.driver.uri;
-            Status::unavailable(format!(
-                "the driver at {uri} does not answer; start bf_switchd, or look at the gateway's log"
-            ))
+    pub(crate) fn driver(&self) -> Result<Driver, Status> {
+        let state = self.state.lock();
+        let uri = &self.settings.driver.uri;
+        state.driver.clone().ok_or_else(|| {
+            Status::unavailable(match state.loading {
+                true => format!("the driver at {uri} is loading a program; try again in some seconds"),
+                false => {
+                    format!("the driver at {uri} does not answer; start bf_switchd, or look at the gateway's log")
+                }
+            })
         })
     }
 
@@ -151,13 +165,25 @@ impl Gateway {
         let results = match driver.write(steps).await {
             Ok(results) => results,
             Err(status) => {
-                batch.forget(&mut self.state.lock().shadow);
+                let mut state = self.state.lock();
+                state.owed = batch.forget(&mut state.shadow);
+                drop(state);
+                self.lose();
                 return Err(status);
             }
         };
         let follow_up = batch.settle(&mut self.state.lock().shadow, &results, all_or_none);
-        for fault in driver.write(follow_up).await?.into_iter().filter_map(Result::err) {
-            tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
+        match driver.write(follow_up.clone()).await {
+            Ok(outcomes) => {
+                for fault in outcomes.into_iter().filter_map(Result::err) {
+                    tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
+                }
+            }
+            Err(status) => {
+                tracing::warn!(message = status.message(), "the driver has not tidied up yet what a batch leaves");
+                self.state.lock().owed = follow_up;
+                self.lose();
+            }
         }
         if updates.iter().any(is_digest) {
             self.follow_digests();
@@ -182,161 +208,11 @@ impl Gateway {
         }
         Ok((parts, outcomes))
     }
-
-    /// Connects to the driver and sets its ports. A driver that refuses the port is not served: packets to controllers would be
-    /// lost unseen.
-    async fn connect(&self) -> Result<(Driver, Events), Status> {
-        let (mut driver, events) = Driver::connect(self.settings.driver.clone()).await?;
-        driver.calls = Arc::clone(&self.calls);
-        self.set_cpu_port(&driver).await?;
-        self.settings.front_panel.apply(&driver).await?;
-        Ok((driver, events))
-    }
-
-    /// Makes the port that leads to the CPU known to the program's parser and to the traffic manager.
-    async fn set_cpu_port(&self, driver: &Driver) -> Result<(), Status> {
-        let Some(port) = self.settings.cpu_port else { return Ok(()) };
-        let (names, updates): (Vec<_>, Vec<_>) =
-            cpu_port::settings(&driver.program.info, &driver.program.fixed, port).into_iter().unzip();
-        let outcomes = driver.write(updates).await?;
-        // What an earlier gateway has inserted stays.
-        let refused = |outcome: Outcome| outcome.err().filter(|fault| fault.code != Code::AlreadyExists);
-        match names.iter().zip(outcomes).find_map(|(name, it)| Some((name, refused(it)?))) {
-            None => Ok(()),
-            Some((name, fault)) => Err(Status::new(
-                fault.code,
-                format!("--cpu-port {port}: table {name}: {}; give the CPU port of this chip", fault.message),
-            )),
-        }
-    }
-
-    /// Has waiting and remembered digest messages follow their configurations.
-    fn follow_digests(&self) {
-        let state = self.state.lock();
-        self.controllers.digests.lock().configure(|digest| configured(&state.shadow, digest));
-        drop(state);
-        self.controllers.timer.notify_one();
-    }
-
-    /// Puts a program to work: clears what the driver holds, unless its state is to be kept.
-    async fn commit(&self, loaded: Loaded, keep: bool) -> Result<(), Status> {
-        let driver = self.driver()?;
-        let same = self.state.lock().loaded.as_ref().is_some_and(|old| old.config.p4info == loaded.config.p4info);
-        if !(keep && same) {
-            if keep && self.state.lock().loaded.is_some() {
-                return Err(Status::invalid_argument(
-                    "the P4Info is another one, and the driver keeps no state for it; give VERIFY_AND_COMMIT",
-                ));
-            }
-            let mut updates = clearing(&driver);
-            updates.extend(replication::clearing(&driver).await?);
-            write_all(&driver, "clearing", updates).await?;
-            let mut state = self.state.lock();
-            state.shadow.clear();
-            self.controllers.digests.lock().clear();
-        }
-        write_all(&driver, "aging the entries of", idle::aging(&loaded)).await?;
-        self.state.lock().loaded = Some(Arc::new(loaded));
-        Ok(())
-    }
-
-    /// Handles what the driver says, and digest lists that are due, until the driver's stream ends.
-    async fn follow(&self, mut events: Events) {
-        let mut idle = Collected::default();
-        loop {
-            let due = self.controllers.digests.lock().deadline();
-            let due = due.map(|due| Duration::from_nanos(due.saturating_sub(self.now())));
-            tokio::select! {
-                event = events.next() => match event {
-                    None => return,
-                    Some(stream_message_response::Update::Digest(list)) => self.digest_list(&list),
-                    Some(stream_message_response::Update::IdleTimeoutNotification(notification)) => {
-                        let state = self.state.lock();
-                        let entry = state.loaded.as_ref().and_then(|it| idle::entry(it, &state.shadow, notification));
-                        entry.into_iter().for_each(|entry| idle.add(entry));
-                    }
-                    Some(stream_message_response::Update::Subscribe(_)) => {}
-                },
-                () = idle.due() => self.controllers.idle(idle.take()),
-                () = self.controllers.timer.notified() => {}
-                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
-                    let Some(loaded) = self.state.lock().loaded.clone() else { continue };
-                    let lists = self.controllers.digests.lock().due(self.now());
-                    for list in lists {
-                        self.controllers.digest_list(Some(&loaded.binding), list);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds the driver's messages to the controllers' lists. The gateway sends the driver no acknowledgement, which would end its stream.
-    fn digest_list(&self, list: &DigestList) {
-        let state = self.state.lock();
-        let Some(loaded) = state.loaded.clone() else { return };
-        let Some(place) = loaded.program.digests.iter().position(|digest| digest.id == list.digest_id) else { return };
-        let engine = DigestId(place as u32);
-        let Some(config) = configured(&state.shadow, engine) else { return };
-        drop(state);
-        let (Some(binding), known) = (loaded.binding.digest_of(engine), &loaded.program.digests[place]) else { return };
-        self.statistics.digest_messages.add(list.data.len() as u64);
-        for message in &list.data {
-            let field = |id: &u32| {
-                let field = message.fields.iter().find(|field| field.field_id == *id);
-                field.and_then(bfrt::bytes).unwrap_or_default().to_vec()
-            };
-            let (time, fields) = (self.now(), known.fields.iter().map(field).collect());
-            let digest = Digest { digest: engine, time, fields };
-            let full = self.controllers.digests.lock().add(time, config, digest, |fields| binding.encode(fields));
-            if let Some(list) = full {
-                self.controllers.digest_list(Some(&loaded.binding), list);
-            }
-        }
-    }
-}
-
-/// Has the driver make updates, each with the name of its table; all of them have to be made.
-async fn write_all(driver: &Driver, what: &str, updates: Vec<(String, Update)>) -> Result<(), Status> {
-    let (names, updates): (Vec<_>, Vec<_>) = updates.into_iter().unzip();
-    let outcomes = driver.write(updates).await?;
-    match names.iter().zip(outcomes).find_map(|(name, outcome)| Some((name, outcome.err()?))) {
-        None => Ok(()),
-        Some((name, fault)) => {
-            Err(Fault { code: fault.code, message: format!("{what} {name}: {}", fault.message) }.into())
-        }
-    }
 }
 
 fn is_digest(update: &p4::Update) -> bool {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     matches!(entity, Some(p4::entity::Entity::DigestEntry(_)))
-}
-
-fn configured(shadow: &Shadow, digest: DigestId) -> Option<sluice_engine::DigestConfig> {
-    match shadow.get(&Place::Digest(digest)) {
-        Some(Value::Digest(config)) => Some(*config),
-        _ => None,
-    }
-}
-
-/// What clears the driver's program, with the name of each table: entries before the groups and members that they have.
-fn clearing(driver: &Driver) -> Vec<(String, Update)> {
-    let tables = &driver.program.info.tables;
-    let mut updates = Vec::new();
-    for kind in ["MatchAction_", "Selector", "Action", "Register", "Counter", "Meter", "ParserValueSet"] {
-        let matching = kind.ends_with('_');
-        let of_kind = |of: &str| if matching { of.starts_with(kind) } else { of == kind };
-        for table in tables.iter().filter(|table| of_kind(&table.table_type)) {
-            if matching && !table.has_const_default_action && !table.action_specs.is_empty() {
-                let reset = bfrt::update(Type::Delete, bfrt::default_entry(table.id, None));
-                updates.push((table.name.clone(), reset));
-            }
-            if !table.key.is_empty() {
-                updates.push((table.name.clone(), bfrt::update(Type::Delete, bfrt::whole_table(table.id))));
-            }
-        }
-    }
-    updates
 }
 
 impl Backend for Gateway {
@@ -406,11 +282,11 @@ impl Backend for Gateway {
             permit.check(&self.controllers.streams)?;
             let config =
                 config.ok_or_else(|| Status::invalid_argument("the config is missing; give P4Info and the program"))?;
-            let loaded = Loaded::new(config, &self.driver()?.program)?;
+            let given = Given::new(&config.p4_device_config)?;
             if action == Action::Verify {
-                return Ok(());
+                return self.verify(config, given);
             }
-            self.commit(loaded, keep).await?;
+            self.commit(config, given, keep).await?;
             tracing::info!(?action, "pipeline accepted");
             Ok(())
         };
@@ -442,28 +318,6 @@ impl Backend for Gateway {
     }
 
     async fn run(self: Arc<Self>) {
-        let mut reported = String::new();
-        loop {
-            match self.connect().await {
-                Ok((driver, events)) => {
-                    tracing::info!(uri = self.settings.driver.uri, program = driver.program.name, "the driver answers");
-                    self.state.lock().driver = Some(driver);
-                    self.statistics.connections.add(1);
-                    self.connected.send_replace(true);
-                    self.follow(events).await;
-                    tracing::warn!("the driver is gone; controllers have to push their program again");
-                    *self.state.lock() = State::default();
-                    self.controllers.digests.lock().clear();
-                    self.connected.send_replace(false);
-                    reported.clear();
-                }
-                Err(status) if status.message() != reported => {
-                    tracing::warn!("{}", status.message());
-                    status.message().clone_into(&mut reported);
-                }
-                Err(_) => {}
-            }
-            tokio::time::sleep(RETRY).await;
-        }
+        self.follow_drivers().await;
     }
 }

@@ -9,13 +9,17 @@
 
 pub mod bfrt;
 pub mod client;
+mod commit;
 pub mod cpu;
 pub mod cpu_port;
 pub mod front_panel;
 pub mod gateway;
 pub mod idle;
 pub mod info;
+mod link;
 pub mod load;
+pub mod loading;
+pub mod mark;
 pub mod metrics;
 pub mod plan;
 pub mod program;

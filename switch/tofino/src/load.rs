@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use prost::Message;
 use sluice_p4runtime::binding::Binding;
 use sluice_p4runtime::proto::p4::config::v1::{MatchField, P4Info, match_field};
 use sluice_p4runtime::proto::p4::v1 as p4;
@@ -16,12 +15,21 @@ use crate::replication::Replication;
 /// The program that the driver runs, by its own description.
 #[derive(Debug)]
 pub struct DriverProgram {
-    /// Its name.
-    pub name: String,
+    /// Its name and files, as the driver gives them back.
+    pub config: ForwardingPipelineConfig,
+    /// Further programs of the device.
+    pub others: Vec<ForwardingPipelineConfig>,
     /// Its tables.
     pub info: Info,
     /// The driver's own: of ports, mirroring, multicast and the like.
     pub fixed: Info,
+}
+
+impl DriverProgram {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.config.p4_name
+    }
 }
 
 /// A program that controllers use.
@@ -38,19 +46,27 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Holds a config against the driver's program.
+    /// Holds a config against the program that the driver runs.
+    ///
+    /// # Errors
+    /// As those of [`Loaded::new`].
+    #[allow(clippy::result_large_err)]
+    pub fn of(config: p4::ForwardingPipelineConfig, running: &DriverProgram) -> Result<Self, Status> {
+        Self::new(config, &running.info, &running.fixed)
+    }
+
+    /// Holds a config against a program's tables, by the driver's description of them and of its own.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` naming the place where the two differ.
     #[allow(clippy::result_large_err)]
-    pub fn new(config: p4::ForwardingPipelineConfig, driver: &DriverProgram) -> Result<Self, Status> {
+    pub fn new(config: p4::ForwardingPipelineConfig, driver: &Info, fixed: &Info) -> Result<Self, Status> {
         let mut info = config.p4info.clone().ok_or_else(|| invalid("P4Info is missing from the config; give it"))?;
-        check_device_config(&config.p4_device_config, driver)?;
-        drop_driver_externs(&mut info, &driver.info);
-        add_value_set_fields(&mut info, &driver.info);
-        let program = Program::new(&driver.info, &info).map_err(|error| invalid(error.to_string()))?;
+        drop_driver_externs(&mut info, driver);
+        add_value_set_fields(&mut info, driver);
+        let program = Program::new(driver, &info).map_err(|error| invalid(error.to_string()))?;
         let binding = Binding::new(&info, &program).map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { program, binding, replication: Replication::of(&driver.fixed), config })
+        Ok(Self { program, binding, replication: Replication::of(fixed), config })
     }
 
     /// P4Info's description of a table.
@@ -92,28 +108,5 @@ fn match_field(key: &Key) -> MatchField {
         bitwidth: key.kind.bits().unwrap_or(0).cast_signed(),
         r#match: Some(kind),
         ..Default::default()
-    }
-}
-
-/// Holds a device config, if there is one, against the program that runs: Barefoot's pipeline config, whose fields are those of
-/// BF Runtime's.
-#[allow(clippy::result_large_err)]
-fn check_device_config(bytes: &[u8], driver: &DriverProgram) -> Result<(), Status> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let text = "p4_device_config is no BfPipelineConfig; give one, or none to use the program that the driver runs";
-    let given = ForwardingPipelineConfig::decode(bytes).map_err(|error| invalid(format!("{text} ({error})")))?;
-    let info: Info = serde_json::from_slice(&given.bfruntime_info)
-        .map_err(|error| invalid(format!("p4_device_config, bfrt.json: {error}; give what p4c wrote")))?;
-    let names = |info: &Info| info.tables.iter().map(|table| (table.id, table.name.clone())).collect::<BTreeSet<_>>();
-    // The driver adds tables of its own.
-    match names(&info).difference(&names(&driver.info)).next() {
-        None => Ok(()),
-        Some((_, table)) => Err(Status::unimplemented(format!(
-            "p4_device_config is of the program {:?} and the driver runs {:?}, which has no table {table}; start bf_switchd with the \
-             program that is to run",
-            given.p4_name, driver.name
-        ))),
     }
 }

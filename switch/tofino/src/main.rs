@@ -61,6 +61,8 @@ async fn run(args: &Args) -> Result<(), String> {
         pipes: args.pipes.clone(),
         cpu_port: args.cpu_port,
         front_panel: front_panel.unwrap_or_default(),
+        program_folder: args.program_folder.clone(),
+        reload: args.reload,
     };
     let gateway = Arc::new(Gateway::new(settings, port.clone()));
     let listener = Listener::bind(&args.address)

@@ -117,9 +117,10 @@ impl Batch {
         follow_up
     }
 
-    /// Takes the whole plan back: the driver did not answer.
-    pub fn forget(&mut self, shadow: &mut Shadow) {
+    /// Takes the whole plan back: the driver did not answer. The result takes back whatever of it the driver has made, or makes yet.
+    pub fn forget(&mut self, shadow: &mut Shadow) -> Vec<Update> {
         self.changes.drain(..).rev().for_each(|(_, change)| shadow.take_back(&change));
+        self.steps.drain(..).rev().filter_map(|step| step.way_back).collect()
     }
 }
 

@@ -167,7 +167,7 @@ fn short_key(field_id: u32, number: u32) -> TableKey {
 /// # Errors
 /// When the driver does not answer.
 pub async fn clearing(driver: &Driver) -> Result<Vec<(String, Update)>, Status> {
-    let Some(tables) = Replication::of(&driver.program.fixed) else { return Ok(Vec::new()) };
+    let Some(tables) = Replication::of(&driver.program()?.fixed) else { return Ok(Vec::new()) };
     let whole = bfrt::update(Type::Delete, bfrt::whole_table(tables.sessions.id));
     let mut updates = vec![(SESSIONS.to_owned(), whole)];
     for (name, id) in [(GROUPS, tables.groups.id), (NODES, tables.nodes.id)] {

@@ -3,6 +3,7 @@
 
 pub mod store;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -14,7 +15,7 @@ use sluice_tofino::proto::bf_runtime_server::{BfRuntime, BfRuntimeServer};
 use sluice_tofino::proto::*;
 use store::Store;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -29,10 +30,20 @@ pub const CAMPUS: &str = include_str!("../campus/bfrt.json");
 /// Tables of the device, whatever its program: those that the gateway uses, and one in a form that a program's have not.
 pub const DEVICE: &str = include_str!("device.json");
 
+/// A connection that has subscribed.
+struct Client {
+    events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
+    /// The program that it is bound to.
+    bound: Option<String>,
+    /// Its load has failed on the way, and the driver does nothing more of that kind for it.
+    in_warm_init: bool,
+    /// Ends its stream.
+    end: Arc<Notify>,
+}
+
 pub struct Driver {
-    /// The program's, which is the same for all of the tests' programs.
-    name: String,
-    json: String,
+    /// What runs; `None` with `--skip-p4`.
+    pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
     /// Updates of each Write request.
     pub requests: Mutex<Vec<usize>>,
@@ -42,24 +53,36 @@ pub struct Driver {
     pub full: Mutex<Option<String>>,
     /// Holds up every read and write while it is there.
     pub stuck: Mutex<Option<Arc<Notify>>>,
-    gone: Notify,
-    events: Mutex<Option<mpsc::Sender<Result<StreamMessageResponse, Status>>>>,
+    /// Loads that fail half way, as they do when the device is slow.
+    pub failing_loads: AtomicUsize,
+    /// Programs that were loaded, with the folder of their files.
+    pub loads: Mutex<Vec<(String, String)>>,
+    muted: Mutex<Option<usize>>,
+    clients: Mutex<HashMap<u32, Client>>,
+    /// Connections so far.
+    connections: watch::Sender<usize>,
 }
 
 impl Driver {
+    /// Runs a program called sluice.
     pub fn new(json: &str) -> Arc<Self> {
-        let mut info: Info = serde_json::from_str(json).unwrap();
-        info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
+        Self::running(Some(program("sluice", json, b"compiled")))
+    }
+
+    /// Runs this program, or none.
+    pub fn running(config: Option<ForwardingPipelineConfig>) -> Arc<Self> {
         Arc::new(Self {
-            name: "sluice".to_owned(),
-            json: json.to_owned(),
-            store: Mutex::new(Store::new(info)),
+            store: Mutex::new(Store::new(tables(config.as_ref()))),
+            running: Mutex::new(config),
             requests: Mutex::default(),
             acknowledgements: AtomicUsize::new(0),
             full: Mutex::default(),
             stuck: Mutex::default(),
-            gone: Notify::new(),
-            events: Mutex::default(),
+            failing_loads: AtomicUsize::new(0),
+            loads: Mutex::default(),
+            muted: Mutex::default(),
+            clients: Mutex::default(),
+            connections: watch::Sender::new(0),
         })
     }
 
@@ -73,6 +96,10 @@ impl Driver {
         (uri, tokio::spawn(async move { served.await.unwrap() }))
     }
 
+    fn events(&self) -> mpsc::Sender<Result<StreamMessageResponse, Status>> {
+        self.clients.lock().values().next().map(|client| client.events.clone()).expect("a subscriber")
+    }
+
     /// Reports digests as the driver does.
     pub async fn report(&self, filter: &str, messages: Vec<Vec<(u32, Vec<u8>)>>) {
         let digest_id = self.store.lock().filter(filter);
@@ -82,8 +109,7 @@ impl Driver {
         });
         let list = DigestList { digest_id, list_id: 7, data: data.collect(), target: None };
         let update = stream_message_response::Update::Digest(list);
-        let events = self.events.lock().clone().expect("a subscriber");
-        events.send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
+        self.events().send(Ok(StreamMessageResponse { update: Some(update) })).await.unwrap();
     }
 
     /// Reports that an entry is idle, or that it is hit again.
@@ -93,14 +119,107 @@ impl Driver {
         let kind = if is_idle { EntryIdle } else { EntryActive };
         let notification = IdleTimeoutNotification { target: None, table_entry: Some(entry), r#type: kind as i32 };
         let update = Some(stream_message_response::Update::IdleTimeoutNotification(notification));
-        let events = self.events.lock().clone().expect("a subscriber");
-        events.send(Ok(StreamMessageResponse { update })).await.unwrap();
+        self.events().send(Ok(StreamMessageResponse { update })).await.unwrap();
     }
 
-    /// Ends the subscriber's stream, as a driver that dies does.
+    /// Waits until so many connections have been made.
+    pub async fn connected(&self, count: usize) {
+        self.connections.subscribe().wait_for(|made| *made >= count).await.unwrap();
+    }
+
+    /// Has the driver make so many updates of the next batch, and not answer.
+    pub fn mute(&self, updates: usize) {
+        *self.muted.lock() = Some(updates);
+    }
+
+    /// Resets all tables, as a load by another client does.
+    pub fn load_anew(&self) {
+        *self.store.lock() = Store::new(tables(self.running.lock().as_ref()));
+    }
+
+    /// Ends the subscribers' streams, as a driver that dies does.
     pub fn hang_up(&self) {
-        *self.events.lock() = None;
-        self.gone.notify_one();
+        self.clients.lock().values().for_each(|client| client.end.notify_one());
+    }
+
+    async fn tell(&self, progress: SetForwardingPipelineConfigResponseType) {
+        let clients: Vec<_> = self.clients.lock().values().map(|client| client.events.clone()).collect();
+        let message =
+            SetForwardingPipelineConfigResponse { set_forwarding_pipeline_config_response_type: progress as i32 };
+        let update = stream_message_response::Update::SetForwardingPipelineConfigResponse(message);
+        for events in clients {
+            let _ = events.send(Ok(StreamMessageResponse { update: Some(update.clone()) })).await;
+        }
+    }
+
+    /// Loads as the driver does: what is bound to a program that goes is cut off, and all tables are as at the start.
+    async fn load(&self, request: SetForwardingPipelineConfigRequest) -> Result<(), Status> {
+        let unknown = || Status::unknown("Failed to end warm_init HW access fails");
+        {
+            let mut clients = self.clients.lock();
+            let client = clients.get_mut(&request.client_id).ok_or_else(|| Status::unavailable("Unknown client."))?;
+            if client.in_warm_init {
+                // The driver says OK and does nothing.
+                return Ok(());
+            }
+            client.in_warm_init = true;
+        }
+        self.tell(SetForwardingPipelineConfigResponseType::WarmInitStarted).await;
+        if self.failing_loads.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(unknown());
+        }
+        let config = request.config.first().cloned().ok_or_else(unknown)?;
+        self.loads.lock().push((config.p4_name.clone(), request.base_path));
+        *self.store.lock() = Store::new(tables(Some(&config)));
+        for client in self.clients.lock().values_mut() {
+            if client.bound.as_ref().is_some_and(|name| *name != config.p4_name) {
+                client.bound = None;
+                client.end.notify_one();
+            }
+            client.in_warm_init = false;
+        }
+        *self.running.lock() = Some(config);
+        self.tell(SetForwardingPipelineConfigResponseType::WarmInitFinished).await;
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        message: StreamMessageRequest,
+        events: mpsc::Sender<Result<StreamMessageResponse, Status>>,
+        end: Arc<Notify>,
+    ) -> Result<(), Status> {
+        let Some(stream_message_request::Update::Subscribe(subscribe)) = message.update else {
+            return Err(Status::invalid_argument("the first message is no subscription"));
+        };
+        {
+            let mut clients = self.clients.lock();
+            if clients.contains_key(&message.client_id) {
+                return Err(Status::invalid_argument("Can't have two clients with the same client id"));
+            }
+            let client = Client { events: events.clone(), bound: None, in_warm_init: false, end };
+            clients.insert(message.client_id, client);
+        }
+        let answer = Subscribe { status: Some(rpc::Status::default()), ..subscribe };
+        let update = Some(stream_message_response::Update::Subscribe(answer));
+        let _ = events.send(Ok(StreamMessageResponse { update })).await;
+        self.connections.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    fn bind(&self, client: u32, name: &str) -> Result<(), Status> {
+        if self.running.lock().as_ref().is_none_or(|config| config.p4_name != name) {
+            return Err(Status::not_found(format!("Failed to find BfRtInfo for program {name}")));
+        }
+        let mut clients = self.clients.lock();
+        if let Some((other, _)) = clients.iter().find(|(_, other)| other.bound.as_deref() == Some(name)) {
+            return Err(Status::already_exists(format!(
+                "Client ID {client} trying to bind but Client ID {other} already owns this P4 Already exists"
+            )));
+        }
+        let client = clients.get_mut(&client).ok_or_else(|| Status::unavailable("Unknown client."))?;
+        client.bound = Some(name.to_owned());
+        Ok(())
     }
 
     async fn wait(&self) {
@@ -160,6 +279,11 @@ impl BfRuntime for Service {
         if request.atomicity() == write_request::Atomicity::DataplaneAtomic {
             return Err(Status::unimplemented("DATAPLANE_ATOMIC isn't implemented"));
         }
+        let muted = self.0.muted.lock().take();
+        if let Some(count) = muted {
+            request.updates.iter().take(count).for_each(|update| self.0.update(update).unwrap());
+            return Err(Status::unavailable("the connection is broken"));
+        }
         let outcomes: Vec<_> = request.updates.iter().map(|update| self.0.update(update)).collect();
         packed(&outcomes)?;
         Ok(Response::new(WriteResponse::default()))
@@ -185,24 +309,27 @@ impl BfRuntime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        use set_forwarding_pipeline_config_request::Action;
         let request = request.into_inner();
-        match request.config.first() {
-            Some(config) if config.p4_name == self.0.name && request.action == 0 => {
-                Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
+        match request.action() {
+            Action::Bind => {
+                let name = request.config.first().map(|config| config.p4_name.clone());
+                self.0.bind(request.client_id, &name.unwrap_or_default())?;
             }
-            _ => Err(Status::not_found("program not found")),
+            // Waits for what is under way: the driver does one thing at a time here.
+            Action::Verify => self.0.wait().await,
+            Action::VerifyAndWarmInitBeginAndEnd => self.0.load(request).await?,
+            _ => return Err(Status::unimplemented("not what the gateway sends")),
         }
+        Ok(Response::new(SetForwardingPipelineConfigResponse::default()))
     }
 
     async fn get_forwarding_pipeline_config(
         &self,
         _: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        let config = ForwardingPipelineConfig {
-            p4_name: self.0.name.clone(),
-            bfruntime_info: self.0.json.clone().into_bytes(),
-            profiles: Vec::new(),
-        };
+        let shared = || ForwardingPipelineConfig { p4_name: "$SHARED".to_owned(), ..Default::default() };
+        let config = self.0.running.lock().clone().unwrap_or_else(shared);
         let device = NonP4Config { bfruntime_info: DEVICE.into() };
         Ok(Response::new(GetForwardingPipelineConfigResponse { config: vec![config], non_p4_config: Some(device) }))
     }
@@ -216,31 +343,51 @@ impl BfRuntime for Service {
         let mut requests = request.into_inner();
         let (events, out) = mpsc::channel(16);
         let driver = Arc::clone(&self.0);
+        let end = Arc::new(Notify::new());
+        let first =
+            requests.message().await?.ok_or_else(|| Status::cancelled("the stream ends before its beginning"))?;
+        let id = first.client_id;
+        // A client number that another one has is refused with the call, not in its stream.
+        driver.subscribe(first, events.clone(), Arc::clone(&end)).await?;
         tokio::spawn(async move {
             let mut next = async || {
                 tokio::select! {
                     message = requests.message() => message.ok().flatten(),
-                    () = driver.gone.notified() => None,
+                    () = end.notified() => None,
                 }
             };
             while let Some(message) = next().await {
-                match message.update {
-                    Some(stream_message_request::Update::Subscribe(subscribe)) => {
-                        let answer = Subscribe { status: Some(rpc::Status::default()), ..subscribe };
-                        let update = Some(stream_message_response::Update::Subscribe(answer));
-                        let _ = events.send(Ok(StreamMessageResponse { update })).await;
-                        *driver.events.lock() = Some(events.clone());
-                    }
-                    Some(stream_message_request::Update::DigestAck(_)) => {
-                        driver.acknowledgements.fetch_add(1, Relaxed);
-                        let _ = events.send(Err(Status::unimplemented("Not yet implemented"))).await;
-                        *driver.events.lock() = None;
-                        return;
-                    }
-                    None => {}
+                if let Some(stream_message_request::Update::DigestAck(_)) = message.update {
+                    driver.acknowledgements.fetch_add(1, Relaxed);
+                    let _ = events.send(Err(Status::unimplemented("Not yet implemented"))).await;
+                    break;
                 }
             }
+            driver.clients.lock().remove(&id);
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(out))))
     }
+}
+
+/// A program with its files.
+pub fn program(name: &str, json: &str, binary: &[u8]) -> ForwardingPipelineConfig {
+    let profile = forwarding_pipeline_config::Profile {
+        profile_name: "pipe".to_owned(),
+        context: b"{}".to_vec(),
+        binary: binary.to_vec(),
+        pipe_scope: vec![0, 1, 2, 3],
+    };
+    ForwardingPipelineConfig {
+        p4_name: name.to_owned(),
+        bfruntime_info: json.as_bytes().to_vec(),
+        profiles: vec![profile],
+    }
+}
+
+/// The tables of a program and those of the device.
+fn tables(config: Option<&ForwardingPipelineConfig>) -> Info {
+    let program = config.map(|config| serde_json::from_slice(&config.bfruntime_info).unwrap());
+    let mut info: Info = program.unwrap_or_default();
+    info.tables.extend(Info::known(DEVICE.as_bytes()).unwrap().tables);
+    info
 }

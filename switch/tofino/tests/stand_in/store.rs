@@ -89,7 +89,9 @@ impl Store {
         let found = self.rows[&table.id].entries.contains_key(&encoded);
         let cells = is_array(&table);
         if table.table_type == "MirrorCfg" {
-            check_session(kind, key_number(key), found)?;
+            let action = entry.data.as_ref().map_or(0, |data| data.action_id);
+            let coalesces = table.action_specs.iter().any(|it| it.id == action && it.name == "$coalescing");
+            check_session(kind, key_number(key), found, coalesces)?;
         }
         match kind {
             Type::Insert if found && !cells => return refuse(Code::AlreadyExists, "Table Add failed Already exists"),
@@ -335,11 +337,14 @@ fn filled(table: &Table, data: TableData) -> TableData {
 }
 
 /// Sessions have codes of their own.
-fn check_session(kind: Type, id: u32, found: bool) -> Result<(), Refusal> {
+fn check_session(kind: Type, id: u32, found: bool, coalesces: bool) -> Result<(), Refusal> {
     let wrong = id == 0 || (kind == Type::Insert) == found;
     match (wrong, id) {
         (true, _) => refuse(Code::InvalidArgument, "table:$mirror.cfg Invalid arguments"),
-        (false, 1016..) => refuse(Code::NotFound, "table:$mirror.cfg Object not found"),
+        // The last ones are for sessions that coalesce.
+        (false, 1016..) if kind != Type::Delete && !coalesces => {
+            refuse(Code::NotFound, "table:$mirror.cfg Object not found")
+        }
         (false, _) => Ok(()),
     }
 }

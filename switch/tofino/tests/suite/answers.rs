@@ -3,15 +3,14 @@
 
 use sluice_tofino::bfrt::{self, exact, stream, ternary};
 use sluice_tofino::client::{Address, Driver as Client};
-use sluice_tofino::info::Info;
 use sluice_tofino::proto::{DataField, KeyField, TableData, TableEntry, TableKey, update::Type};
 use tonic::Code;
 
 use crate::stand_in::{CAMPUS, Driver};
 
 fn id(client: &Client, name: &str) -> u32 {
-    let Info { tables: program, .. } = &client.program.info;
-    let mut tables = program.iter().chain(&client.program.fixed.tables);
+    let program = client.program().expect("a driver that runs campus");
+    let mut tables = program.info.tables.iter().chain(&program.fixed.tables);
     tables.find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}")).id
 }
 

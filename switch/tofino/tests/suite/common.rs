@@ -28,6 +28,8 @@ use p4::write_request::Atomicity;
 
 pub const P4INFO: &str = include_str!("../../../../p4src/build/tofino/sluice.p4info.txtpb");
 pub const DEVICE: u64 = 7;
+/// Where the driver puts programs that it loads.
+pub const FOLDER: &str = "/programs";
 
 /// A gateway in front of a stand-in.
 pub struct Bench {
@@ -36,6 +38,8 @@ pub struct Bench {
     pub port: Arc<Port>,
     pub served: tokio::task::JoinHandle<()>,
     pub uri: String,
+    /// The gateway, served.
+    task: tokio::task::JoinHandle<()>,
     p4info: String,
     address: String,
 }
@@ -47,27 +51,47 @@ impl Bench {
 
     /// In front of this driver, with its port that leads to the CPU.
     pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[usize], cpu_port: Option<u32>) -> Self {
-        Self::with_ports(driver, p4info, pipes, cpu_port, FrontPanel::default()).await
+        Self::set(driver, p4info, |settings| (settings.pipes, settings.cpu_port) = (pipes.to_vec(), cpu_port)).await
     }
 
-    /// The same, with ports that are set.
-    pub async fn with_ports(
+    /// In front of this driver, with other settings of the gateway.
+    pub async fn set(driver: Arc<Driver>, p4info: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let (uri, served) = driver.serve("127.0.0.1:0").await;
+        let bench = Self::serving(driver, p4info, uri, served, change).await;
+        bench.gateway.connected().await;
+        bench
+    }
+
+    /// In front of a driver that may refuse it.
+    pub async fn calling(driver: Arc<Driver>, change: impl FnOnce(&mut Settings)) -> Self {
+        let (uri, served) = driver.serve("127.0.0.1:0").await;
+        Self::serving(driver, P4INFO, uri, served, change).await
+    }
+
+    async fn serving(
         driver: Arc<Driver>,
         p4info: &str,
-        pipes: &[usize],
-        cpu_port: Option<u32>,
-        front_panel: FrontPanel,
+        uri: String,
+        served: tokio::task::JoinHandle<()>,
+        change: impl FnOnce(&mut Settings),
     ) -> Self {
-        let (uri, served) = driver.serve("127.0.0.1:0").await;
-        let address = Address { uri: uri.clone(), device: 0, client: 1, program: None };
+        let mut settings = Settings {
+            device_id: DEVICE,
+            driver: Address { uri: uri.clone(), device: 0, client: 1, program: None },
+            pipes: vec![0],
+            cpu_port: None,
+            front_panel: FrontPanel::default(),
+            program_folder: FOLDER.to_owned(),
+            reload: false,
+        };
+        change(&mut settings);
         let port = Arc::new(Port::default());
-        let settings = Settings { device_id: DEVICE, driver: address, pipes: pipes.to_vec(), cpu_port, front_panel };
         let gateway = Arc::new(Gateway::new(settings, Some(Arc::clone(&port))));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
-        gateway.connected().await;
-        Self { driver, gateway, port, served, uri, p4info: p4info.to_owned(), address }
+        let serving = serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending());
+        let task = tokio::spawn(async move { serving.await.unwrap() });
+        Self { task, driver, gateway, port, served, uri, p4info: p4info.to_owned(), address }
     }
 
     /// With the program of the repository, and its primary controller.
@@ -82,6 +106,12 @@ impl Bench {
         controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
         bench.driver.requests.lock().clear();
         (bench, controller)
+    }
+
+    /// Ends the gateway.
+    pub async fn stop(self) {
+        self.task.abort();
+        let _ = self.task.await;
     }
 
     pub fn config(&self) -> p4::ForwardingPipelineConfig {
@@ -269,4 +299,18 @@ pub fn server(number: u8) -> Entity {
         metadata: vec![number],
         ..Default::default()
     })
+}
+
+/// The port whose metadata the parser knows the CPU by, and the one that the traffic manager copies to.
+pub fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let store = driver.store.lock();
+    let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact_key(key)).collect();
+    (keys("SluiceIngressParser.$PORT_METADATA"), keys("port"))
+}
+
+fn exact_key(key: &sluice_tofino::proto::TableKey) -> Vec<u8> {
+    match &key.fields[0].match_type {
+        Some(sluice_tofino::proto::key_field::MatchType::Exact(exact)) => exact.value.clone(),
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,7 +1,8 @@
 use sluice_p4runtime::proto::p4::v1 as p4;
+use sluice_tofino::client::{Address, Driver};
 use tonic::Code;
 
-use crate::common::{Bench, server};
+use crate::common::{Bench, cpu_ports, server};
 use p4::entity::Entity;
 use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type;
@@ -23,34 +24,40 @@ async fn a_driver_that_went_and_came_back_has_no_program_for_controllers() {
     // Its connections end with its last handle of events.
     bench.driver.hang_up();
     let pattern = || Entity::TableEntry(p4::TableEntry::default());
-    while controller.pushed().await.is_some() {
-        tokio::task::yield_now().await;
-    }
-    let status = controller.try_read(pattern()).await.unwrap_err();
+    let status = loop {
+        match controller.try_read(pattern()).await {
+            Err(status) => break status,
+            Ok(_) => tokio::task::yield_now().await,
+        }
+    };
     assert_eq!(status.code(), Code::Unavailable);
     assert!(status.message().contains("start bf_switchd"), "{}", status.message());
     let again = crate::stand_in::Driver::new(crate::stand_in::BFRT);
     let _served = again.serve(bench.uri.strip_prefix("http://").unwrap()).await;
     bench.gateway.connected().await;
     assert_eq!(controller.try_read(pattern()).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert!(controller.pushed().await.is_none());
     controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
     assert!(controller.entries("servers").await.is_empty());
     controller.insert(server(1)).await;
     assert_eq!(again.store.lock().rows("SluiceIngress.translate.servers").entries.len(), 1);
 }
 
-/// The port whose metadata the parser knows the CPU by, and the one that the traffic manager copies to.
-fn cpu_ports(driver: &crate::stand_in::Driver) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let store = driver.store.lock();
-    let keys = |name: &str| store.rows(name).entries.values().map(|(key, _)| exact(key)).collect();
-    (keys("SluiceIngressParser.$PORT_METADATA"), keys("port"))
-}
-
-fn exact(key: &sluice_tofino::proto::TableKey) -> Vec<u8> {
-    match &key.fields[0].match_type {
-        Some(sluice_tofino::proto::key_field::MatchType::Exact(exact)) => exact.value.clone(),
-        other => panic!("{other:?}"),
-    }
+#[tokio::test]
+async fn a_client_number_that_becomes_free_is_taken_and_one_that_does_not_is_named() {
+    let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
+    let (uri, _served) = driver.serve("127.0.0.1:0").await;
+    let address = || Address { uri: uri.clone(), device: 0, client: 1, program: None };
+    let (_, earlier) = Driver::connect(address()).await.unwrap();
+    let status = Driver::connect(address()).await.map(|_| ()).unwrap_err();
+    assert_eq!(status.code(), Code::AlreadyExists);
+    assert!(status.message().contains("client number 1; give another with --client-id"), "{}", status.message());
+    let leaving = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        drop(earlier);
+    };
+    let (_, taken) = tokio::join!(leaving, Driver::connect(address()));
+    taken.unwrap();
 }
 
 #[tokio::test]
@@ -60,7 +67,9 @@ async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
     let expected = (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]);
     assert_eq!(cpu_ports(&bench.driver), expected);
     // The driver has it from an earlier gateway, and a program that is pushed takes nothing of it away.
-    let again = Bench::at(std::sync::Arc::clone(&bench.driver), crate::common::P4INFO, &[0], Some(320)).await;
+    let driver = std::sync::Arc::clone(&bench.driver);
+    bench.stop().await;
+    let again = Bench::at(driver, crate::common::P4INFO, &[0], Some(320)).await;
     let mut controller = again.controller(10).await;
     controller.push(Action::VerifyAndCommit, Some(again.config())).await.unwrap();
     assert_eq!(cpu_ports(&again.driver), expected);
@@ -70,4 +79,65 @@ async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
 async fn without_a_cpu_port_the_drivers_stays() {
     let (bench, _) = Bench::ready().await;
     assert_eq!(cpu_ports(&bench.driver), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_driver_that_refuses_the_cpus_port_is_not_served() {
+    let driver = crate::stand_in::Driver::new(crate::stand_in::BFRT);
+    *driver.full.lock() = Some("SluiceIngressParser.$PORT_METADATA".to_owned());
+    let refusing = Bench::calling(std::sync::Arc::clone(&driver), |settings| settings.cpu_port = Some(320)).await;
+    let mut controller = refusing.controller(10).await;
+    driver.connected(2).await;
+    let pattern = Entity::TableEntry(p4::TableEntry::default());
+    let status = controller.try_read(pattern).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{}", status.message());
+    *driver.full.lock() = None;
+    refusing.gateway.connected().await;
+    assert_eq!(cpu_ports(&driver), (vec![vec![1, 64]], vec![vec![0, 0, 1, 64]]));
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_loses_nothing_where_the_driver_is_the_same() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    bench.driver.hang_up();
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    let entries: Vec<_> = controller.entries("servers").await.into_iter().map(Entity::TableEntry).collect();
+    assert_eq!(entries, [server(1)]);
+    assert_eq!(controller.pushed().await, Some(bench.config()));
+    controller.delete(server(1)).await;
+    assert!(bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_driver_has_made_of_an_unanswered_batch_is_taken_back() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    let rows = |bench: &Bench| bench.driver.store.lock().rows("SluiceIngress.translate.servers").entries.clone();
+    let before = rows(&bench);
+    bench.driver.mute(2);
+    let batch = vec![(Type::Delete, server(1)), (Type::Insert, server(2)), (Type::Insert, server(3))];
+    let status = controller.batch(Atomicity::ContinueOnError, batch).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{}", status.message());
+    assert_ne!(rows(&bench), before, "the driver has made two of three");
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    assert_eq!(rows(&bench), before);
+    let entries: Vec<_> = controller.entries("servers").await.into_iter().map(Entity::TableEntry).collect();
+    assert_eq!(entries, [server(1)]);
+    controller.insert(server(2)).await;
+}
+
+#[tokio::test]
+async fn another_clients_load_leaves_no_program_for_controllers() {
+    let (bench, mut controller) = Bench::ready().await;
+    controller.insert(server(1)).await;
+    bench.driver.load_anew();
+    bench.driver.hang_up();
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    assert!(controller.pushed().await.is_none());
+    let status = controller.batch(Atomicity::ContinueOnError, vec![(Type::Insert, server(2))]).await.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
 }

@@ -2,9 +2,11 @@ use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_tofino::proto::{TableKey, data_field};
 use tonic::Code;
 
-use crate::campus::{P4INFO, host, id, ready, rule};
+use crate::campus::{P4INFO, ethertypes, group, host, id, ready, rule, session};
 use crate::common::{Bench, Controller, FromSwitch};
+use crate::stand_in::{CAMPUS, Driver};
 use p4::entity::Entity;
+use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type;
 
 const SECOND: i64 = 1_000_000_000;
@@ -46,6 +48,34 @@ async fn idle_entries_are_reported_as_they_were_written() {
     bench.driver.report_age("Ingress.hosts", key, true).await;
     bench.driver.report_age("Ingress.hosts", aging(&bench).remove(0).0, true).await;
     assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..host(2, SECOND) }]);
+}
+
+#[tokio::test]
+async fn idle_entries_are_reported_over_the_next_connection_too() {
+    let (bench, mut controller) = ready().await;
+    controller.insert(Entity::TableEntry(host(1, SECOND))).await;
+    bench.driver.hang_up();
+    bench.driver.connected(2).await;
+    bench.gateway.connected().await;
+    assert_eq!(*bench.driver.requests.lock(), [1, 1], "the entry, and that the table's entries age");
+    bench.driver.report_age("Ingress.hosts", aging(&bench).remove(0).0, true).await;
+    assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..host(1, SECOND) }]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_loaded_ages_its_entries_and_has_groups_sessions_and_value_sets() {
+    let bench = Bench::set(Driver::new(CAMPUS), P4INFO, |settings| settings.reload = true).await;
+    let mut controller = bench.controller(10).await;
+    for loads in 1..=2 {
+        controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
+        assert_eq!(bench.driver.loads.lock().len(), loads);
+        controller.insert(Entity::TableEntry(host(1, SECOND))).await;
+        controller.insert(group(1, &[(2, 0)])).await;
+        controller.insert(session(1, &[(2, 0), (3, 0)], 0)).await;
+        controller.modify(ethertypes(&[1])).await;
+        bench.driver.report_age("Ingress.hosts", aging(&bench).remove(0).0, true).await;
+        assert_eq!(next(&mut controller).await.table_entry, [p4::TableEntry { action: None, ..host(1, SECOND) }]);
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod drivers;
 mod groups;
 mod idle;
 mod keys;
+mod loading;
 mod metrics;
 mod pipelines;
 mod ports;

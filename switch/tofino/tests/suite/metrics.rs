@@ -3,8 +3,10 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::common::{Bench, server};
+use crate::common::{Bench, P4INFO, server};
+use crate::stand_in::{BFRT, Driver};
 use p4::entity::Entity;
+use p4::set_forwarding_pipeline_config_request::Action;
 use p4::update::Type;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
@@ -68,10 +70,28 @@ async fn metrics_say_what_became_of_requests_and_of_the_driver() {
     assert_eq!(objections(&page), "");
     bench.served.abort();
     bench.driver.hang_up();
-    while controller.pushed().await.is_some() {
+    while controller.try_read(Entity::TableEntry(p4::TableEntry::default())).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    let _ = controller.try_read(Entity::TableEntry(p4::TableEntry::default())).await.unwrap_err();
     let page = scrape(&bench).await;
     assert!(page.contains("sluice_requests_total{request=\"read\",outcome=\"refused\"} 1\n"), "{page}");
+}
+
+#[tokio::test]
+async fn calls_are_counted_over_the_next_connection_and_the_one_of_a_load_too() {
+    let bench = Bench::set(Driver::new(BFRT), P4INFO, |settings| settings.reload = true).await;
+    let mut controller = bench.controller(10).await;
+    controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
+    let writes = |bench: &Bench| bench.gateway.driver_calls().write.ended().0;
+    let loaded = writes(&bench);
+    controller.insert(server(1)).await;
+    assert_eq!(writes(&bench), loaded + 1);
+    assert_eq!(bench.gateway.statistics().connections.get(), 1, "a load follows no loss of the driver");
+    bench.driver.hang_up();
+    bench.driver.connected(3).await;
+    bench.gateway.connected().await;
+    assert_eq!(bench.gateway.statistics().connections.get(), 2);
+    let connected = writes(&bench);
+    controller.insert(server(2)).await;
+    assert_eq!(writes(&bench), connected + 1);
 }

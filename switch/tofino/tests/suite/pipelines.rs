@@ -57,28 +57,6 @@ async fn reconcile_keeps_what_was_written() {
 }
 
 #[tokio::test]
-async fn the_config_of_a_program_that_the_driver_does_not_run_is_refused() {
-    use prost::Message;
-    let (bench, mut controller) = Bench::ready().await;
-    let device = |json: String| {
-        let config = sluice_tofino::proto::ForwardingPipelineConfig {
-            p4_name: "other".to_owned(),
-            bfruntime_info: json.into_bytes(),
-            profiles: Vec::new(),
-        };
-        p4::ForwardingPipelineConfig { p4_device_config: config.encode_to_vec(), ..bench.config() }
-    };
-    controller.push(Action::VerifyAndCommit, Some(device(BFRT.to_owned()))).await.unwrap();
-    let json = BFRT.replace("translate.servers", "translate.others");
-    let status = controller.push(Action::VerifyAndCommit, Some(device(json))).await.unwrap_err();
-    assert_eq!(status.code(), Code::Unimplemented);
-    assert!(status.message().contains("start bf_switchd with the program"), "{}", status.message());
-    let garbage = p4::ForwardingPipelineConfig { p4_device_config: vec![0xff], ..bench.config() };
-    let status = controller.push(Action::VerifyAndCommit, Some(garbage)).await.unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument);
-}
-
-#[tokio::test]
 async fn a_gateway_without_a_program_says_whose_it_takes() {
     use prost::Message;
     use sluice_p4runtime::proto::p4::config::v1 as p4info;

@@ -7,6 +7,7 @@ use sluice_tofino::proto::{TableData, TableKey, data_field::Value, update::Type}
 
 use crate::common::{Bench, P4INFO};
 use crate::stand_in::{BFRT, Driver};
+use sluice_p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
 
 const FILE: &str = "[ports.\"1/0\"]\nspeed = \"100G\"\nfec = \"reed-solomon\"\nautonegotiation = \"off\"\n\n[ports.7]\nspeed = \"10G\"\n";
 
@@ -40,7 +41,7 @@ fn panel(text: &str) -> FrontPanel {
 #[tokio::test]
 async fn ports_are_set_by_the_names_of_the_front_panel_and_left_when_they_are_right() {
     let driver = driver();
-    let _bench = Bench::with_ports(Arc::clone(&driver), P4INFO, &[0], None, panel(FILE)).await;
+    let bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(FILE)).await;
     let expected = |port, speed: &str, fec: &str, autonegotiation: &str| {
         (port, [speed, fec, autonegotiation, "BF_LPBK_NONE", "true"].map(str::to_owned).to_vec())
     };
@@ -48,12 +49,26 @@ async fn ports_are_set_by_the_names_of_the_front_panel_and_left_when_they_are_ri
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_REED_SOLOMON", "PM_AN_FORCE_DISABLE");
     assert_eq!(set(&driver), [ten.clone(), hundred]);
     // Another gateway changes one port; no link of the other goes down.
+    bench.stop().await;
     driver.requests.lock().clear();
     let changed = FILE.replace("reed-solomon", "firecode");
-    let _bench = Bench::with_ports(Arc::clone(&driver), P4INFO, &[0], None, panel(&changed)).await;
+    let _bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| settings.front_panel = panel(&changed)).await;
     assert_eq!(*driver.requests.lock(), [2], "deleted and added again, in one request");
     let hundred = expected(132, "BF_SPEED_100G", "BF_FEC_TYP_FIRECODE", "PM_AN_FORCE_DISABLE");
     assert_eq!(set(&driver), [ten, hundred]);
+}
+
+#[tokio::test]
+async fn ports_are_set_again_after_a_load() {
+    let driver = Driver::new(BFRT);
+    let bench = Bench::set(Arc::clone(&driver), P4INFO, |settings| {
+        (settings.reload, settings.front_panel) = (true, panel("[ports.7]\nspeed = \"10G\"\n"));
+    })
+    .await;
+    let before = set(&driver);
+    let mut controller = bench.controller(10).await;
+    controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();
+    assert_eq!((driver.loads.lock().len(), set(&driver)), (1, before));
 }
 
 #[tokio::test]

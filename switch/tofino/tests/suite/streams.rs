@@ -10,7 +10,7 @@ use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 use p4::update::Type;
 
-const FILTER: &str = "arp_sender_t";
+pub const FILTER: &str = "arp_sender_t";
 
 fn digest(config: p4::digest_entry::Config) -> Entity {
     Entity::DigestEntry(p4::DigestEntry { digest_id: id(FILTER), config: Some(config) })
