@@ -92,13 +92,11 @@ class RedSynOfExpired(Limited):
     """A pin that is free again is none: a red SYN may not revive it."""
 
     def runTest(self) -> None:
-        self.set_timers(idle=100, pending=1, answered=100, linger=1)
         flow = Flow(WEB, S1)
-        self.opens(flow)
+        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.limit(WEB, 1)
         self.opens(Flow(WEB, S1, client_port=40009))
         self.spent()
-        self.pass_ticks(2)
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
 
 

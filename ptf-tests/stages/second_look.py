@@ -114,6 +114,7 @@ class IdleEndsTheLooking(Looking):
     """A third is looked at only while the lighter of the two has a connection open, however much more its weight is."""
 
     def runTest(self) -> None:
+        self.needs_register(Register.LOAD_THIRD)
         self.insert(entries.seen(GROUP, (S2, S3), {S2: 1, S3: 9}))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
@@ -282,10 +283,9 @@ class Evicted(Looking):
     """A connection whose slot is taken before it has ended is noted for its server; one that has ended is not."""
 
     def runTest(self) -> None:
-        self.set_timers(pending=1, linger=1)
+        self.set_timers(linger=1)
         met = crowd()
-        self.opens(met.first)
-        self.pass_ticks(2)
+        self.put_pin(met.first, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.opens(met.second)
         self.assertEvicted(1)
         self.server_sends(met.second, met.second.reply(flags="RA", seq=0), was_reset(S1))
@@ -298,6 +298,7 @@ class CandidateMoves(Looking):
     """A connection that moves off a draining server is taken off it, and counts for its new one, when it moves."""
 
     def runTest(self) -> None:
+        self.needs_register(Register.CANDIDATE_KEY)
         flow = Flow(WEB, S1)
         self.establishes(flow)
         self.drain(S1)

@@ -67,11 +67,9 @@ class ReuseNeverAnswered(StageTest):
     """A SYN that nobody answered in the pending time holds no slot: sent again it chooses afresh."""
 
     def runTest(self) -> None:
-        self.set_timers(pending=1)
         flow = Flow(WEB, S1)
-        self.opens(flow)
+        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.weigh(WEB, {S2: 1})
-        self.pass_ticks(1)
         self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
         self.assertPinned(flow.to(S2), PinState.PENDING)
 
@@ -80,10 +78,8 @@ class ReuseOfTheSameServer(StageTest):
     """The same, and the choice is the server that it had: it has not moved."""
 
     def runTest(self) -> None:
-        self.set_timers(pending=1)
         flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.pass_ticks(1)
+        self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
         self.opens(flow)
 
 
@@ -91,11 +87,8 @@ class ReuseNeverCompleted(StageTest):
     """A handshake that was answered and never completed holds it for the answered time."""
 
     def runTest(self) -> None:
-        self.set_timers(pending=1, answered=4, linger=1)
         flow = Flow(WEB, S1)
-        self.opens(flow)
-        self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.pass_ticks(4)
+        self.put_pin(flow, PinState.ANSWERED, age=self.switch.times["answered_time"] + 1)
         self.weigh(WEB, {S2: 1})
         self.client_sends(flow.to(S2), flow.syn(), [*new(WEB, S2), moved(WEB)])
 
@@ -104,11 +97,8 @@ class ReuseIdle(StageTest):
     """The ports of an idle connection, used again: a fresh choice."""
 
     def runTest(self) -> None:
-        self.set_timers(idle=4, pending=4, answered=4, linger=1)
         flow = Flow(WEB, S1)
-        self.establishes(flow)
-        self.client_sends(flow, flow.data())
-        self.pass_ticks(4)
+        self.put_pin(flow, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
         self.weigh(WEB, {S2: 1})
         self.opens(flow.to(S2))
         self.assertPinned(flow.to(S2), PinState.PENDING)
@@ -132,10 +122,8 @@ class ReplacedWhenIdle(StageTest):
     """Another connection takes the slot of an idle one, which is then served by capacity."""
 
     def runTest(self) -> None:
-        self.set_timers(idle=4, pending=4, answered=4, linger=1)
         met = crowd()
-        self.establishes(met.first)
-        self.pass_ticks(4)
+        self.put_pin(met.first, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
         self.opens(met.second)
         self.assertPinned(met.second, PinState.PENDING, way=1)
         self.assertNotPinned(met.first.key)
@@ -218,10 +206,8 @@ class FloodGone(StageTest):
 
     def runTest(self) -> None:
         met = crowd()
-        self.set_timers(pending=1)
-        self.opens(met.first)
-        self.opens(met.second)
-        self.pass_ticks(1)
+        for way, flow in enumerate((met.first, met.second), start=1):
+            self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1, way=way)
         self.establishes(met.late[0])
         self.assertPinned(met.late[0], PinState.ESTABLISHED, way=1)
         self.assertNotPinned(met.first.key)

@@ -31,7 +31,7 @@ class PacketOut(StageTest):
         number = self.switch.number(place)
         found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
         self.assertIsNotNone(found.packet, f"nothing left by port {number}")
-        self.assertEqual(bytes(found.packet), self.padded(frame))
+        self.assertEqual(self.padded(bytes(found.packet)), self.padded(frame))
         outcome = self.settle(CLIENT)
         self.assertEqual(outcome.frames, [])
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, DropReason.NONE): 1})
