@@ -127,7 +127,7 @@ class Switch:
         self.least_frame = LEAST_FRAME if self.pipeline.target is TOFINO else 0
         """Bytes; the target pads what it sends to that."""
         self.counted_checksum = FRAME_CHECKSUM if self.pipeline.target is TOFINO else 0
-        """Bytes; counters of bytes have it."""
+        """Bytes; counters of bytes have it, and the parser takes it for the frame's last bytes."""
         self.empty_without_rate = self.pipeline.target is TOFINO
         """A meter without a rate has no tokens: the chip fills its bucket at the rate only."""
         self._frees_slots = self.pipeline.target is TOFINO

@@ -315,7 +315,7 @@ class Refilled(Crowd):
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
-        self.meter(Meter.DESTINATION_LIMIT, HOT, cir=10, cburst=1, pir=10, pburst=1)
+        self.meter(Meter.DESTINATION_LIMIT, HOT, cir=10, cburst=32, pir=10, pburst=32)
         frames = [octets(segment(S1_HOST.address))] * 100
         changes = self.burst(CLIENT, frames).changes
         self.assertGreater(changes[Register.REQUESTS_REFUSED, HOT], 0)

@@ -71,7 +71,7 @@ class PacketOutOfAnyKind(StageTest):
         for frame in (octets(bad), octets(request), bytes(range(60))):
             self.switch.client.send(frame, self.switch.number(CLIENT))
             found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=AWAIT_S)
-            self.assertEqual(bytes(found.packet), self.padded(frame))
+            self.assertEqual(self.padded(bytes(found.packet)), self.padded(frame))
             self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})
 
 
