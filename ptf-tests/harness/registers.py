@@ -12,6 +12,7 @@ from finsy import P4Schema
 from finsy.proto import p4d, p4r
 from sluice.names import REGISTER_SIZES, Register
 from sluice.switch import bmv2thrift
+from sluice.switch.celldata import member_widths, value_of
 
 from tools.target.client import RPC_S
 
@@ -35,22 +36,12 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """RegisterEntry of P4Runtime; an entry without an index means every cell.
-
-    The value of a cell that is a struct, as Tofino's pairs are, is its members' bits one behind the other.
-    """
+    """RegisterEntry of P4Runtime; an entry without an index means every cell."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._widths: dict[int, list[int]] = {}
-        self._ids: dict[str, int] = {}
-        for info in client.schema.p4info.registers:
-            number, spec = info.preamble.id, info.type_spec
-            members = (
-                client.schema.p4info.type_info.structs[spec.struct.name].members if spec.HasField("struct") else []
-            )
-            self._ids[info.preamble.name] = number
-            self._widths[number] = [member.type_spec.bitstring.bit.bitwidth for member in members]
+        self._widths = member_widths(client.schema)
+        self._ids = {info.preamble.name: info.preamble.id for info in client.schema.p4info.registers}
 
     def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
         wanted = list(cells)
@@ -58,7 +49,7 @@ class P4RuntimeRegisters:
             return []
         entities = self._client.find(_Cell(self._ids[register], index) for register, index in wanted)
         values = {
-            (entry.register_id, entry.index.index): self._joined(entry)
+            (entry.register_id, entry.index.index): value_of(entry.data, self._widths.get(entry.register_id, ()))
             for entry in (entity.register_entry for entity in entities)
         }
         return [values[self._ids[register], index] for register, index in wanted]
@@ -69,17 +60,9 @@ class P4RuntimeRegisters:
     def clear(self, register: str) -> None:
         self._client.write([self._update(self._ids[register], None, 0)])
 
-    def _joined(self, entry: p4r.RegisterEntry) -> int:
-        if not entry.data.HasField("struct"):
-            return int.from_bytes(entry.data.bitstring, "big")
-        value = 0
-        for width, member in zip(self._widths[entry.register_id], entry.data.struct.members, strict=True):
-            value = value << width | int.from_bytes(member.bitstring, "big")
-        return value
-
     def _update(self, number: int, index: p4r.Index | None, value: int) -> p4r.Update:
         data = p4d.P4Data()
-        if widths := self._widths[number]:
+        if widths := self._widths.get(number):
             for place, width in enumerate(widths):
                 part = value >> sum(widths[place + 1 :]) & ((1 << width) - 1)
                 data.struct.members.add().bitstring = _shortest(part)

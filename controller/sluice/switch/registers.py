@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sluice.names import Register
 
 from . import cellwire
+from .celldata import member_widths, value_of
 from .errors import SwitchError
 from .session import BATCH, Session
 from .targets import BMV2, RegisterAccess
@@ -67,10 +67,7 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long.
-
-    The value of a cell that is a struct, as Tofino's pairs are, is its members' bits one behind the other.
-    """
+    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -164,19 +161,7 @@ class P4RuntimeRegisters:
             )
 
     def _value(self, entry: p4r.RegisterEntry) -> int:
-        if not entry.data.HasField("struct"):
-            return int.from_bytes(entry.data.bitstring, "big")
-        value = 0
-        for width, member in zip(self._widths(entry.register_id), entry.data.struct.members, strict=True):
-            value = value << width | int.from_bytes(member.bitstring, "big")
-        return value
-
-    @cache  # noqa: B019 (as long as the session, of few registers)
-    def _widths(self, number: int) -> tuple[int, ...]:
-        """Of the members of a register's struct, in bits."""
-        info = self._session.pipeline.schema.p4info
-        (kind,) = (register.type_spec for register in info.registers if register.preamble.id == number)
-        return tuple(m.type_spec.bitstring.bit.bitwidth for m in info.type_info.structs[kind.struct.name].members)
+        return value_of(entry.data, member_widths(self._session.pipeline.schema).get(entry.register_id, ()))
 
     def _whole(self, wanted: int, size: int) -> bool:
         return wanted * self._whole_from > size

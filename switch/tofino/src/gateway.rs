@@ -197,8 +197,8 @@ impl Gateway {
         let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
-            let kept = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
-            match reader.read(kept, pattern).await {
+            let in_shadow = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
+            match reader.read(in_shadow, pattern).await {
                 Ok(found) => {
                     parts.push(Part::Entities(found));
                     outcomes.push(Ok(()));

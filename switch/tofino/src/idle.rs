@@ -1,4 +1,4 @@
-//! Idle timeouts: the driver ages a table's entries from when it is told to, and notifies this client of those that are idle.
+//! Idle timeouts: the gateway has the driver age a table's entries, and the driver notifies the gateway of those that are idle.
 
 use std::time::Duration;
 
