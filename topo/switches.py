@@ -15,12 +15,12 @@ from sluice.switch.pipeline import artefacts
 
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
+from testbed.realtime import before_all_else
 from testbed.switches import BMV2, EMBEDDED, TOFINO, Endpoints, Kind
 from topo.bmv2 import deepen_queues
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
-from topo.realtime import before_all_else
 from workload.plan import GRPC_PORT, THRIFT_PORT
 
 REPOSITORY = Path(__file__).resolve().parent.parent
