@@ -22,7 +22,7 @@ const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
 /// As many MiB still fit 32 bits.
 const LIMITS: RangeInclusive<u64> = 1..=4095;
 
-/// What `--help` says.
+/// The text of `--help`.
 pub const HELP: &str = "\
 usage: sluice-switch [flags] PROGRAM.json     a program compiled by p4c for BMv2
        sluice-switch [flags] --no-p4          wait for a program over P4Runtime
@@ -86,7 +86,7 @@ pub enum TraceFormat {
     Json,
 }
 
-/// What the flags of TLS say.
+/// The flags of TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// TLS is asked for.
@@ -130,7 +130,7 @@ pub struct Args {
     pub log_console: bool,
     /// Log to this file, as `rotation` names it.
     pub log_file: Option<PathBuf>,
-    /// When that file is put aside for a fresh one, and how often.
+    /// When that file is renamed and a new one begun, and how many renamed ones stay.
     pub log_rotation: Rotation,
     /// How much to log; `None` when neither a level nor a place was asked for.
     pub log_level: Option<LevelFilter>,
@@ -183,7 +183,7 @@ impl Default for Args {
 }
 
 impl Args {
-    /// Has the log say this once.
+    /// Adds a warning for the log, unless it is there.
     fn warn(&mut self, text: String) {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
@@ -216,7 +216,7 @@ impl Args {
 pub enum Command {
     /// Run the switch.
     Run(Box<Args>),
-    /// Say something and end.
+    /// Print a text and end.
     Print(String),
     /// Print the descriptors of the P4Runtime messages and end.
     Protoset,
@@ -286,7 +286,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// A word that belongs to no flag: the first one is the program, and the original passes over the others.
+    /// A word that belongs to no flag: the first one is the program, and the original ignores further ones.
     fn word(&mut self, word: OsString) {
         if self.args.program.is_none() {
             self.args.program = Some(word.into());
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_without_effect_are_accepted_and_said_once() {
+    fn flags_without_effect_are_accepted_and_warned_of_once() {
         for (name, takes_value, why) in flags::WITHOUT_EFFECT {
             let value = if *takes_value { " 7" } else { "" };
             for line in [
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_original_passes_over_is_said() {
+    fn what_the_original_ignores_is_warned_of() {
         for (line, text) in [
             ("--no-p4 p.json", "the program p.json has no effect beside --no-p4"),
             ("p.json q.json", "the word q.json has no effect: there is a program already"),

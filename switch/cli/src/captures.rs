@@ -2,18 +2,55 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sluice_ports::pcap::PcapWriter;
 
-type Writer = PcapWriter<BufWriter<File>>;
+use crate::fileid::FileId;
 
 /// The two captures of one port.
 pub struct Captures {
     interface: String,
-    files: Option<(Writer, Writer)>,
+    files: Option<(Capture, Capture)>,
     unflushed: bool,
+}
+
+/// The frames of one direction.
+struct Capture {
+    path: PathBuf,
+    writer: PcapWriter<BufWriter<File>>,
+    id: FileId,
+    /// The name leads to another file, in which no capture can be started. An error of the log says so.
+    is_cut_off: bool,
+}
+
+impl Capture {
+    fn create(path: PathBuf) -> io::Result<Self> {
+        let file = File::create(&path)?;
+        let id = FileId::of(&file.metadata()?);
+        Ok(Self { path, writer: PcapWriter::new(BufWriter::new(file))?, id, is_cut_off: false })
+    }
+
+    /// Starts a new capture where another program has renamed or removed the file in use. While that fails, frames go on
+    /// into the file in use.
+    fn follow(&mut self) {
+        if self.id.is_at(&self.path) {
+            self.is_cut_off = false;
+            return;
+        }
+        let next = Self::create(self.path.clone()).and_then(|mut next| next.writer.flush().map(|()| next));
+        match next {
+            Ok(next) => *self = next,
+            Err(error) => {
+                if !self.is_cut_off {
+                    let path = self.path.display();
+                    tracing::error!(%path, %error, "the capture goes on in the renamed file: no new one can be started");
+                }
+                self.is_cut_off = true;
+            }
+        }
+    }
 }
 
 impl Captures {
@@ -22,7 +59,7 @@ impl Captures {
     /// # Errors
     /// When a file cannot be created.
     pub fn create(directory: &Path, interface: &str) -> io::Result<Self> {
-        let create = |direction: &str| PcapWriter::create(&directory.join(format!("{interface}_{direction}.pcap")));
+        let create = |direction: &str| Capture::create(directory.join(format!("{interface}_{direction}.pcap")));
         let files = Some((create("in")?, create("out")?));
         Ok(Self { interface: interface.to_owned(), files, unflushed: true })
     }
@@ -40,19 +77,24 @@ impl Captures {
     fn write<'f>(
         &mut self,
         mut frames: impl Iterator<Item = &'f [u8]>,
-        which: impl Fn(&mut (Writer, Writer)) -> &mut Writer,
+        which: impl Fn(&mut (Capture, Capture)) -> &mut Capture,
     ) {
         let Some(files) = &mut self.files else { return };
         let now = SystemTime::now();
-        let result = frames.try_for_each(|frame| which(files).write(now, frame));
+        let result = frames.try_for_each(|frame| which(files).writer.write(now, frame));
         self.unflushed = true;
         self.stop_on_error(result);
     }
 
-    /// Makes what was written visible to readers.
+    /// Makes what was written visible to readers, and starts new captures in place of those that another program, such as
+    /// logrotate, has renamed or removed.
     pub fn flush(&mut self) {
         let Some((input, output)) = self.files.as_mut().filter(|_| self.unflushed) else { return };
-        let result = input.flush().and_then(|()| output.flush());
+        let result = input.writer.flush().and_then(|()| output.writer.flush());
+        if result.is_ok() {
+            input.follow();
+            output.follow();
+        }
         self.unflushed = false;
         self.stop_on_error(result);
     }

@@ -21,7 +21,7 @@ use crate::trace;
 /// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
 /// something of the kind to do.
 const CHORES: Duration = Duration::from_millis(250);
-/// Looks into the rings between two questions to the kernel, when polling busily, and batches at most.
+/// With busy polling: rounds over the rings before the kernel is asked for other events, and the most batches in them.
 const SPINS: usize = 256;
 
 /// One port at work.
@@ -31,7 +31,7 @@ struct Port {
     present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
-    /// What, other than that there is none, kept it from opening the interface again when it tried last.
+    /// Why the last try to open the interface again failed; none where the interface is just missing.
     complaint: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Port {
         self.present.store(false, Relaxed);
     }
 
-    /// Says once what, other than that there is none, keeps it from opening the interface again.
+    /// Tries to open the interface again. Logs why that fails, once for each reason; a missing interface is no reason.
     fn try_to_reopen(&mut self, poller: &Poller, place: usize) {
         let complaint = match self.link.reopen(poller, place) {
             Ok(()) => {
@@ -75,7 +75,7 @@ pub struct DataPlane {
     queues: Queues,
     no_such_port: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
-    /// Someone reads the statistics while the switch runs.
+    /// The statistics are read while the switch runs.
     watched: bool,
     busy_poll: bool,
     /// Packets traced so far, and how.
@@ -133,7 +133,7 @@ impl Stop {
 pub struct RunOptions {
     /// Log what happens to each packet.
     pub trace: Option<TraceFormat>,
-    /// Keep the statistics fresh, because someone reads them.
+    /// Keep the statistics current, since they are read while the switch runs.
     pub watched: bool,
     /// Look for frames all the time, in place of waiting for them.
     pub busy_poll: bool,
@@ -242,7 +242,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards what is in the rings for a while: then the kernel is asked for all else.
+    /// Forwards what is in the rings for SPINS rounds; the caller then asks the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {
@@ -349,7 +349,7 @@ impl DataPlane {
         self.device.receive(number, frames, &mut outputs, trace);
     }
 
-    /// Sends what the program has put out; `lost` hears of each frame that could not be sent, and by which port.
+    /// Sends what the program has put out; calls `lost` for each frame that could not be sent, with its port.
     fn send(&mut self, mut lost: impl FnMut(u32, Loss)) {
         for port in &mut self.ports {
             if port.out.is_empty() {

@@ -49,7 +49,7 @@ impl Output {
     }
 
     /// Writes and forgets the frames of `batch`; readers can see them afterwards. Where they cannot be written the file
-    /// ends: `lost` hears of each of them, and of those to come.
+    /// ends: `lost` is called for each of them, and for those to come.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         let written = match &mut self.file {

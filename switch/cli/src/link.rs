@@ -56,7 +56,7 @@ impl Link {
         }
     }
 
-    /// Whether it is there, but went down: then it may go away unsaid.
+    /// Whether it is there, but down: the kernel then does not report that it goes away.
     pub fn was_down(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.was_down(),
@@ -94,7 +94,7 @@ impl Link {
         })
     }
 
-    /// Sends and forgets the frames of `batch`; `lost` hears of each that could not be sent.
+    /// Sends and forgets the frames of `batch`; calls `lost` for each that could not be sent.
     pub fn send(&mut self, batch: &mut TxBatch, lost: impl FnMut(Loss)) {
         match self {
             Self::Interface(interface) => interface.send_with(batch, lost),

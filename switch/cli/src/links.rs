@@ -1,4 +1,4 @@
-//! Tells the switch which of its ports have a link, whenever that changes.
+//! Sets the state of the switch's ports whenever an interface's link changes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Tells the device of these ports, and listens for changes.
+    /// Sets the state of these ports in the device, and listens for changes.
     ///
     /// # Errors
     /// When the kernel refuses a netlink socket.

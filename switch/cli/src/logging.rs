@@ -34,7 +34,7 @@ pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
         if event.target() == PACKETS {
             return packets == Some(TraceFormat::Text);
         }
-        // Libraries below this workspace speak up for warnings only.
+        // Of libraries, only warnings and errors.
         let own = event.target().starts_with("sluice");
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });

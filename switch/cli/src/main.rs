@@ -3,6 +3,7 @@
 mod args;
 mod captures;
 mod dataplane;
+mod fileid;
 mod files;
 mod flags;
 mod link;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says a line on standard error, if anybody still reads it.
+/// Writes a line to standard error, which may have no reader any more.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -322,7 +323,7 @@ async fn control(
     }
 }
 
-/// Says on standard output, in one line, that the switch is ready. Others wait for it.
+/// Writes one line to standard output: the switch is ready. Programs that started it wait for that line.
 fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };

@@ -1,7 +1,7 @@
 //! What waits behind the ports, for programs that read queueing metadata: the backlog of the interfaces' queueing disciplines.
 //!
-//! The kernel is asked when such a program asks, and once a millisecond for a port at most. How long a frame waits it does not say:
-//! that is what waits, at the pace at which frames have left since nothing did.
+//! The kernel is asked when such a program reads them, at most once a millisecond for a port. It does not report how long a frame
+//! waits: that is estimated from the backlog, at the rate at which frames have left since the queue was last empty.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use sluice_ports::{Backlogs, Waiting};
 
 use crate::link::Link;
 
-/// How long an answer is good for.
+/// How long an answer of the kernel's is used.
 const GOOD: Duration = Duration::from_millis(1);
 
 /// The queues of all ports.
 pub struct Queues {
-    /// Opened when it is first needed; an error is said once.
+    /// Opened when it is first needed; an error is logged once.
     kernel: Option<Option<Backlogs>>,
     /// By place of the port.
     queues: Vec<Queue>,
@@ -27,7 +27,7 @@ impl Queues {
         Self { kernel: None, queues: vec![Queue::default(); ports] }
     }
 
-    /// What waits behind the port in this place.
+    /// The backlog of the port in this place.
     pub fn backlog(&mut self, place: usize, link: &Link) -> Backlog {
         let (queue, now) = (&mut self.queues[place], Instant::now());
         if queue.asked.is_none_or(|asked| now.duration_since(asked) >= GOOD) {
@@ -50,7 +50,7 @@ fn open() -> Option<Backlogs> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Queue {
     asked: Option<Instant>,
-    /// Since when something has waited all the time, and how many frames had left then.
+    /// When the queue was last empty, and how many frames had left by then.
     busy: Option<(Instant, u32)>,
     backlog: Backlog,
 }

@@ -1,20 +1,21 @@
-//! A log file that is put aside when it has become too large, named as `simple_switch_grpc` names it (spdlog's
+//! A log file that is renamed when it has become too large, named as `simple_switch_grpc` names it (spdlog's
 //! `rotating_file_sink`): of `--log-file ss-log`, `ss-log.txt` is written and becomes `ss-log.1.txt`, that one `ss-log.2.txt`,
 //! and the oldest goes. When another program, such as logrotate, renames or removes the file in use, the next line begins a
 //! new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// When a log file is put aside, and how many are kept.
+use crate::fileid::FileId;
+
+/// When a log file is renamed, and how many renamed ones stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
     /// Bytes that a file may have.
     pub most_bytes: u64,
-    /// Files that are kept besides the one in use.
+    /// Renamed files that stay beside the one in use.
     pub backups: u32,
 }
 
@@ -36,8 +37,7 @@ pub struct RotatingFile {
 struct Open {
     file: File,
     bytes: u64,
-    /// Device and inode, which no other file has while this one is open.
-    identity: (u64, u64),
+    id: FileId,
     /// The file's name leads to another file, which cannot be opened.
     is_cut_off: bool,
 }
@@ -46,7 +46,7 @@ impl Open {
     fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let found = file.metadata()?;
-        Ok(Self { file, bytes: found.len(), identity: identity(&found), is_cut_off: false })
+        Ok(Self { file, bytes: found.len(), id: FileId::of(&found), is_cut_off: false })
     }
 }
 
@@ -61,14 +61,14 @@ impl RotatingFile {
     }
 
     /// Opens what the file's name leads to now, where another program has renamed or removed the file in use. While that
-    /// fails, lines go on into the file in use; standard error says so once.
+    /// fails, lines go on into the file in use, and standard error gets one line about it.
     pub fn follow(&self) {
         self.follow_name(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn follow_name(&self, open: &mut Open) {
         let path = name(&self.base, 0);
-        if fs::metadata(&path).is_ok_and(|found| identity(&found) == open.identity) {
+        if open.id.is_at(&path) {
             open.is_cut_off = false;
             return;
         }
@@ -101,11 +101,7 @@ impl RotatingFile {
     }
 }
 
-fn identity(found: &fs::Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
-}
-
-/// The name of a file that was put aside so many times.
+/// The name of a file that was renamed so many times.
 pub fn name(base: &Path, times: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     if times > 0 {

@@ -19,7 +19,7 @@ pub fn log(format: TraceFormat, packet: u64, port: u32, events: &[TraceEvent]) {
     }
 }
 
-/// A step as a JSON object: its kind under `step`, and what it is about.
+/// A step as a JSON object: its kind under `step`, and its fields.
 fn step(event: &TraceEvent) -> Value {
     match event {
         TraceEvent::Ingress { port, instance_type, length } => {

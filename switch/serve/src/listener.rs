@@ -26,7 +26,7 @@ pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody else may have removed it, which is just as well.
+        // Another program may have removed it: then there is nothing to do.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -38,8 +38,8 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, which replaces one that nobody listens on any more.
-    /// Who may connect to a Unix socket is decided by the permissions of its file (by the umask at first) and its folder.
+    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, which replaces one without a listener.
+    /// The permissions of a Unix socket's file (by the umask at first) and of its folder decide which users may connect.
     ///
     /// # Errors
     /// When the address is in use, or not to be had.
@@ -62,7 +62,7 @@ impl Listener {
     /// The address as controllers have to give it.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel does not give it.
     pub fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(|address| address.to_string()),
@@ -101,7 +101,7 @@ impl Listener {
     }
 }
 
-/// Whether nobody listens on the socket with this path.
+/// Whether the socket with this path has no listener.
 async fn is_abandoned(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     UnixStream::connect(path).await.is_err_and(refused)

@@ -1,4 +1,4 @@
-//! What systemd is told, where it started this process (`sd_notify(3)`): ready, alive, stopping.
+//! Notifications to systemd, where it started this process (`sd_notify(3)`): ready, alive, stopping.
 
 use std::convert::Infallible;
 use std::env;
@@ -8,14 +8,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Reports within the time after which systemd takes the process for dead. A report is of what was asked before the last one, so
-/// that a thread may be away for two thirds of that time.
+/// Reports within the time after which systemd takes the process for dead. Each reports whether a thread has worked since the
+/// report before the last, so that a thread may be away for two thirds of that time.
 const REPORTS: u32 = 6;
 
-/// Without systemd nothing happens; whatever systemd does not take disturbs nobody.
+/// Without systemd nothing is sent; a notification that systemd does not take is lost without an error.
 pub struct Supervisor {
     systemd: Option<(UnixDatagram, SocketAddr)>,
-    /// Between two signs of life; `None`: none are wanted.
+    /// Between two signs of life; `None`: systemd wants none.
     pause: Option<Duration>,
 }
 
@@ -26,7 +26,7 @@ impl Supervisor {
         let systemd = word("NOTIFY_SOCKET").and_then(|name| match open(&name) {
             Ok(systemd) => Some(systemd),
             Err(error) => {
-                tracing::warn!(socket = name, %error, "systemd cannot be told anything");
+                tracing::warn!(socket = name, %error, "systemd cannot be notified");
                 None
             }
         });
@@ -46,8 +46,8 @@ impl Supervisor {
         self.say("STOPPING=1");
     }
 
-    /// Gives signs of life for as long as it is polled: each time `lives` is done and says so. `lives` may ask others, and
-    /// judge them by what they have answered until the next time.
+    /// Gives signs of life for as long as it is polled: each time `lives` returns true. `lives` may ask threads for a sign
+    /// of theirs, and judge them at the next call by what has come since.
     pub async fn watch(&self, mut lives: impl AsyncFnMut() -> bool) -> Infallible {
         let (Some(pause), Some(_)) = (self.pause, &self.systemd) else { return pending().await };
         loop {

@@ -1,4 +1,4 @@
-//! What the controller may say, and what it hears.
+//! What the controller may ask of an agent, and what the agent reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ async fn problems(shared: &Arc<Shared>, wanted: Configuration) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_configuration_is_in_force_and_told() {
+async fn a_configuration_is_in_force_and_reported() {
     let shared = Arc::new(Shared::default());
     assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
     assert_eq!(locked(&shared.next).as_ref().map(|next| next.generation), Some(2), "modulo 256");
@@ -73,23 +73,23 @@ async fn counts_outlive_the_rules_that_they_began_with() {
     running.counters.lost.add(1);
     running.hits[0].add(2);
     running.groups.iter().find(|group| group.name == "images").unwrap().opened.add(3);
-    let told = status(&shared, Instant::now()).services.remove(0);
-    let hits: Vec<_> = told.rules.iter().map(|rule| (rule.name.as_str(), rule.hits)).collect();
-    let opened: Vec<_> = told.groups.iter().map(|group| (group.name.as_str(), group.opened)).collect();
-    assert_eq!((told.lost, &hits[..]), (1, &[("css", 0), ("images", 2)][..]));
+    let reported = status(&shared, Instant::now()).services.remove(0);
+    let hits: Vec<_> = reported.rules.iter().map(|rule| (rule.name.as_str(), rule.hits)).collect();
+    let opened: Vec<_> = reported.groups.iter().map(|group| (group.name.as_str(), group.opened)).collect();
+    assert_eq!((reported.lost, &hits[..]), (1, &[("css", 0), ("images", 2)][..]));
     assert!(opened.contains(&("images", 3)) && opened.contains(&("all", 0)), "{opened:?}");
 }
 
 #[tokio::test]
-async fn what_agents_have_learned_is_told_and_shared() {
+async fn what_agents_have_learned_is_reported_and_shared() {
     let shared = Arc::new(Shared::default());
     assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
     let learned =
         Learned { mss: Some(1400), window: Some(9000), sack: Some(false), scales: Some(true), scale: Some(6) };
     let known = Known { group: "10.9.0.2:80".parse().unwrap(), servers: vec![3, 5], learned };
     *locked(&shared.learned) = vec![known.clone()];
-    let told = status(&shared, Instant::now()).services.remove(0);
-    let abilities: Vec<_> = told.groups.into_iter().map(|group| (group.name, group.ability)).collect();
+    let reported = status(&shared, Instant::now()).services.remove(0);
+    let abilities: Vec<_> = reported.groups.into_iter().map(|group| (group.name, group.ability)).collect();
     let ability = Ability {
         servers: vec![3, 5],
         mss: Some(1400),
@@ -99,7 +99,7 @@ async fn what_agents_have_learned_is_told_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // The same of another agent; of no group of this one, and with numbers that cannot be, it says nothing.
+    // The same of another agent. Groups that this agent lacks, and impossible numbers, are ignored.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),

@@ -7,7 +7,7 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
 const GET: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const ASKED: u32 = GET.len() as u32;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-const HEARD: u32 = OK.len() as u32;
+const ANSWERED: u32 = OK.len() as u32;
 
 /// A connection whose request is with its server.
 fn asked() -> Exact {
@@ -21,11 +21,11 @@ fn asked() -> Exact {
 fn answered() -> Exact {
     let mut exact = asked();
     exact.server(0, ASKED, ACK | PSH, OK);
-    exact.client(ASKED, HEARD, ACK, b"");
+    exact.client(ASKED, ANSWERED, ACK, b"");
     exact
 }
 
-/// Whether the server is reset, and the client hears the end behind this number.
+/// Whether the server is reset, and the client gets the end behind this number.
 fn parts(seen: &[Seen], behind: Seq) -> bool {
     let [Seen::Server { to, flags: RST, .. }, Seen::Client { seq, flags, data, .. }] = seen else { return false };
     *to == group(2) && *seq == behind && flags & (FIN | RST) == FIN && data.is_empty()
@@ -36,11 +36,11 @@ fn a_connection_between_two_requests_ends_at_once() {
     let mut exact = answered();
     assert_eq!(exact.engine.connections(), 1);
     let seen = exact.drains();
-    assert!(parts(&seen, exact.cookie + 1 + HEARD), "{seen:?}");
+    assert!(parts(&seen, exact.cookie + 1 + ANSWERED), "{seen:?}");
     assert_eq!(exact.drains(), [], "once");
     // The end is repeated until the client has it.
     assert!(matches!(exact.waits(300)[..], [Seen::Client { flags, .. }] if flags & FIN != 0));
-    exact.client(ASKED, HEARD + 1, ACK | FIN, b"");
+    exact.client(ASKED, ANSWERED + 1, ACK | FIN, b"");
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
     assert_eq!((exact.refused(), exact.service.counters.lost.get()), (vec![], 0));
 }
@@ -49,7 +49,7 @@ fn a_connection_between_two_requests_ends_at_once() {
 fn a_client_that_does_not_close_holds_the_agent_for_its_farewell_only() {
     let mut exact = answered();
     exact.drains();
-    exact.client(ASKED, HEARD + 1, ACK, b"");
+    exact.client(ASKED, ANSWERED + 1, ACK, b"");
     assert_eq!(exact.engine.connections(), 1);
     exact.waits(5_000);
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
@@ -61,22 +61,22 @@ fn a_request_is_served_to_its_end() {
     assert_eq!(exact.drains(), []);
     let seen = exact.server(0, ASKED, ACK | PSH, OK);
     assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
-    let seen = exact.client(ASKED, HEARD, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + HEARD), "{seen:?}");
-    exact.client(ASKED, HEARD + 1, ACK | FIN, b"");
+    let seen = exact.client(ASKED, ANSWERED, ACK, b"");
+    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + ANSWERED), "{seen:?}");
+    exact.client(ASKED, ANSWERED + 1, ACK | FIN, b"");
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
 }
 
 #[test]
 fn a_request_that_has_begun_is_read_and_served() {
     let mut exact = answered();
-    exact.client(ASKED, HEARD, ACK | PSH, &GET[..10]);
+    exact.client(ASKED, ANSWERED, ACK | PSH, &GET[..10]);
     assert_eq!(exact.drains(), []);
-    let seen = exact.client(ASKED + 10, HEARD, ACK | PSH, &GET[10..]);
+    let seen = exact.client(ASKED + 10, ANSWERED, ACK | PSH, &GET[10..]);
     assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { .. }) && seen.data() == GET), "{seen:?}");
-    exact.server(HEARD, 2 * ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, 2 * HEARD, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * HEARD), "{seen:?}");
+    exact.server(ANSWERED, 2 * ASKED, ACK | PSH, OK);
+    let seen = exact.client(2 * ASKED, 2 * ANSWERED, ACK, b"");
+    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * ANSWERED), "{seen:?}");
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn requests_that_came_together_are_all_served() {
     exact.opens(0, Some(7));
     assert_eq!(exact.drains(), []);
     exact.server(0, ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, HEARD, ACK, b"");
+    let seen = exact.client(2 * ASKED, ANSWERED, ACK, b"");
     assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { .. }) && seen.data() == GET), "{seen:?}");
-    exact.server(HEARD, 2 * ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, 2 * HEARD, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * HEARD), "{seen:?}");
+    exact.server(ANSWERED, 2 * ASKED, ACK | PSH, OK);
+    let seen = exact.client(2 * ASKED, 2 * ANSWERED, ACK, b"");
+    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * ANSWERED), "{seen:?}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_client_that_its_server_has_left_is_reset() {
         let mut exact = asked();
         let mut seen = if is_early { exact.drains() } else { vec![] };
         exact.server(0, ASKED, ACK | PSH | FIN, OK);
-        seen.extend(exact.client(ASKED, HEARD + 1, ACK, b""));
+        seen.extend(exact.client(ASKED, ANSWERED + 1, ACK, b""));
         if !is_early {
             seen = exact.drains();
         }

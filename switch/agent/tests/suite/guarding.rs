@@ -11,11 +11,11 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// A client and its server, and how far each has come.
 struct Talk {
     exact: Exact,
-    said: u32,
-    /// What the client has heard, and how much of it the server has said.
-    heard: String,
+    sent: u32,
+    /// What the client has received, and how many bytes of it are the server's.
+    received: String,
     answered: u32,
-    /// What the server has.
+    /// What the server has received.
     handed: String,
     is_closed: bool,
     was_reset: bool,
@@ -26,14 +26,14 @@ impl Talk {
     fn new(content: &str) -> Talk {
         let mut exact = Exact::new(content);
         exact.handshake();
-        let (heard, handed) = (String::new(), String::new());
-        Talk { exact, said: 0, heard, answered: 0, handed, is_closed: false, was_reset: false, is_spliced: false }
+        let (received, handed) = (String::new(), String::new());
+        Talk { exact, sent: 0, received, answered: 0, handed, is_closed: false, was_reset: false, is_spliced: false }
     }
 
     /// A client whose first request has a server.
     fn served(content: &str, request: &str) -> Talk {
         let mut talk = Talk::new(content);
-        talk.says(request);
+        talk.sends(request);
         let seen = talk.exact.opens(0, Some(7));
         talk.look(&seen);
         assert_eq!(talk.handed, request);
@@ -45,7 +45,7 @@ impl Talk {
             let data = std::str::from_utf8(seen.data()).unwrap();
             match seen {
                 Seen::Client { flags, .. } => {
-                    self.heard += data;
+                    self.received += data;
                     self.is_closed |= flags & (FIN | RST) != 0;
                     self.was_reset |= flags & RST != 0;
                 }
@@ -55,21 +55,21 @@ impl Talk {
         }
     }
 
-    fn says(&mut self, text: &str) {
-        let seen = self.exact.client(self.said, self.heard.len() as u32, ACK | PSH, text.as_bytes());
-        self.said += text.len() as u32;
+    fn sends(&mut self, text: &str) {
+        let seen = self.exact.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
+        self.sent += text.len() as u32;
         self.look(&seen);
     }
 
-    /// The server says this, and the client acknowledges it.
+    /// The server sends this, and the client acknowledges it.
     fn answers(&mut self, text: &str) {
-        self.hears(text);
-        let seen = self.exact.client(self.said, self.heard.len() as u32, ACK, b"");
+        self.server_sends(text);
+        let seen = self.exact.client(self.sent, self.received.len() as u32, ACK, b"");
         self.look(&seen);
     }
 
-    /// The server says this.
-    fn hears(&mut self, text: &str) {
+    /// The server sends this.
+    fn server_sends(&mut self, text: &str) {
         let seen = self.exact.server(self.answered, self.handed.len() as u32, ACK | PSH, text.as_bytes());
         self.answered += text.len() as u32;
         self.look(&seen);
@@ -77,14 +77,14 @@ impl Talk {
 
     /// The connection has ended with these words for the client, and the server has no more than this.
     fn has_ended(&self, words: &str, handed: &str) {
-        assert!(self.heard.ends_with(words), "{}", self.heard);
+        assert!(self.received.ends_with(words), "{}", self.received);
         assert_eq!(self.handed, handed);
         assert!(self.is_closed && !self.is_spliced);
     }
 
     fn is_refused(&self, status: &str, handed: &str) {
-        let (_, last) = self.heard.rsplit_once("HTTP/1.1 ").expect("an answer");
-        assert!(last.starts_with(status), "{}", self.heard);
+        let (_, last) = self.received.rsplit_once("HTTP/1.1 ").expect("an answer");
+        assert!(last.starts_with(status), "{}", self.received);
         self.has_ended("", handed);
     }
 }
@@ -95,17 +95,17 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
         // Kept alive.
         let mut talk = Talk::served(GUARDING, first);
         talk.answers(OK);
-        talk.says(first);
+        talk.sends(first);
         talk.answers(OK);
-        assert_eq!((&*talk.handed, &*talk.heard), (&*first.repeat(2), &*OK.repeat(2)));
-        talk.says(ADMIN);
+        assert_eq!((&*talk.handed, &*talk.received), (&*first.repeat(2), &*OK.repeat(2)));
+        talk.sends(ADMIN);
         talk.is_refused("403", &first.repeat(2));
         // Pipelined, in any two pieces.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
             let mut talk = Talk::new(GUARDING);
-            talk.says(&stream[..at]);
-            talk.says(&stream[at..]);
+            talk.sends(&stream[..at]);
+            talk.sends(&stream[at..]);
             let seen = talk.exact.opens(0, Some(7));
             talk.look(&seen);
             assert_eq!(talk.handed, first, "split at {at}");
@@ -121,10 +121,10 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
 fn a_later_request_stays_with_the_connections_server() {
     let mut talk = Talk::served(GUARDING, GET);
     talk.answers(OK);
-    talk.says(EACH);
+    talk.sends(EACH);
     assert_eq!(talk.handed, [GET, EACH].concat(), "no other group");
     talk.answers(OK);
-    talk.says(GET);
+    talk.sends(GET);
     assert_eq!(talk.handed, [GET, EACH, GET].concat());
     // Where no rule refuses, the data plane takes over.
     assert!(Talk::served(RULES, GET).is_spliced);
@@ -141,12 +141,12 @@ fn only_an_accepted_connect_is_a_tunnel() {
     for content in [GUARDING, each] {
         let mut talk = Talk::served(content, connect);
         talk.answers("HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nno");
-        talk.says(ADMIN);
+        talk.sends(ADMIN);
         talk.is_refused("403", connect);
         let mut talk = Talk::served(content, connect);
-        talk.says("hello");
+        talk.sends("hello");
         assert_eq!(talk.handed, connect, "it may yet be a request");
-        talk.hears("HTTP/1.1 200 Connected\r\n\r\n");
+        talk.server_sends("HTTP/1.1 200 Connected\r\n\r\n");
         assert_eq!(talk.handed, [connect, "hello"].concat());
         talk.answers("");
         assert!(talk.is_spliced);
@@ -166,18 +166,18 @@ fn nothing_follows_a_response_whose_end_is_not_known() {
             for piece in response.as_bytes().chunks(1400) {
                 talk.answers(std::str::from_utf8(piece).unwrap());
             }
-            assert_eq!(talk.heard, response, "it is passed on");
+            assert_eq!(talk.received, response, "it is passed on");
             assert!(!talk.is_closed);
-            talk.says(GET);
+            talk.sends(GET);
             talk.has_ended(response, GET);
             // A request that came before the end of the response cuts nothing off.
             let mut talk = Talk::served(content, GET);
-            talk.says(GET);
+            talk.sends(GET);
             for piece in response.as_bytes().chunks(1400) {
                 talk.answers(std::str::from_utf8(piece).unwrap());
             }
             talk.answers("more");
-            assert_eq!((&*talk.heard, &*talk.handed), (&*format!("{response}more"), GET));
+            assert_eq!((&*talk.received, &*talk.handed), (&*format!("{response}more"), GET));
             assert!(!talk.is_closed && !talk.is_spliced);
         }
     }
@@ -194,10 +194,10 @@ fn a_request_behind_the_last_one_is_not_handed_on() {
         let mut talk = Talk::served(GUARDING, request);
         talk.answers(response);
         assert!(!talk.is_closed, "the server's to end");
-        talk.says(GET);
+        talk.sends(GET);
         talk.has_ended(response, request);
         let mut talk = Talk::served(GUARDING, request);
-        talk.says(GET);
+        talk.sends(GET);
         talk.answers(response);
         talk.has_ended(response, request);
     }
@@ -210,13 +210,13 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
         |to: &str| format!("HTTP/1.1 101 Switching Protocols\r\nUpgrade: {to}\r\nConnection: Upgrade\r\n\r\n");
     for to in ["h2c", "TLS/1.0", "IRC/6.9", "websocket, h2c"] {
         let mut talk = Talk::served(GUARDING, &upgrade(to));
-        talk.hears(&switching(to));
+        talk.server_sends(&switching(to));
         talk.is_refused("502", &upgrade(to));
-        assert!(!talk.heard.contains("101"));
+        assert!(!talk.received.contains("101"));
         // A server that takes no part in it: the request is one as any other.
         let mut talk = Talk::served(GUARDING, &upgrade(to));
         talk.answers(OK);
-        talk.says(ADMIN);
+        talk.sends(ADMIN);
         talk.is_refused("403", &upgrade(to));
         assert!(Talk::served(RULES, &upgrade(to)).is_spliced);
     }
@@ -225,18 +225,18 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
     talk.answers("");
     assert!(talk.is_spliced && !talk.is_closed);
     let mut talk = Talk::new(GUARDING);
-    talk.says("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    talk.sends("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     talk.is_refused("505", "");
 }
 
-/// A client that waits for 100 may leave out the body when it hears something else, and a server may wait for it: what follows
+/// A client that waits for 100 may leave out the body when it server_sends something else, and a server may wait for it: what follows
 /// has two readings.
 #[test]
 fn nothing_follows_a_body_that_may_not_come() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\nExpect: 100-continue\r\n\r\n";
     // Not even in one segment with its head: a server that does not ask for it may take it for a request.
     let mut talk = Talk::new(GUARDING);
-    talk.says(&[post, ADMIN].concat());
+    talk.sends(&[post, ADMIN].concat());
     let seen = talk.exact.opens(0, Some(7));
     talk.look(&seen);
     assert_eq!(talk.handed, post);
@@ -244,13 +244,13 @@ fn nothing_follows_a_body_that_may_not_come() {
     assert_eq!(talk.handed, [post, ADMIN].concat());
     let mut talk = Talk::served(GUARDING, post);
     talk.answers("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
-    talk.says(ADMIN);
+    talk.sends(ADMIN);
     talk.has_ended("\r\n\r\n", post);
     let mut talk = Talk::served(GUARDING, post);
     talk.answers("HTTP/1.1 100 Continue\r\n\r\n");
-    talk.says(&ADMIN[..10]);
+    talk.sends(&ADMIN[..10]);
     talk.answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    talk.says(&format!("{}X{ADMIN}", &ADMIN[10..]));
+    talk.sends(&format!("{}X{ADMIN}", &ADMIN[10..]));
     talk.answers("");
     talk.is_refused("403", &format!("{post}{ADMIN}X"));
 }
@@ -261,18 +261,18 @@ fn a_request_whose_chunks_break_is_400() {
     for content in [RULES, GUARDING] {
         for body in ["zz\r\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "3\r\nabc\r\n0\r\n\n", "-1\r\n"] {
             let mut talk = Talk::served(content, post);
-            talk.says(body);
+            talk.sends(body);
             talk.is_refused("400", post);
             // In one segment.
             let mut talk = Talk::new(content);
-            talk.says(&[post, body].concat());
+            talk.sends(&[post, body].concat());
             let seen = talk.exact.opens(0, Some(7));
             talk.look(&seen);
             talk.is_refused("400", "");
             // With a part of the response before.
             let mut talk = Talk::served(content, post);
             talk.answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
-            talk.says(body);
+            talk.sends(body);
             talk.has_ended("Content-Length: 9\r\n\r\n", post);
             assert!(talk.was_reset);
         }
@@ -284,16 +284,20 @@ fn a_head_that_the_agent_refuses_has_no_body() {
     let heads = ["HEAD /admin HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD / HTTP/1.1\r\n\r\n", "HEAD / HTTP/1.1\r\nHost"];
     for (head, status) in heads.into_iter().zip(["403", "400", "408"]) {
         let mut talk = Talk::new(GUARDING);
-        talk.says(head);
+        talk.sends(head);
         let seen = talk.exact.waits(2_100);
         talk.look(&seen);
-        assert!(talk.heard.starts_with(&format!("HTTP/1.1 {status} ")) && talk.heard.contains("close\r\n\r\n"));
-        assert!(talk.heard.ends_with("\r\n\r\n") && talk.is_closed, "{}", talk.heard);
+        assert!(talk.received.starts_with(&format!("HTTP/1.1 {status} ")) && talk.received.contains("close\r\n\r\n"));
+        assert!(talk.received.ends_with("\r\n\r\n") && talk.is_closed, "{}", talk.received);
     }
     // No server answers.
     let mut talk = Talk::new(RULES);
-    talk.says("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    talk.sends("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
     let seen = talk.exact.waits(5_000);
     talk.look(&seen);
-    assert!(talk.heard.starts_with("HTTP/1.1 503 ") && talk.heard.ends_with("close\r\n\r\n"), "{}", talk.heard);
+    assert!(
+        talk.received.starts_with("HTTP/1.1 503 ") && talk.received.ends_with("close\r\n\r\n"),
+        "{}",
+        talk.received
+    );
 }

@@ -1,13 +1,12 @@
 //! Connections that the data plane has opened to a guessed server, segment by segment.
 
-use crate::support::exact::{Exact, GUARDING, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::exact::{Exact, GET, GUARDING, ISN, RULES, SERVER_ISN, Seen, group};
 use crate::support::guess::{FACTS, OF_B, OF_BOTH, guessing};
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Remember, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
-const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 const GUESSED_B: Facts = Facts { server: OF_B, ..FACTS };
 
 fn order(seen: &[Seen], turn: Turn) -> Order {
@@ -47,7 +46,7 @@ fn a_hit_is_spliced_without_a_delta_and_handed_on_as_it_came() {
         window: 100,
         data: GET.to_vec(),
     };
-    assert_eq!(seen[1..], [request], "the client hears nothing of the agent");
+    assert_eq!(seen[1..], [request], "the client gets nothing from the agent");
     assert_eq!(exact.confirms(&splice, Status::Applied), []);
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
     assert_eq!((exact.guesses(), exact.service.counters.spliced.get()), ([1, 0, 0], 1));
@@ -63,7 +62,7 @@ fn what_comes_behind_a_hit_before_the_splice_is_handed_on_whole() {
     for (n, part) in post.chunks(1446).enumerate() {
         seen.extend(exact.guessed(1446 * n as u32, part));
     }
-    // No server has told the agent its window: it has told the client.
+    // The agent knows no window of the server: only the client does.
     assert_eq!(handed(&seen).len(), post.len());
     assert!(handed(&seen) == post && !seen.iter().any(|seen| matches!(seen, Seen::Client { .. })));
 }
@@ -187,7 +186,7 @@ fn a_request_that_comes_again_is_handed_on_again() {
     // The order was lost.
     assert_eq!(exact.waits(20), [Seen::Order(splice)]);
     assert_eq!(exact.guesses(), [1, 0, 0]);
-    // And of a miss, nothing is said while the right server is asked.
+    // And of a miss, nothing is sent while the right server is asked.
     let mut exact = guessing(RULES);
     exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     assert_eq!(exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET), []);
@@ -195,7 +194,7 @@ fn a_request_that_comes_again_is_handed_on_again() {
 }
 
 #[test]
-fn another_agent_takes_a_request_that_nobody_has_acknowledged() {
+fn another_agent_takes_an_unacknowledged_request() {
     let mut first = guessing(RULES);
     let (head, rest) = GET.split_at(20);
     assert_eq!(first.guessed(0, head), []);
@@ -208,15 +207,15 @@ fn another_agent_takes_a_request_that_nobody_has_acknowledged() {
 #[test]
 fn a_server_that_has_spoken_cannot_be_left() {
     let spoken = Facts { has_spoken: true, ..GUESSED_B };
-    for (facts, heard) in [(spoken, 0), (spoken, 9)] {
+    for (facts, received) in [(spoken, 0), (spoken, 9)] {
         let mut exact = guessing_wrong();
-        let seen = exact.guessed_with(facts, 0, heard, ACK | PSH, GET);
+        let seen = exact.guessed_with(facts, 0, received, ACK | PSH, GET);
         assert!(seen.iter().all(|seen| seen.flags() & RST != 0 && seen.data().is_empty()), "{seen:?}");
         let ends: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Client { .. })).collect();
-        assert!(matches!(ends[..], [Seen::Client { seq, .. }] if *seq == exact.cookie + 1 + heard), "{seen:?}");
+        assert!(matches!(ends[..], [Seen::Client { seq, .. }] if *seq == exact.cookie + 1 + received), "{seen:?}");
         assert_eq!((exact.guesses(), exact.engine.connections()), ([0, 1, 1], 0));
     }
-    // Where its response to a request ends cannot be told, and so not where the next one begins.
+    // The end of its response is not known, and so neither is the next one's beginning.
     let mut exact = guessing_wrong();
     let seen = exact.guessed_with(spoken, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(seen.iter().all(|seen| seen.flags() & RST != 0), "{seen:?}");
@@ -228,7 +227,7 @@ fn a_server_that_has_spoken_cannot_be_left() {
 }
 
 #[test]
-fn a_client_that_has_heard_the_wrong_server_meanwhile_is_reset() {
+fn a_client_that_was_answered_by_the_wrong_server_is_reset() {
     // While the request is read.
     let mut exact = guessing_wrong();
     assert_eq!(exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, &GET[..9]), []);
@@ -248,18 +247,18 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     let mut exact = guessing(GUARDING);
     let get = b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
     let seen = exact.guessed(0, get);
-    let [Seen::Order(taken), Seen::Server { flags: RST, seq, .. }, Seen::Client { seq: said, data, flags, .. }] =
+    let [Seen::Order(taken), Seen::Server { flags: RST, seq, .. }, Seen::Client { seq: answer_seq, data, flags, .. }] =
         &seen[..]
     else {
         panic!("{seen:?}")
     };
-    assert_eq!((*taken, *seq, *said), (take(), ISN + 1, SERVER_ISN + 1));
+    assert_eq!((*taken, *seq, *answer_seq), (take(), ISN + 1, SERVER_ISN + 1));
     assert!(data.starts_with(b"HTTP/1.1 403 ") && flags & FIN != 0);
     // What the client answers comes to the agent, without a header.
     exact.confirms(&take(), Status::Applied);
-    let said = data.len() as u32 + 1;
-    assert_eq!(exact.client(get.len() as u32, said, ACK, b""), []);
-    let last = exact.client(get.len() as u32, said, ACK | FIN, b"");
+    let answered = data.len() as u32 + 1;
+    assert_eq!(exact.client(get.len() as u32, answered, ACK, b""), []);
+    let last = exact.client(get.len() as u32, answered, ACK | FIN, b"");
     assert!(matches!(last[..], [Seen::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
     assert_eq!((exact.engine.connections(), exact.guesses()), (0, [0, 0, 0]));
     // One whose server has spoken cannot hear why.
@@ -292,7 +291,7 @@ fn a_connection_is_asked_for_until_it_is_the_agents() {
     assert_eq!(exact.waits(1), [Seen::Order(take())]);
     exact.confirms(&take(), Status::Applied);
     assert_eq!(exact.waits(1_000), []);
-    // Another agent has it, or nobody: the client is reset only for what was acknowledged.
+    // Another agent has it, or none: the client is reset only for what was acknowledged.
     for status in [Status::Foreign, Status::NoConnection] {
         let mut exact = guessing(RULES);
         exact.guessed(0, b"G");
@@ -398,13 +397,13 @@ fn expect_100_continue_of_a_guessed_connection() {
         b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n";
     let seen = exact.guessed_with(facts, 0, 0, ACK | PSH, head);
     let [Seen::Order(_), Seen::Client { data, .. }] = &seen[..] else { panic!("{seen:?}") };
-    let said = data.len() as u32;
+    let answered = data.len() as u32;
     exact.confirms(&take(), Status::Applied);
-    let seen = exact.client(head.len() as u32, said, ACK | PSH, b"<purchase><total>6000</total></purchase>");
+    let seen = exact.client(head.len() as u32, answered, ACK | PSH, b"<purchase><total>6000</total></purchase>");
     assert!(leaves_for(&seen, 3), "{seen:?}");
     exact.opens(0, Some(7));
     let seen = exact.server(0, head.len() as u32 + 40, ACK, b"");
-    assert_eq!(order(&seen, Turn::Spliced).delta, said, "what the agent has said is in it");
+    assert_eq!(order(&seen, Turn::Spliced).delta, answered, "the agent's answer is in it");
 }
 
 #[test]
@@ -436,7 +435,7 @@ fn a_malformed_header_is_ignored() {
     assert_eq!(exact.engine.connections(), 0);
     let tiny = Facts { mss: 0, ..FACTS };
     let seen = exact.guessed_with(tiny, 0, 0, ACK | PSH, b"GET /admin HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert!(seen.len() < 20, "a client that takes nothing is told in pieces: {seen:?}");
+    assert!(seen.len() < 20, "a client that takes nothing is answered in pieces: {seen:?}");
 }
 
 #[test]

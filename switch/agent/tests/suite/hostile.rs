@@ -29,19 +29,19 @@ struct Http {
     exact: Exact,
     rng: Rng,
     stream: Vec<u8>,
-    /// How much of it the client has sent in order, and how much it has heard.
+    /// How much of it the client has sent in order, and how much it has received of the answers.
     sent: usize,
-    heard: u32,
+    received: u32,
     /// How many requests each group has had.
     had: [usize; 2],
-    /// What the server says next.
-    said: u32,
-    /// What the server was last told, and who it is.
+    /// Bytes that the server has sent.
+    server_sent: u32,
+    /// The server's next number from the client, and its own first number.
     server: (Seq, Seq),
     order: Option<Order>,
     /// The connection stays where it is from the first request that is not decided alone.
     is_stuck: bool,
-    /// What the data plane says of the client's segments, as long as no agent has the connection.
+    /// What the data plane puts in front of the client's segments, as long as no agent has the connection.
     guess: Option<Facts>,
 }
 
@@ -64,7 +64,7 @@ impl Play for Http {
                     if flags & SYN != 0 {
                         self.guess = None;
                         self.server = (*seq + 1, Seq(self.rng.next() as u32));
-                        self.said = 0;
+                        self.server_sent = 0;
                     } else {
                         self.server.0 = self.server.0.later(*seq + data.len() as u32);
                     }
@@ -77,8 +77,8 @@ impl Play for Http {
                 Seen::Client { seq, data, .. } => {
                     // Such a response ends with the connection.
                     self.is_stuck |= data == WITHOUT_END;
-                    let heard = (*seq + data.len() as u32) - (self.exact.cookie + 1);
-                    self.heard = self.heard.max(u32::try_from(heard.max(0)).unwrap());
+                    let received = (*seq + data.len() as u32) - (self.exact.cookie + 1);
+                    self.received = self.received.max(u32::try_from(received.max(0)).unwrap());
                 }
             }
         }
@@ -88,37 +88,37 @@ impl Play for Http {
         let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 1460, 75);
         let (start, data) = (range.start, self.stream[range].to_vec());
         let flags = play::flags(&mut self.rng, ACK | PSH, 2);
-        let heard = if self.rng.percent(90) { self.heard } else { self.rng.below(200) as u32 };
+        let received = if self.rng.percent(90) { self.received } else { self.rng.below(200) as u32 };
         let seen = if self.rng.percent(20) {
             let blocks = [(Seq(self.rng.next() as u32), Seq(self.rng.next() as u32)); 2];
             let (options, length) = sack_option(blocks.into_iter());
             let (source, destination) = (self.exact.client, self.exact.own());
-            let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + heard);
+            let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + received);
             self.exact.sends(Head { source, destination, seq, ack, flags: ACK, window: 9 }, &options[..length], b"")
         } else if let Some(facts) = self.guess {
             let has_spoken = facts.has_spoken || self.rng.percent(2);
-            self.exact.guessed_with(Facts { has_spoken, ..facts }, start as u32, heard, flags, &data)
+            self.exact.guessed_with(Facts { has_spoken, ..facts }, start as u32, received, flags, &data)
         } else {
-            self.exact.client(start as u32, heard, flags, &data)
+            self.exact.client(start as u32, received, flags, &data)
         };
         self.look(&seen);
     }
 
     fn server_sends(&mut self) {
         let (next, isn) = self.server;
-        let says: [&[u8]; 4] = [
+        let answers: [&[u8]; 4] = [
             b"",
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n12",
             WITHOUT_END,
         ];
-        let data = says[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
-        let is_syn = self.said == 0 && self.rng.percent(60);
+        let data = answers[[0, 1, 1, 1, 1, 1, 2, 3][self.rng.below(8) as usize]];
+        let is_syn = self.server_sent == 0 && self.rng.percent(60);
         let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 2);
-        let seq = if is_syn { isn } else { isn + 1 + self.said };
+        let seq = if is_syn { isn } else { isn + 1 + self.server_sent };
         let seq = if self.rng.percent(5) { seq + 38 } else { seq };
         if !is_syn && self.rng.percent(90) {
-            self.said += data.len() as u32;
+            self.server_sent += data.len() as u32;
         }
         let ack = if self.rng.percent(90) { next } else { next - self.rng.below(3000) as u32 };
         let (source, destination) = (self.exact.service.address, self.exact.client);
@@ -148,9 +148,9 @@ fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
         rng,
         stream,
         sent: 0,
-        heard: 0,
+        received: 0,
         had: [0; 2],
-        said: 0,
+        server_sent: 0,
         server: if is_guessed { (ISN + 1, SERVER_ISN) } else { (ISN, Seq(0)) },
         order: None,
         is_stuck: false,

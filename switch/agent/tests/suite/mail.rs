@@ -1,8 +1,8 @@
 //! Protocols whose server speaks first, segment by segment.
 
+use crate::support::dialogue::Talk;
 use crate::support::exact::{Exact, ISN, SERVER_ISN, Seen, group};
-use sluice_agent::order::{Order, Status};
-use sluice_agent::seq::Seq;
+use sluice_agent::order::Status;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 const SMTP: &str = r#"{"protocol": "smtp", "default": {"to": "all"}, "offer": ["PIPELINING", "8BITMIME", "STARTTLS"], "rules": [
@@ -21,119 +21,16 @@ const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 const MAIL_OK: &str = "250 2.1.0 OK\r\n";
 
-/// A client and a server, and how far each has come.
-pub struct Talk {
-    pub exact: Exact,
-    /// What the client has said and heard.
-    said: u32,
-    pub heard: Vec<u8>,
-    /// What the server has said and been told, from its first number on.
-    answered: u32,
-    told: Vec<u8>,
-    base: Seq,
-    pub order: Option<Order>,
-    pub is_closed: bool,
-}
-
-impl Talk {
-    /// A client that has shaken hands.
-    pub fn new(content: &str) -> Talk {
-        let mut exact = Exact::new(content);
-        let (options, length) = exact.offer.write();
-        let seen = exact.syn(&options[..length], b"");
-        let [Seen::Client { seq, .. }] = seen[..] else { panic!("{seen:?}") };
-        exact.cookie = seq;
-        let (heard, told) = (Vec::new(), Vec::new());
-        let mut talk = Talk { exact, said: 0, heard, answered: 0, told, base: ISN, order: None, is_closed: false };
-        talk.client_acknowledges();
-        talk.client_acknowledges();
-        talk
-    }
-
-    fn look(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            match seen {
-                // Behind the end come acknowledgements.
-                Seen::Client { data, .. } if self.is_closed && data.is_empty() => {}
-                Seen::Client { seq, data, flags, .. } => {
-                    let at = (*seq - (self.exact.cookie + 1)) as usize;
-                    self.heard.truncate(at);
-                    assert_eq!(self.heard.len(), at, "a gap: {seen:?}");
-                    self.heard.extend(data);
-                    self.is_closed |= flags & FIN != 0;
-                }
-                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.base, self.answered) = (*seq, 0),
-                Seen::Server { seq, data, .. } => {
-                    let at = (*seq - (self.base + 1)) as usize;
-                    self.told.truncate(at.min(self.told.len()));
-                    self.told.extend(data);
-                }
-                Seen::Order(order) => self.order = Some(*order),
-            }
-        }
-    }
-
-    fn client_acknowledges(&mut self) -> Vec<Seen> {
-        let seen = self.exact.client(self.said, self.heard.len() as u32, ACK, b"");
-        self.look(&seen);
-        seen
-    }
-
-    /// The client says something, and acknowledges what it hears.
-    pub fn says(&mut self, text: &str) -> Vec<Seen> {
-        let mut seen = self.exact.client(self.said, self.heard.len() as u32, ACK | PSH, text.as_bytes());
-        self.look(&seen);
-        self.said += text.len() as u32;
-        seen.extend(self.client_acknowledges());
-        seen
-    }
-
-    /// What the client hears of this.
-    pub fn hears(&mut self, text: &str) -> String {
-        let before = self.heard.len();
-        self.says(text);
-        String::from_utf8(self.heard[before..].to_vec()).unwrap()
-    }
-
-    /// The server opens.
-    pub fn opens(&mut self) {
-        let seen = self.exact.opens((self.base - ISN) as u32, Some(7));
-        self.look(&seen);
-    }
-
-    /// The server says something, and acknowledges all that it was told.
-    pub fn server(&mut self, flags: u8, text: &str) -> Vec<Seen> {
-        let has = (self.base - ISN) as u32 + self.told.len() as u32;
-        let seen = self.exact.server(self.answered, has, flags, text.as_bytes());
-        self.answered += text.len() as u32;
-        self.look(&seen);
-        seen
-    }
-
-    pub fn answers(&mut self, text: &str) -> Vec<Seen> {
-        self.server(ACK | PSH, text)
-    }
-
-    pub fn told(&self) -> &str {
-        std::str::from_utf8(&self.told).unwrap()
-    }
-
-    /// The last that the client was told.
-    pub fn heard_after(&self, at: usize) -> &str {
-        std::str::from_utf8(&self.heard[at..]).unwrap()
-    }
-}
-
 /// A client whose recipient is known, and a server that is being opened.
 fn addressed() -> Talk {
     let mut talk = Talk::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.says(line);
+        talk.sends(line);
     }
     talk
 }
 
-/// The same, with a server that has heard all again.
+/// The same, with a server that was sent all of it again.
 fn repeated() -> Talk {
     let mut talk = addressed();
     talk.opens();
@@ -149,36 +46,36 @@ fn the_agent_greets_at_the_end_of_the_handshake() {
         [(SMTP, GREETING), (IMAP, "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"), (POP3, "+OK ready\r\n")]
     {
         let talk = Talk::new(content);
-        assert_eq!(talk.heard_after(0), greeting);
+        assert_eq!(talk.received_after(0), greeting);
         assert_eq!(talk.exact.engine.connections(), 1);
     }
 }
 
 #[test]
-fn a_server_hears_again_what_the_client_has_said() {
+fn a_server_is_sent_the_clients_lines_again() {
     let mut talk = Talk::new(SMTP);
-    assert_eq!(talk.hears(EHLO), OFFERS);
-    assert_eq!(talk.hears("NOOP\r\n"), "250 2.0.0 OK\r\n");
-    assert_eq!(talk.hears(MAIL), MAIL_OK);
-    let seen = talk.says(RCPT);
+    assert_eq!(talk.replies_to(EHLO), OFFERS);
+    assert_eq!(talk.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
+    assert_eq!(talk.replies_to(MAIL), MAIL_OK);
+    let seen = talk.sends(RCPT);
     // The lines of the client end where its recipient begins; the agent keeps the NOOP to itself.
     assert!(
         matches!(seen[..], [Seen::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
         "{seen:?}"
     );
     talk.opens();
-    assert_eq!(talk.told(), "", "the server speaks first");
+    assert_eq!(talk.handed(), "", "the server speaks first");
     talk.answers("220-b\r\n220 ready\r\n");
-    assert_eq!(talk.told(), EHLO);
+    assert_eq!(talk.handed(), EHLO);
     talk.answers("250-b\r\n250 SIZE\r\n");
-    assert_eq!(talk.told(), [EHLO, MAIL].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL].concat());
     assert_eq!(talk.order, None);
-    let heard = talk.heard.len();
+    let received = talk.received.len();
     talk.answers("250 sender ok\r\n");
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
-    assert_eq!(talk.heard.len(), heard, "the client has had all of these answers");
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(talk.received.len(), received, "the client has had all of these answers");
     let order = talk.order.expect("an order");
-    assert_eq!(order.delta, (talk.exact.cookie + heard as u32 - (SERVER_ISN + talk.answered)) as u32);
+    assert_eq!(order.delta, (talk.exact.cookie + received as u32 - (SERVER_ISN + talk.answered)) as u32);
     assert_eq!(talk.exact.confirms(&order, Status::Applied), []);
     assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
 }
@@ -195,17 +92,17 @@ fn a_dialogue_split_at_every_byte() {
                 parts.reverse();
             }
             for (at, part) in parts.into_iter().chain(parts) {
-                let seen = talk.exact.client(at, talk.heard.len() as u32, ACK | PSH, part.as_bytes());
+                let seen = talk.exact.client(at, talk.received.len() as u32, ACK | PSH, part.as_bytes());
                 talk.look(&seen);
             }
-            talk.said = stream.len() as u32;
+            talk.sent = stream.len() as u32;
             talk.client_acknowledges();
-            assert_eq!(talk.heard_after(0), [GREETING, OFFERS, MAIL_OK].concat(), "split at {at}");
+            assert_eq!(talk.received_after(0), [GREETING, OFFERS, MAIL_OK].concat(), "split at {at}");
             talk.opens();
             talk.answers("220 b\r\n");
             talk.answers("250 b\r\n");
             talk.answers("250 ok\r\n");
-            assert_eq!(talk.told(), stream, "split at {at}");
+            assert_eq!(talk.handed(), stream, "split at {at}");
             talk.answers("");
             assert!(talk.order.is_some());
         }
@@ -226,10 +123,10 @@ fn a_servers_answers_split_at_every_byte() {
             talk.answered -= first.len() as u32;
             talk.answers(first);
         }
-        assert_eq!(talk.told(), EHLO, "split at {at}");
+        assert_eq!(talk.handed(), EHLO, "split at {at}");
         talk.answers(second);
         talk.answers(answers[2]);
-        assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat(), "split at {at}");
+        assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat(), "split at {at}");
         assert!(talk.order.is_some());
     }
 }
@@ -237,15 +134,15 @@ fn a_servers_answers_split_at_every_byte() {
 #[test]
 fn a_pipelined_dialogue_waits_for_the_servers_answers() {
     let mut talk = Talk::new(SMTP);
-    let heard = talk.hears(&[EHLO, MAIL, RCPT, "DATA\r\n"].concat());
-    assert_eq!(heard, [OFFERS, MAIL_OK].concat());
+    let received = talk.replies_to(&[EHLO, MAIL, RCPT, "DATA\r\n"].concat());
+    assert_eq!(received, [OFFERS, MAIL_OK].concat());
     talk.opens();
     talk.answers("220 b\r\n");
-    assert_eq!(talk.told(), EHLO);
+    assert_eq!(talk.handed(), EHLO);
     talk.answers("250 b\r\n");
-    assert_eq!(talk.told(), [EHLO, MAIL].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL].concat());
     talk.answers("250 ok\r\n");
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
     // The agent has acknowledged it all: the order comes when the server has it.
     assert_eq!(talk.order, None);
     talk.answers("");
@@ -253,31 +150,31 @@ fn a_pipelined_dialogue_waits_for_the_servers_answers() {
 }
 
 #[test]
-fn what_a_server_says_of_its_own_accord_reaches_the_client() {
+fn an_unsolicited_reply_of_a_server_reaches_the_client() {
     let mut talk = addressed();
     talk.opens();
     talk.answers("220 b\r\n");
     talk.answers("250 b\r\n");
-    let heard = talk.heard.len();
+    let received = talk.received.len();
     talk.answers("250 ok\r\n421 going down\r\n");
-    assert_eq!(talk.heard_after(heard), "421 going down\r\n");
+    assert_eq!(talk.received_after(received), "421 going down\r\n");
     assert_eq!(talk.order, None, "the client may not have it yet");
     talk.client_acknowledges();
     talk.answers("");
     assert_eq!(
         talk.order.expect("an order").delta,
-        (talk.exact.cookie + talk.heard.len() as u32 - (SERVER_ISN + talk.answered)) as u32
+        (talk.exact.cookie + talk.received.len() as u32 - (SERVER_ISN + talk.answered)) as u32
     );
 }
 
 #[test]
 fn an_answer_that_a_server_repeats_is_not_for_the_client() {
     let mut talk = repeated();
-    let heard = talk.heard.clone();
+    let received = talk.received.clone();
     talk.answered -= 5;
     let seen = talk.answers("r ok\r\n");
     assert!(matches!(seen[..], [Seen::Server { flags: ACK, .. }]), "{seen:?}");
-    assert_eq!(talk.heard, heard);
+    assert_eq!(talk.received, received);
 }
 
 #[test]
@@ -293,13 +190,13 @@ fn a_server_that_refuses_what_was_granted() {
     ];
     for (answers, words) in cases {
         let mut talk = addressed();
-        let heard = talk.heard.len();
+        let received = talk.received.len();
         talk.opens();
         let mut seen = Vec::new();
         for answer in answers {
             seen = talk.answers(answer);
         }
-        assert_eq!(talk.heard_after(heard), words);
+        assert_eq!(talk.received_after(received), words);
         assert!(talk.is_closed);
         assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { flags: RST, .. })), "{seen:?}");
         assert_eq!(talk.exact.refused(), [("server_refused", 1)]);
@@ -312,13 +209,17 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
     let at_each_step = |then: &dyn Fn(&mut Talk)| {
         for steps in 0..3 {
             let mut talk = addressed();
-            let heard = talk.heard.len();
+            let received = talk.received.len();
             talk.opens();
             for answer in &["220 b\r\n", "250 b\r\n"][..steps] {
                 talk.answers(answer);
             }
             then(&mut talk);
-            assert!(talk.heard_after(heard).starts_with("421 "), "after {steps}: {}", talk.heard_after(heard));
+            assert!(
+                talk.received_after(received).starts_with("421 "),
+                "after {steps}: {}",
+                talk.received_after(received)
+            );
             assert!(talk.is_closed && talk.order.is_none());
             talk.exact.waits(10_000);
             assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
@@ -331,46 +232,46 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
         let seen = talk.exact.waits(60_000);
         talk.look(&seen);
     });
-    // Nothing listens there, or nobody answers the SYN.
+    // Nothing listens there, or the SYN gets no answer.
     let mut talk = addressed();
-    let heard = talk.heard.len();
+    let received = talk.received.len();
     let base = (talk.base - ISN) as u32;
     let seen = talk.exact.refuses_all(base);
     talk.look(&seen);
-    assert!(talk.heard_after(heard).starts_with("421 the server refuses"), "{}", talk.heard_after(heard));
+    assert!(talk.received_after(received).starts_with("421 the server refuses"), "{}", talk.received_after(received));
     let mut talk = addressed();
     let seen = talk.exact.waits(3_800);
     talk.look(&seen);
-    assert!(talk.heard_after(heard).starts_with("421 no server answers"), "{}", talk.heard_after(heard));
+    assert!(talk.received_after(received).starts_with("421 no server answers"), "{}", talk.received_after(received));
 }
 
 #[test]
-fn a_client_that_repeats_itself_while_a_server_is_slow_hears_that_it_has_come() {
+fn a_repeated_line_is_acknowledged_while_a_server_is_slow() {
     let mut talk = addressed();
     talk.opens();
-    let at = talk.said - RCPT.len() as u32;
-    let seen = talk.exact.client(at, talk.heard.len() as u32, ACK | PSH, RCPT.as_bytes());
-    assert!(matches!(seen[..], [Seen::Client { ack, flags: ACK, .. }] if ack == ISN + 1 + talk.said), "{seen:?}");
+    let at = talk.sent - RCPT.len() as u32;
+    let seen = talk.exact.client(at, talk.received.len() as u32, ACK | PSH, RCPT.as_bytes());
+    assert!(matches!(seen[..], [Seen::Client { ack, flags: ACK, .. }] if ack == ISN + 1 + talk.sent), "{seen:?}");
     for answer in ["220 b\r\n", "250 b\r\n", "250 ok\r\n"] {
         talk.answers(answer);
     }
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
     // What the agent has acknowledged it repeats in the client's place.
-    talk.told.truncate(talk.told.len() - RCPT.len());
+    talk.handed.truncate(talk.handed.len() - RCPT.len());
     let seen = talk.exact.waits(200);
     talk.look(&seen);
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
 }
 
 #[test]
-fn a_line_that_a_server_loses_is_said_again() {
+fn a_line_that_a_server_loses_is_sent_again() {
     let mut talk = addressed();
     talk.opens();
     talk.answers("220 b\r\n");
-    talk.told.clear();
+    talk.handed.clear();
     let seen = talk.exact.waits(200);
     talk.look(&seen);
-    assert_eq!(talk.told(), EHLO);
+    assert_eq!(talk.handed(), EHLO);
 }
 
 #[test]
@@ -378,13 +279,13 @@ fn client_resets_at_every_moment() {
     for steps in 0..6 {
         let mut talk = Talk::new(SMTP);
         for line in [EHLO, MAIL, RCPT].iter().take(steps) {
-            talk.says(line);
+            talk.sends(line);
         }
         if steps > 3 {
             talk.opens();
             talk.answers("220 b\r\n");
         }
-        let seen = talk.exact.client(talk.said, 0, RST, b"");
+        let seen = talk.exact.client(talk.sent, 0, RST, b"");
         let resets = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
         assert_eq!((seen.len(), resets), if steps > 2 { (1, 1) } else { (0, 0) }, "{steps}: {seen:?}");
         assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
@@ -393,25 +294,25 @@ fn client_resets_at_every_moment() {
 
 #[test]
 fn client_half_closes() {
-    // With all said: the server hears its end behind the last line.
+    // Behind its last line: the server gets the end behind that line.
     let mut talk = Talk::new(SMTP);
     let all = [EHLO, MAIL, RCPT, "QUIT\r\n"].concat();
-    let seen = talk.exact.client(0, talk.heard.len() as u32, ACK | PSH | FIN, all.as_bytes());
+    let seen = talk.exact.client(0, talk.received.len() as u32, ACK | PSH | FIN, all.as_bytes());
     talk.look(&seen);
-    talk.said = all.len() as u32 + 1;
+    talk.sent = all.len() as u32 + 1;
     talk.client_acknowledges();
     talk.opens();
     talk.answers("220 b\r\n");
     talk.answers("250 b\r\n");
     let seen = talk.answers("250 ok\r\n");
-    assert_eq!(talk.told(), all);
+    assert_eq!(talk.handed(), all);
     assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { flags, .. } if flags & FIN != 0)), "{seen:?}");
-    // In the middle: what it said is answered, and that is all.
+    // In the middle: its lines are answered, and that is all.
     let mut talk = Talk::new(SMTP);
-    let heard = talk.heard.len();
-    let seen = talk.exact.client(0, heard as u32, ACK | PSH | FIN, b"NOOP\r\n");
+    let received = talk.received.len();
+    let seen = talk.exact.client(0, received as u32, ACK | PSH | FIN, b"NOOP\r\n");
     talk.look(&seen);
-    assert!(talk.heard_after(heard).starts_with("250 2.0.0 OK\r\n421 "), "{}", talk.heard_after(heard));
+    assert!(talk.received_after(received).starts_with("250 2.0.0 OK\r\n421 "), "{}", talk.received_after(received));
     assert!(talk.is_closed);
 }
 
@@ -438,7 +339,7 @@ fn a_lost_acknowledgement_of_the_handshake_does_not_silence_the_greeting() {
 fn handshakes_have_a_part_of_the_budget_and_greeted_clients_the_rest() {
     let mut exact = Exact::new(SMTP);
     let budget = crate::support::world::settings().budget;
-    let mut said = 0;
+    let mut refusals = 0;
     for n in 0..90_000u32 {
         exact.now += 10_000;
         exact.client = format!("10.{}.{}.{}:4711", 1 + (n >> 16), n >> 8 & 255, n & 255).parse().unwrap();
@@ -449,30 +350,34 @@ fn handshakes_have_a_part_of_the_budget_and_greeted_clients_the_rest() {
             exact.cookie = seq;
             let seen = exact.client(0, 0, ACK, b"");
             assert_eq!(seen[0].data(), GREETING.as_bytes(), "the newest is greeted");
-            said += seen.iter().filter(|seen| seen.data().ends_with(b"421 too many connections\r\n")).count();
+            refusals += seen.iter().filter(|seen| seen.data().ends_with(b"421 too many connections\r\n")).count();
         } else {
             assert!(exact.engine.memory() <= budget / 8);
         }
         assert!(exact.engine.memory() <= budget);
     }
-    assert_eq!(exact.engine.connections() + said, 60_000);
-    assert!(said > 0);
+    assert_eq!(exact.engine.connections() + refusals, 60_000);
+    assert!(refusals > 0);
 }
 
 #[test]
-fn a_silent_client_hears_why_it_is_left() {
+fn a_silent_client_is_sent_the_reason_of_its_end() {
     for (content, words) in [(SMTP, "421 "), (IMAP, "* BYE "), (POP3, "-ERR ")] {
         let content = content.replacen('{', r#"{"limits": {"wait_s": 20}, "#, 1);
         let mut talk = Talk::new(&content);
         // Each command has its own time.
         talk.exact.waits(15_000);
-        talk.says(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
-        let heard = talk.heard.len();
+        talk.sends(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
+        let received = talk.received.len();
         let seen = talk.exact.waits(19_999);
         assert_eq!(seen, []);
         let seen = talk.exact.waits(1);
         talk.look(&seen);
-        assert!(talk.heard_after(heard).starts_with(words) && talk.is_closed, "{}", talk.heard_after(heard));
+        assert!(
+            talk.received_after(received).starts_with(words) && talk.is_closed,
+            "{}",
+            talk.received_after(received)
+        );
         assert_eq!(talk.exact.refused(), [("timeout", 1)]);
     }
 }
@@ -488,12 +393,12 @@ fn an_hour_of_patience_is_an_hour() {
 #[test]
 fn starttls_is_opaque_if_offered() {
     let mut talk = Talk::new(SMTP);
-    talk.says(EHLO);
-    talk.says("STARTTLS\r\n");
+    talk.sends(EHLO);
+    talk.sends("STARTTLS\r\n");
     talk.opens();
     talk.answers("220 a\r\n");
     talk.answers("250 a\r\n");
-    assert_eq!(talk.told(), [EHLO, "STARTTLS\r\n"].concat());
+    assert_eq!(talk.handed(), [EHLO, "STARTTLS\r\n"].concat());
     let order = talk.order.expect("an order");
     assert_eq!(order.client, talk.exact.client);
     let mut talk = Talk::new(
@@ -501,7 +406,7 @@ fn starttls_is_opaque_if_offered() {
         {"name": "m", "match": {"mail_from": "x@y"}, "to": "b"}]}"#,
     );
     for command in ["STARTTLS\r\n", "AUTH PLAIN AGEAYg==\r\n", "HELP\r\n"] {
-        assert!(talk.hears(command).starts_with("502 "), "{command}");
+        assert!(talk.replies_to(command).starts_with("502 "), "{command}");
     }
     assert_eq!(talk.exact.engine.connections(), 1, "the dialogue goes on");
 }
@@ -509,14 +414,14 @@ fn starttls_is_opaque_if_offered() {
 #[test]
 fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     let mut talk = Talk::new(GUARDED);
-    talk.says(EHLO);
+    talk.sends(EHLO);
     for (command, answer) in [("STARTTLS\r\n", "502 "), ("AUTH PLAIN AGEAYg==\r\n", "454 ")] {
-        assert!(talk.hears(command).starts_with(answer), "{command}");
+        assert!(talk.replies_to(command).starts_with(answer), "{command}");
     }
-    talk.says(MAIL);
-    let heard = talk.heard.len();
-    talk.says("RCPT TO:<trap@a.example>\r\n");
-    assert!(talk.heard_after(heard).starts_with("550 ") && talk.is_closed);
+    talk.sends(MAIL);
+    let received = talk.received.len();
+    talk.sends("RCPT TO:<trap@a.example>\r\n");
+    assert!(talk.received_after(received).starts_with("550 ") && talk.is_closed);
     let guard = r#"[{"name": "g", "match": {"user": "root"}, "refuse": true}, {"name": "u", "match": {"user": "a"}, "to": "b"}]"#;
     let mut imap = Talk::new(&format!(
         r#"{{"protocol": "imap", "default": {{"to": "all"}}, "offer": ["AUTH=PLAIN"], "rules": {guard}}}"#
@@ -524,14 +429,14 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     for (command, answer) in
         [("a STARTTLS\r\n", "a BAD "), ("a AUTHENTICATE CRAM-MD5\r\n", "a NO "), ("a SELECT x\r\n", "a BAD ")]
     {
-        assert!(imap.hears(command).starts_with(answer), "{command}");
+        assert!(imap.replies_to(command).starts_with(answer), "{command}");
     }
-    let heard = imap.heard.len();
-    imap.says("a LOGIN root secret\r\n");
-    assert!(imap.heard_after(heard).starts_with("* BYE ") && imap.is_closed);
+    let received = imap.received.len();
+    imap.sends("a LOGIN root secret\r\n");
+    assert!(imap.received_after(received).starts_with("* BYE ") && imap.is_closed);
     let mut pop3 = Talk::new(&format!(r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "rules": {guard}}}"#));
     for command in ["STLS\r\n", "AUTH PLAIN\r\n", "APOP a 123\r\n"] {
-        assert!(pop3.hears(command).starts_with("-ERR "), "{command}");
+        assert!(pop3.replies_to(command).starts_with("-ERR "), "{command}");
     }
 }
 
@@ -539,58 +444,58 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
 fn imap_logins_go_by_the_user() {
     // The client waits to be asked for the literal.
     let mut talk = Talk::new(IMAP);
-    assert!(talk.hears("a CAPABILITY\r\n").ends_with("a OK done\r\n"));
-    assert_eq!(talk.hears("b LOGIN {3}\r\n"), "+ go on\r\n");
-    let seen = talk.says("tim secret\r\n");
+    assert!(talk.replies_to("a CAPABILITY\r\n").ends_with("a OK done\r\n"));
+    assert_eq!(talk.replies_to("b LOGIN {3}\r\n"), "+ go on\r\n");
+    let seen = talk.sends("tim secret\r\n");
     assert!(matches!(seen[..], [Seen::Server { to, flags: SYN, .. }] if to == group(2)), "{seen:?}");
     talk.opens();
     talk.answers("* OK [CAPABILITY IMAP4rev1] b\r\n");
-    assert_eq!(talk.told(), "b LOGIN {3}\r\n");
+    assert_eq!(talk.handed(), "b LOGIN {3}\r\n");
     talk.answers("+ OK\r\n");
-    assert_eq!(talk.told(), "b LOGIN {3}\r\ntim secret\r\n");
+    assert_eq!(talk.handed(), "b LOGIN {3}\r\ntim secret\r\n");
     assert!(talk.order.is_some());
     // A server that does not know what was granted answers the client's command.
     let mut talk = Talk::new(IMAP);
-    talk.says("a AUTHENTICATE PLAIN\r\n");
-    talk.says("AHRpbQBzZWNyZXQ=\r\n");
+    talk.sends("a AUTHENTICATE PLAIN\r\n");
+    talk.sends("AHRpbQBzZWNyZXQ=\r\n");
     talk.opens();
     talk.answers("* OK b\r\n");
-    assert_eq!(talk.told(), "a AUTHENTICATE PLAIN\r\n");
-    let heard = talk.heard.len();
+    assert_eq!(talk.handed(), "a AUTHENTICATE PLAIN\r\n");
+    let received = talk.received.len();
     talk.answers("a NO unknown mechanism\r\n");
-    assert_eq!(talk.heard_after(heard), "a NO unknown mechanism\r\n* BYE the server refuses\r\n");
+    assert_eq!(talk.received_after(received), "a NO unknown mechanism\r\n* BYE the server refuses\r\n");
 }
 
 #[test]
 fn pop3_goes_by_the_user() {
     let mut talk = Talk::new(POP3);
-    assert_eq!(talk.hears("CAPA\r\n"), "+OK\r\nUSER\r\n.\r\n");
-    let seen = talk.says("USER tim\r\nPASS secret\r\n");
+    assert_eq!(talk.replies_to("CAPA\r\n"), "+OK\r\nUSER\r\n.\r\n");
+    let seen = talk.sends("USER tim\r\nPASS secret\r\n");
     assert!(matches!(seen[..], [Seen::Server { to, flags: SYN, .. }] if to == group(2)), "{seen:?}");
     talk.opens();
     talk.answers("+OK b\r\n");
-    assert_eq!(talk.told(), "USER tim\r\nPASS secret\r\n");
+    assert_eq!(talk.handed(), "USER tim\r\nPASS secret\r\n");
     let mut talk = Talk::new(POP3);
-    talk.says("USER tim\r\n");
+    talk.sends("USER tim\r\n");
     talk.opens();
-    let heard = talk.heard.len();
+    let received = talk.received.len();
     talk.answers("-ERR [SYS/TEMP] busy\r\n");
-    assert_eq!(talk.heard_after(heard), "-ERR [SYS/TEMP] busy\r\n");
+    assert_eq!(talk.received_after(received), "-ERR [SYS/TEMP] busy\r\n");
 }
 
 #[test]
 fn rules_on_addresses_alone_leave_the_greeting_to_the_server() {
     let mut talk = Talk::new(r#"{"protocol": "smtp", "default": {"to": "all"}}"#);
-    assert_eq!(talk.heard_after(0), "");
+    assert_eq!(talk.received_after(0), "");
     assert_eq!(talk.base, ISN);
     talk.opens();
     assert!(talk.order.is_some());
     talk.answers("220 its own\r\n");
-    assert_eq!(talk.heard_after(0), "220 its own\r\n");
+    assert_eq!(talk.received_after(0), "220 its own\r\n");
     let mut talk = Talk::new(
         r#"{"protocol": "smtp", "default": {"to": "all"}, "rules": [{"name": "n", "match": {"source": "10.0.1.0/24"}, "refuse": 554}]}"#,
     );
-    assert_eq!(talk.heard_after(0), "554 a rule refuses\r\n");
+    assert_eq!(talk.received_after(0), "554 a rule refuses\r\n");
     assert!(talk.is_closed);
-    assert!(talk.says("EHLO a\r\n").iter().all(|seen| matches!(seen, Seen::Client { .. })));
+    assert!(talk.sends("EHLO a\r\n").iter().all(|seen| matches!(seen, Seen::Client { .. })));
 }

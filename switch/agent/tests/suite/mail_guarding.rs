@@ -1,6 +1,6 @@
 //! Where a rule refuses, the agent stays in the dialogue with a mail server: each login and each envelope is asked about.
 
-use crate::mail::Talk;
+use crate::support::dialogue::Talk;
 use crate::support::exact::Seen;
 use sluice_agent::order::Status;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
@@ -17,15 +17,15 @@ const EHLO: &str = "EHLO client.example\r\n";
 const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 
-/// What the client says, and what the server says when it has it: in pairs.
+/// Lines of the client, each with the server's answer.
 fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
-    for (said, answer) in pairs {
-        talk.says(said);
-        assert!(talk.told().ends_with(said), "{said}: {}", talk.told());
-        let heard = talk.heard.len();
+    for (line, answer) in pairs {
+        talk.sends(line);
+        assert!(talk.handed().ends_with(line), "{line}: {}", talk.handed());
+        let received = talk.received.len();
         talk.answers(answer);
-        talk.says("");
-        assert_eq!(talk.heard_after(heard), *answer);
+        talk.sends("");
+        assert_eq!(talk.received_after(received), *answer);
     }
 }
 
@@ -33,25 +33,25 @@ fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
 fn mailing() -> Talk {
     let mut talk = Talk::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.says(line);
+        talk.sends(line);
     }
     talk.opens();
     for answer in ["220 b\r\n", "250 b\r\n", "250 ok\r\n"] {
         talk.answers(answer);
     }
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
     talk.answers("250 ok\r\n");
-    talk.says("");
+    talk.sends("");
     talk
 }
 
-/// The client hears a refusal, and the server nothing of what was refused.
-fn is_refused(talk: &mut Talk, said: &str, status: &str) {
-    let (told, heard) = (talk.told().to_owned(), talk.heard.len());
-    talk.says(said);
-    assert!(talk.heard_after(heard).starts_with(status), "{said}: {}", talk.heard_after(heard));
+/// The client is refused, and nothing of the refused line reaches the server.
+fn is_refused(talk: &mut Talk, line: &str, status: &str) {
+    let (handed, received) = (talk.handed().to_owned(), talk.received.len());
+    talk.sends(line);
+    assert!(talk.received_after(received).starts_with(status), "{line}: {}", talk.received_after(received));
     assert!(talk.is_closed && talk.order.is_none());
-    assert_eq!(talk.told(), told);
+    assert_eq!(talk.handed(), handed);
 }
 
 #[test]
@@ -80,16 +80,16 @@ fn a_pipelined_envelope_is_handed_on_command_by_command() {
     let second = ["RSET\r\n", MAIL, "RCPT TO:<trap@a.example>\r\n", "DATA\r\n"].concat();
     for at in 1..second.len() {
         let mut talk = mailing();
-        let told = talk.told().to_owned();
-        talk.says(&second[..at]);
-        talk.says(&second[at..]);
-        assert_eq!(talk.told(), told.clone() + "RSET\r\n", "split at {at}");
+        let handed = talk.handed().to_owned();
+        talk.sends(&second[..at]);
+        talk.sends(&second[at..]);
+        assert_eq!(talk.handed(), handed.clone() + "RSET\r\n", "split at {at}");
         talk.answers("250 ok\r\n");
-        assert_eq!(talk.told(), [&told, "RSET\r\n", MAIL].concat());
-        let heard = talk.heard.len();
+        assert_eq!(talk.handed(), [&handed, "RSET\r\n", MAIL].concat());
+        let received = talk.received.len();
         talk.answers("250 ok\r\n");
-        assert!(talk.heard_after(heard).starts_with("250 ok\r\n550 "), "{}", talk.heard_after(heard));
-        assert_eq!(talk.told(), [&told, "RSET\r\n", MAIL].concat());
+        assert!(talk.received_after(received).starts_with("250 ok\r\n550 "), "{}", talk.received_after(received));
+        assert_eq!(talk.handed(), [&handed, "RSET\r\n", MAIL].concat());
     }
 }
 
@@ -105,13 +105,13 @@ fn a_client_that_leaves_ends_both_sides() {
 fn each_login_of_imap_is_asked_about() {
     let logged = |pairs: &[(&str, &str)]| {
         let mut talk = Talk::new(IMAP);
-        talk.says("a LOGIN alice pw\r\n");
+        talk.sends("a LOGIN alice pw\r\n");
         talk.opens();
         talk.answers("* OK b\r\n");
-        assert_eq!(talk.told(), "a LOGIN alice pw\r\n");
+        assert_eq!(talk.handed(), "a LOGIN alice pw\r\n");
         assert_eq!(talk.order, None, "the agent stays");
         talk.answers("a NO wrong\r\n");
-        talk.says("");
+        talk.sends("");
         converse(&mut talk, pairs);
         talk
     };
@@ -138,7 +138,7 @@ fn each_login_of_imap_is_asked_about() {
 #[test]
 fn each_login_of_pop3_is_asked_about() {
     let mut talk = Talk::new(POP3);
-    talk.says("USER alice\r\n");
+    talk.sends("USER alice\r\n");
     talk.opens();
     talk.answers("+OK b\r\n");
     talk.answers("+OK\r\n");
@@ -150,11 +150,11 @@ fn each_login_of_pop3_is_asked_about() {
 fn a_server_that_answers_everything_at_once() {
     let mut talk = Talk::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.says(line);
+        talk.sends(line);
     }
     talk.opens();
     talk.answers("220 b\r\n250 b\r\n250 ok\r\n");
-    assert_eq!(talk.told(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
     talk.answers("250 ok\r\n");
     is_refused(&mut talk, "RCPT TO:<trap@a.example>\r\n", "550 ");
 }

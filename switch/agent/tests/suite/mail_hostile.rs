@@ -1,4 +1,4 @@
-//! Whatever client and server of a mail protocol send, the client hears no word of the server's that was for the agent, and all
+//! Whatever client and server of a mail protocol send, the client gets no answer of the server's that was for the agent, and all
 //! memory comes back.
 
 use crate::support::exact::{Exact, ISN, Seen};
@@ -20,8 +20,9 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// A server's greeting and answers, which nobody is to hear, and what is for the client.
-const SAYS: &str = "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
+/// A server's greeting and answers, which are not for the client, and what is.
+const ANSWERS: &str =
+    "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
 /// What a side has been sent, and of what its own it has sent.
 struct Mail {
@@ -29,10 +30,11 @@ struct Mail {
     rng: Rng,
     stream: Vec<u8>,
     sent: usize,
-    heard: Vec<u8>,
-    /// The server's next number from the client, and how much of its own it has said.
+    received: Vec<u8>,
+    /// The server's next number from the client.
     server: Seq,
-    said: usize,
+    /// Bytes of its answers that it has sent.
+    server_sent: usize,
     order: Option<Order>,
     spliced: usize,
 }
@@ -47,11 +49,11 @@ impl Play for Mail {
             match seen {
                 Seen::Client { seq, data, .. } => {
                     let at = (*seq - (self.exact.cookie + 1)) as usize;
-                    if at <= self.heard.len() && self.heard.len() < at + data.len() {
-                        self.heard.extend(&data[self.heard.len() - at..]);
+                    if at <= self.received.len() && self.received.len() < at + data.len() {
+                        self.received.extend(&data[self.received.len() - at..]);
                     }
                 }
-                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.server, self.said) = (*seq + 1, 0),
+                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.server, self.server_sent) = (*seq + 1, 0),
                 Seen::Server { seq, data, .. } if *seq == self.server => self.server += data.len() as u32,
                 Seen::Server { .. } => {}
                 Seen::Order(order) => self.order = Some(*order),
@@ -61,26 +63,26 @@ impl Play for Mail {
 
     fn client_sends(&mut self) {
         let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 40, 75);
-        let (start, data, heard) = (range.start, self.stream[range].to_vec(), self.heard.len() as u32);
-        let heard = if self.rng.percent(90) { heard } else { self.rng.below(1 + u64::from(heard)) as u32 };
+        let (start, data, received) = (range.start, self.stream[range].to_vec(), self.received.len() as u32);
+        let received = if self.rng.percent(90) { received } else { self.rng.below(1 + u64::from(received)) as u32 };
         let flags = play::flags(&mut self.rng, ACK | PSH, 1);
-        let seen = self.exact.client(start as u32, heard, flags, &data);
+        let seen = self.exact.client(start as u32, received, flags, &data);
         self.look(&seen);
     }
 
     fn server_sends(&mut self) {
         let isn = Seq(77);
         let (source, destination) = (self.exact.service.address, self.exact.client);
-        let is_syn = self.said == 0 && self.rng.percent(60);
-        // A SYN-ACK says nothing.
-        let mut said = self.said;
-        let range = part(&mut self.rng, &mut said, SAYS.len(), 30, 80);
+        let is_syn = self.server_sent == 0 && self.rng.percent(60);
+        // A SYN-ACK has no payload.
+        let mut server_sent = self.server_sent;
+        let range = part(&mut self.rng, &mut server_sent, ANSWERS.len(), 30, 80);
         let (seq, data) = match is_syn {
             true => (isn, &b""[..]),
-            false => (isn + 1 + range.start as u32, &SAYS.as_bytes()[range]),
+            false => (isn + 1 + range.start as u32, &ANSWERS.as_bytes()[range]),
         };
         if !is_syn {
-            self.said = said;
+            self.server_sent = server_sent;
         }
         let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 1);
         let head = Head { source, destination, seq, ack: self.server, flags, window: 3000 };
@@ -104,15 +106,15 @@ fn play(seed: u64) -> usize {
     let Seen::Client { seq, .. } = exact.syn(&options[..length], b"")[0] else { panic!("no answer") };
     exact.cookie = seq;
     let seen = exact.client(0, 0, ACK, b"");
-    let (heard, server) = (Vec::new(), ISN);
-    let mut play = Mail { exact, rng, stream, sent: 0, heard, server, said: 0, order: None, spliced: 0 };
+    let (received, server) = (Vec::new(), ISN);
+    let mut play = Mail { exact, rng, stream, sent: 0, received, server, server_sent: 0, order: None, spliced: 0 };
     play.look(&seen);
     for _ in 0..80 {
         play.step();
     }
-    // What the server was asked about twice it may be told of: an EHLO or none, and a MAIL.
-    let heard = String::from_utf8_lossy(&play.heard).into_owned();
-    assert!(!heard.contains("220 swallowed") && !heard.contains("250-swallowed"), "seed {seed}: {heard}");
+    // Answers to a repeated MAIL may pass; those to the greeting and to EHLO may not.
+    let received = String::from_utf8_lossy(&play.received).into_owned();
+    assert!(!received.contains("220 swallowed") && !received.contains("250-swallowed"), "seed {seed}: {received}");
     play::ends(&mut play.exact, seed);
     play.spliced
 }

@@ -7,29 +7,29 @@ const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": [
     {"name": "c", "match": {"rcpt_to": {"suffix": "@c.example"}}, "to": "c"}]}"#;
 const BY_THE_AGENT: &str = "220 [10.0.0.100] ESMTP\r\n250-OK\r\n250 PIPELINING\r\n250 2.1.0 OK\r\n";
 
-/// All that a server has said by the time that it has heard this: a mail's receipt has its length.
-fn smtp(heard: &[u8]) -> Vec<u8> {
-    let mut said = b"220 ready\r\n".to_vec();
-    let (mut rest, mut is_data, mut length) = (heard, false, 0);
+/// All that a server answers to these lines: a mail's receipt has its length.
+fn smtp(lines: &[u8]) -> Vec<u8> {
+    let mut answers = b"220 ready\r\n".to_vec();
+    let (mut rest, mut is_data, mut length) = (lines, false, 0);
     while let Some(end) = rest.windows(2).position(|end| end == b"\r\n") {
         let line = &rest[..end];
         rest = &rest[end + 2..];
         match line {
             b"." if is_data => {
                 is_data = false;
-                said.extend(format!("250 got {length}\r\n").bytes());
+                answers.extend(format!("250 got {length}\r\n").bytes());
             }
             _ if is_data => length += line.len(),
             b"DATA" => {
                 is_data = true;
-                said.extend(b"354 go on\r\n");
+                answers.extend(b"354 go on\r\n");
             }
-            b"QUIT" => said.extend(b"221 bye\r\n"),
-            _ if line.starts_with(b"EHLO") => said.extend(b"250-a server\r\n250-SIZE\r\n250 PIPELINING\r\n"),
-            _ => said.extend(b"250 fine\r\n"),
+            b"QUIT" => answers.extend(b"221 bye\r\n"),
+            _ if line.starts_with(b"EHLO") => answers.extend(b"250-a server\r\n250-SIZE\r\n250 PIPELINING\r\n"),
+            _ => answers.extend(b"250 fine\r\n"),
         }
     }
-    said
+    answers
 }
 
 /// One mail, with its parts at once or each after its answer.

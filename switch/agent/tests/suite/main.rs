@@ -1,6 +1,6 @@
-//! The agent as clients, servers, the switch and the controller meet it.
+//! The agent, driven by clients, servers, the switch and the controller.
 
-mod cases;
+mod budget;
 mod control;
 mod ending;
 mod fuzz;
@@ -8,14 +8,19 @@ mod guarding;
 mod guessed_transfers;
 mod guesses;
 mod hostile;
+mod later_requests;
 mod mail;
 mod mail_guarding;
 mod mail_hostile;
 mod mail_transfers;
 mod metrics;
 mod moments;
+mod opening;
 mod pauses;
 mod pools;
+mod requests;
 mod signals;
+mod splices;
 mod support;
 mod transfers;
+mod windows;

@@ -15,13 +15,13 @@ const HALF: usize = 20;
 /// A connection after some of its moments.
 struct Moment {
     exact: Exact,
-    /// Bytes that the client has sent, and heard.
-    said: u32,
-    heard: u32,
+    /// Bytes that the client has sent, and received.
+    sent: u32,
+    received: u32,
     /// Where the current server's numbers begin among the client's; none before it has answered.
     server: Option<u32>,
-    /// Bytes of that server.
-    told: u32,
+    /// Bytes that this server has sent.
+    answered: u32,
 }
 
 const MOMENTS: usize = 9;
@@ -29,7 +29,7 @@ const MOMENTS: usize = 9;
 fn after(moments: usize) -> Moment {
     let mut exact = Exact::new(RULES);
     exact.handshake();
-    let mut moment = Moment { exact, said: 0, heard: 0, server: None, told: 0 };
+    let mut moment = Moment { exact, sent: 0, received: 0, server: None, answered: 0 };
     for number in 1..=moments {
         moment.passes(number);
     }
@@ -40,8 +40,8 @@ impl Moment {
     fn passes(&mut self, number: usize) -> Vec<Seen> {
         let (first, answer) = (FIRST.len() as u32, ANSWER.len() as u32);
         match number {
-            1 => self.says(&FIRST[..HALF]),
-            2 => self.says(&FIRST[HALF..]),
+            1 => self.sends(&FIRST[..HALF]),
+            2 => self.sends(&FIRST[HALF..]),
             3 => {
                 self.server = Some(0);
                 self.exact.opens(0, Some(7))
@@ -49,12 +49,12 @@ impl Moment {
             4 => self.answers(first, &ANSWER[..HALF]),
             5 => self.answers(first, &ANSWER[HALF..]),
             6 => {
-                self.heard = answer;
+                self.received = answer;
                 self.exact.client(first, answer, ACK, b"")
             }
             7 => {
-                (self.server, self.told) = (None, 0);
-                self.says(SECOND)
+                (self.server, self.answered) = (None, 0);
+                self.sends(SECOND)
             }
             8 => {
                 self.server = Some(first);
@@ -64,15 +64,15 @@ impl Moment {
         }
     }
 
-    fn says(&mut self, data: &[u8]) -> Vec<Seen> {
-        let seen = self.exact.client(self.said, self.heard, ACK | PSH, data);
-        self.said += data.len() as u32;
+    fn sends(&mut self, data: &[u8]) -> Vec<Seen> {
+        let seen = self.exact.client(self.sent, self.received, ACK | PSH, data);
+        self.sent += data.len() as u32;
         seen
     }
 
     fn answers(&mut self, has: u32, data: &[u8]) -> Vec<Seen> {
-        let seen = self.exact.server(self.told, has, ACK | PSH, data);
-        self.told += data.len() as u32;
+        let seen = self.exact.server(self.answered, has, ACK | PSH, data);
+        self.answered += data.len() as u32;
         seen
     }
 
@@ -81,7 +81,7 @@ impl Moment {
         (at + 1..=MOMENTS).flat_map(|number| self.passes(number)).collect()
     }
 
-    /// Nothing is left of the connection, and nobody hears of it any more.
+    /// Nothing is left of the connection, and no segment is sent for it any more.
     fn is_over(&mut self, at: usize) {
         assert_eq!((self.exact.engine.connections(), self.exact.engine.memory()), (0, 0), "moment {at}");
         let later = self.exact.waits(400_000);
@@ -99,8 +99,8 @@ fn resets(seen: &[Seen]) -> [usize; 2] {
 fn a_client_resets_at_every_moment() {
     for at in 0..=MOMENTS {
         let mut moment = after(at);
-        let seen = moment.exact.client(moment.said, moment.heard, RST, b"");
-        // From the time at which a server is asked it is told, once.
+        let seen = moment.exact.client(moment.sent, moment.received, RST, b"");
+        // Once a server is asked it is reset as well, once.
         assert_eq!(resets(&seen), [0, usize::from(at >= 2)], "moment {at}: {seen:?}");
         assert_eq!(seen.len(), usize::from(at >= 2), "moment {at}: {seen:?}");
         moment.is_over(at);
@@ -113,16 +113,16 @@ fn a_server_resets_at_every_moment() {
         let mut moment = after(at);
         // One that is asked answers the SYN alone.
         let has =
-            [moment.said, 0, FIRST.len() as u32][[2, 7].iter().position(|&asked| asked == at).map_or(0, |n| n + 1)];
+            [moment.sent, 0, FIRST.len() as u32][[2, 7].iter().position(|&asked| asked == at).map_or(0, |n| n + 1)];
         let seen = match moment.server {
-            Some(_) => moment.exact.server(moment.told, has, RST | ACK, b""),
+            Some(_) => moment.exact.server(moment.answered, has, RST | ACK, b""),
             None => moment.exact.refuses_all(has),
         };
         if let Some(begin) = moment.server {
-            // The client hears it, in its own numbers.
+            // The client gets it, in its own numbers.
             let [Seen::Client { seq, flags, .. }] = seen[..] else { panic!("moment {at}: {seen:?}") };
             let before = if begin == 0 { 0 } else { ANSWER.len() as u32 };
-            assert_eq!((seq, flags & RST), (moment.exact.cookie + 1 + before + moment.told, RST), "moment {at}");
+            assert_eq!((seq, flags & RST), (moment.exact.cookie + 1 + before + moment.answered, RST), "moment {at}");
             moment.is_over(at);
         } else {
             assert!(seen.iter().any(|seen| seen.data().starts_with(b"HTTP/1.1 503")), "moment {at}: {seen:?}");
@@ -156,7 +156,7 @@ const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
     (7, 0, SYN, b""),
 ];
 
-/// Whether what comes out says no more than what is expected, to one side.
+/// Whether what comes out sends no more than what is expected, to one side.
 fn is_challenge(seen: &[Seen]) -> bool {
     seen.len() <= 1 && seen.iter().all(|seen| seen.flags() == ACK && seen.data().is_empty())
 }
@@ -167,8 +167,8 @@ fn a_clients_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
         let clean = after(at).goes_on(at);
         for (ahead, claimed, flags, data) in UNACCEPTABLE {
             let mut moment = after(at);
-            let (seq, heard) = (moment.said.wrapping_add(ahead), moment.heard.wrapping_add(claimed));
-            let seen = moment.exact.client(seq, heard, flags, data);
+            let (seq, received) = (moment.sent.wrapping_add(ahead), moment.received.wrapping_add(claimed));
+            let seen = moment.exact.client(seq, received, flags, data);
             // Before its request a client has no connection: a cookie is all that is asked of it.
             let is_expected = if at == 0 { moment.exact.engine.connections() == 0 } else { is_challenge(&seen) };
             assert!(is_expected || flags & SYN != 0 && at == 0, "moment {at}, {ahead} {claimed} {flags:#x}: {seen:?}");
@@ -183,7 +183,7 @@ fn a_servers_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
         let clean = after(at).goes_on(at);
         for (ahead, claimed, flags, data) in UNACCEPTABLE {
             let mut moment = after(at);
-            let (seq, has) = (moment.told.wrapping_add(ahead), moment.said.wrapping_add(claimed));
+            let (seq, has) = (moment.answered.wrapping_add(ahead), moment.sent.wrapping_add(claimed));
             let seen = moment.exact.server(seq, has, flags, data);
             assert!(is_challenge(&seen), "moment {at}, {ahead} {claimed} {flags:#x}: {seen:?}");
             assert_eq!(moment.goes_on(at), clean, "moment {at}, {ahead} {claimed} {flags:#x}");
@@ -194,11 +194,11 @@ fn a_servers_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
 #[test]
 fn half_a_request_and_an_end_that_acknowledges_what_was_never_sent() {
     let mut moment = after(1);
-    let seen = moment.exact.client(moment.said, 1, ACK | FIN, b"");
+    let seen = moment.exact.client(moment.sent, 1, ACK | FIN, b"");
     let [Seen::Client { seq, ack, flags: ACK, .. }] = seen[..] else { panic!("{seen:?}") };
     assert_eq!((seq, ack), (moment.exact.cookie + 1, ISN + 1), "nothing is taken, and the client is asked");
     assert_eq!(moment.exact.refused(), []);
-    let seen = moment.says(&FIRST[HALF..]);
+    let seen = moment.sends(&FIRST[HALF..]);
     assert!(matches!(seen[..], [Seen::Server { flags: SYN, .. }]), "{seen:?}");
 }
 
@@ -209,9 +209,9 @@ fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
         let mut moment = after(at);
         let mut answers = 0;
         for _ in 0..100 {
-            answers += moment.exact.client(moment.said, 100_000, ACK, b"").len();
+            answers += moment.exact.client(moment.sent, 100_000, ACK, b"").len();
             if moment.server.is_some() {
-                answers += moment.exact.server(moment.told, 100_000, ACK, b"").len();
+                answers += moment.exact.server(moment.answered, 100_000, ACK, b"").len();
             }
             moment.exact.now += 10_000_000;
         }
@@ -220,24 +220,28 @@ fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
 }
 
 /// With no byte, or one that was sent before (RFC 9293, section 3.8.4), at every moment at which all that the client has sent is
-/// acknowledged: before, it repeats itself instead. Who has it says so, and nothing reaches a server twice.
+/// acknowledged: before, it repeats itself instead. The side that has the bytes acknowledges them; nothing reaches a server twice.
 #[test]
 fn a_client_asks_at_every_moment_whether_it_is_connected() {
     for at in [0, 1, 4, 5, 6, 9] {
         for garbage in [&b""[..], b"?"] {
             let mut moment = after(at);
             moment.exact.waits(20);
-            let seen = moment.exact.client(moment.said.wrapping_sub(1), moment.heard, ACK, garbage);
+            let seen = moment.exact.client(moment.sent.wrapping_sub(1), moment.received, ACK, garbage);
             let before = if at > 6 { ANSWER.len() as u32 } else { 0 };
             match &seen[..] {
                 [Seen::Client { seq, ack, flags: ACK, data, .. }] => {
-                    assert_eq!((*seq, data.len()), (moment.exact.cookie + 1 + before + moment.told, 0), "moment {at}");
-                    assert_eq!(*ack, ISN + 1 + moment.said, "moment {at}");
+                    assert_eq!(
+                        (*seq, data.len()),
+                        (moment.exact.cookie + 1 + before + moment.answered, 0),
+                        "moment {at}"
+                    );
+                    assert_eq!(*ack, ISN + 1 + moment.sent, "moment {at}");
                 }
                 // The server answers in the agent's place.
                 [Seen::Server { seq, flags: ACK, data, .. }] => {
                     assert!(moment.server.is_some(), "moment {at}");
-                    assert_eq!((*seq, data.len()), (ISN + moment.said, 0), "moment {at}: {seen:?}");
+                    assert_eq!((*seq, data.len()), (ISN + moment.sent, 0), "moment {at}: {seen:?}");
                 }
                 _ => panic!("moment {at}: {seen:?}"),
             }
@@ -254,10 +258,10 @@ fn a_client_asks_at_every_moment_whether_it_is_connected() {
 fn a_server_asks_at_every_moment_whether_its_client_is_connected() {
     for at in [3, 4, 5, 6, 8, 9] {
         let mut moment = after(at);
-        let seen = moment.exact.server(moment.told.wrapping_sub(1), moment.said, ACK, b"");
+        let seen = moment.exact.server(moment.answered.wrapping_sub(1), moment.sent, ACK, b"");
         let [Seen::Client { seq, flags: ACK, ref data, .. }] = seen[..] else { panic!("moment {at}: {seen:?}") };
         let before = if at > 6 { ANSWER.len() as u32 } else { 0 };
-        assert_eq!((seq, data.len()), (moment.exact.cookie + before + moment.told, 0), "moment {at}");
+        assert_eq!((seq, data.len()), (moment.exact.cookie + before + moment.answered, 0), "moment {at}");
     }
 }
 
@@ -269,11 +273,11 @@ fn a_client_resets_a_guessed_connection_at_every_moment() {
         if at > 0 {
             exact.guessed(0, if at == 1 { &get[..HALF] } else { get });
         }
-        let said = [0, HALF, get.len()][at] as u32;
-        let seen = exact.guessed_with(FACTS, said, 0, RST, b"");
-        // Before the agent has a part in it there is nobody to tell: the data plane sends the client's own on.
-        let told = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
-        assert_eq!(told, usize::from(at > 0), "moment {at}: {seen:?}");
+        let sent = [0, HALF, get.len()][at] as u32;
+        let seen = exact.guessed_with(FACTS, sent, 0, RST, b"");
+        // Before the agent takes part the data plane forwards the client's reset itself.
+        let resets = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
+        assert_eq!(resets, usize::from(at > 0), "moment {at}: {seen:?}");
         assert!(seen.iter().all(|seen| !matches!(seen, Seen::Server { to, .. } if *to == group(3))));
         exact.waits(400_000);
         assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0), "moment {at}");

@@ -3,9 +3,8 @@
 use sluice_agent::clock::Clock;
 use sluice_agent::wire::flags::SYN;
 
-use crate::support::exact::{Exact, MS, RULES, Seen};
+use crate::support::exact::{Exact, GET, MS, RULES, Seen};
 
-const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 const SECONDS: u64 = 1000 * MS;
 
 /// An agent whose loop reads the clock as that of the program does.

@@ -7,10 +7,9 @@ use sluice_agent::wire::flags::{ACK, SYN};
 use sluice_agent::wire::{Head, RawOffer, Segment};
 use sluice_agent::{Configuration, Frames};
 
-use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
+use crate::support::exact::{Exact, GET, ISN, RULES, SERVER_ISN, Seen, group};
 use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
-const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 const ALL: RawOffer = RawOffer { mss: Some(1460), scale: Some(9), sack: true };
 
 /// What a client's SYN is answered with: window and options.
@@ -39,7 +38,7 @@ fn serves(exact: &mut Exact, window: u16, options: RawOffer) -> Vec<Seen> {
     exact.sends(head, &options[..length], b"")
 }
 
-/// The same agent is told that group `a` has these servers from now on.
+/// Configures the agent anew: group `a` has these servers from now on.
 fn has_servers(exact: &mut Exact, servers: &[u16]) {
     let mut service = Arc::into_inner(crate::support::exact::service(RULES)).unwrap();
     service.groups[0].servers = servers.to_vec();
@@ -48,7 +47,8 @@ fn has_servers(exact: &mut Exact, servers: &[u16]) {
     exact.engine.configure(exact.now, Configuration { services, generation: 2, key: [7; 16], former_key: None });
 }
 
-fn told(exact: &mut Exact) -> (u16, u16, bool) {
+/// What a client is offered: window, MSS, and whether it may send SACK.
+fn offered(exact: &mut Exact) -> (u16, u16, bool) {
     let (window, offer) = answered(exact, ALL);
     assert_eq!(offer.scale, Some(SCALE));
     (window, offer.mss.unwrap(), offer.sack)
@@ -60,8 +60,8 @@ const WEAK: RawOffer = RawOffer { mss: Some(1000), scale: Some(2), sack: false }
 fn a_closed_window_of_a_server_is_not_the_services() {
     let mut exact = Exact::new(RULES);
     serves(&mut exact, 0, ALL);
-    assert_eq!(told(&mut exact), (65_535, 1460, true));
-    // What a client is told behind its handshake is open as well.
+    assert_eq!(offered(&mut exact), (65_535, 1460, true));
+    // The window behind the handshake is open as well.
     let seen = exact.client(u32::MAX, 0, ACK, b"");
     assert!(matches!(seen[..], [Seen::Client { window: 511, .. }]), "{seen:?}");
     assert_eq!(exact.engine.learned(exact.now)[0].learned.window, None);
@@ -71,7 +71,7 @@ fn a_closed_window_of_a_server_is_not_the_services() {
 fn a_small_window_is_not_rounded_to_none() {
     let mut exact = Exact::new(RULES);
     serves(&mut exact, 100, ALL);
-    assert_eq!(told(&mut exact), (100, 1460, true));
+    assert_eq!(offered(&mut exact), (100, 1460, true));
     let seen = exact.client(u32::MAX, 0, ACK, b"");
     assert!(matches!(seen[..], [Seen::Client { window: 1, .. }]), "{seen:?}");
     exact.data(0, &GET[..5]);
@@ -84,7 +84,7 @@ fn the_least_of_all_servers_counts() {
     let mut exact = Exact::new(RULES);
     serves(&mut exact, 20_000, ALL);
     serves(&mut exact, 30_000, RawOffer { scale: None, ..WEAK });
-    assert_eq!(told(&mut exact), (20_000, 1000, false));
+    assert_eq!(offered(&mut exact), (20_000, 1000, false));
     let learned = exact.engine.learned(exact.now);
     let [Shared { group: of, servers, learned }] = &learned[..] else { panic!("{learned:?}") };
     assert_eq!((*of, servers.len()), (group(1), 0));
@@ -99,9 +99,9 @@ fn servers_that_are_gone_count_no_more() {
     has_servers(&mut exact, &[3, 5]);
     serves(&mut exact, 20_000, WEAK);
     has_servers(&mut exact, &[5, 3]);
-    assert_eq!(told(&mut exact), (20_000, 1000, false), "the same servers");
+    assert_eq!(offered(&mut exact), (20_000, 1000, false), "the same servers");
     has_servers(&mut exact, &[3]);
-    assert_eq!(told(&mut exact), (65_535, 1460, true));
+    assert_eq!(offered(&mut exact), (65_535, 1460, true));
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn what_was_learned_ages() {
     let mut exact = Exact::new(RULES);
     serves(&mut exact, 20_000, WEAK);
     exact.waits(minutes - 10_000);
-    assert_eq!(told(&mut exact), (20_000, 1000, false));
+    assert_eq!(offered(&mut exact), (20_000, 1000, false));
     exact.waits(20_000);
     serves(&mut exact, 30_000, ALL);
-    assert_eq!(told(&mut exact), (20_000, 1000, false), "the half-life before counts");
+    assert_eq!(offered(&mut exact), (20_000, 1000, false), "the half-life before counts");
     exact.waits(minutes);
-    assert_eq!(told(&mut exact), (30_000, 1460, true));
+    assert_eq!(offered(&mut exact), (30_000, 1460, true));
     exact.waits(minutes);
-    assert_eq!(told(&mut exact), (65_535, 1460, true));
+    assert_eq!(offered(&mut exact), (65_535, 1460, true));
 }
 
 #[test]
@@ -127,24 +127,24 @@ fn what_other_agents_have_learned_counts() {
     let mut exact = Exact::new(RULES);
     has_servers(&mut exact, &[3, 5]);
     exact.engine.share(exact.now, shared(&[5, 3]));
-    assert_eq!(told(&mut exact), (9000, 1000, false));
+    assert_eq!(offered(&mut exact), (9000, 1000, false));
     assert_eq!(exact.engine.learned(exact.now), [], "it is not handed back as its own");
-    // Each call replaces the one before; one about other servers says nothing.
+    // Each call replaces the one before; one about other servers changes nothing.
     for message in [vec![], shared(&[5]), shared(&[3, 4])] {
         exact.engine.share(exact.now, shared(&[3, 5]));
         exact.engine.share(exact.now, message);
-        assert_eq!(told(&mut exact), (65_535, 1460, true));
+        assert_eq!(offered(&mut exact), (65_535, 1460, true));
     }
     // A controller that is gone repeats nothing.
     exact.engine.share(exact.now, shared(&[3, 5]));
     exact.waits(2 * HALF_LIFE / 1_000_000 - 1);
-    assert_eq!(told(&mut exact), (9000, 1000, false));
+    assert_eq!(offered(&mut exact), (9000, 1000, false));
     exact.waits(2);
-    assert_eq!(told(&mut exact), (65_535, 1460, true));
-    // A window of 0 is nobody's.
+    assert_eq!(offered(&mut exact), (65_535, 1460, true));
+    // A window of 0 counts for no server.
     let closed = Learned { window: Some(0), ..Learned::default() };
     exact.engine.share(exact.now, vec![Shared { group: group(1), servers: vec![3, 5], learned: closed }]);
-    assert_eq!(told(&mut exact), (65_535, 1460, true));
+    assert_eq!(offered(&mut exact), (65_535, 1460, true));
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn any_agent_reads_the_cookie_of_one_that_has_seen_other_servers() {
         let mut first = Exact::new(RULES);
         serves(&mut first, 5000, options);
         for offer in [ALL, RawOffer { scale: None, ..ALL }] {
-            let (_, told) = answered(&mut first, offer);
-            assert_eq!(told.scale, offer.scale.map(|_| SCALE), "{options:?}");
+            let (_, offered) = answered(&mut first, offer);
+            assert_eq!(offered.scale, offer.scale.map(|_| SCALE), "{options:?}");
             let mut second = Exact::new(RULES);
             (second.client, second.cookie) = (first.client, first.cookie);
             let seen = second.data(0, GET);

@@ -1,4 +1,4 @@
-//! Signals that leave the agent running: the binary itself, in a network namespace of its own; needs root, and says so and
+//! Signals that leave the agent running: the binary itself, in a network namespace of its own; needs root, and reports that and
 //! passes without it.
 
 use std::io::{BufRead, BufReader, Read};

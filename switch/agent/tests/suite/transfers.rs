@@ -41,7 +41,7 @@ fn transfer(seed: u64) {
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };
     let build = |rng: &mut Rng, buffer: [usize; 3]| (buffer[rng.below(3) as usize], 1500 - 40 * rng.below(12) as usize);
     let client = build(&mut rng, [4096, 30_000, 400_000]);
-    // Not less than clients are told at first: smoltcp waits for ever for windows that shrink.
+    // Not less than clients are offered at first: smoltcp waits for ever for windows that shrink.
     let servers = [(); 3].map(|()| build(&mut rng, [65_535, 100_000, 2_000_000]));
     let mut world = World::new(seed, links, client, &servers);
     let group = rng.below(3) as usize;

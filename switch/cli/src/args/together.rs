@@ -33,7 +33,7 @@ pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Takes out of the flags of TLS what would have no effect, as on `simple_switch_grpc`, and says so.
+/// Takes out of the flags of TLS what would have no effect, as on `simple_switch_grpc`, and warns of it.
 fn check_tls(args: &mut Args) -> Result<(), UsageError> {
     let TlsFiles { on, certificate, key, ca, client_auth } = &args.tls;
     if *on && (certificate.is_none() || key.is_none()) {

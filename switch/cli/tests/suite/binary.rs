@@ -359,7 +359,7 @@ fn a_program_for_whose_arrays_there_is_no_memory_is_refused() {
 }
 
 #[test]
-fn it_ends_well_when_nobody_reads_its_last_words() {
+fn it_ends_cleanly_when_its_output_has_no_reader() {
     let mut switch = Switch::start("--no-p4 --grpc-server-addr 127.0.0.1:0");
     switch.hang_up();
     let (code, ..) = switch.stop(libc::SIGTERM);

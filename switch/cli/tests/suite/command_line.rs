@@ -1,4 +1,4 @@
-//! The command lines of others' programs that start `simple_switch_grpc`.
+//! The command lines of other projects' programs that start `simple_switch_grpc`.
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ pub const TO_CONTROLLER: u32 = 0x0100_0004;
 pub struct Switch {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// What it said on standard output before it was ready.
+    /// Its standard output before the line that it is ready.
     pub before: String,
     pub ready: String,
 }
@@ -73,7 +73,7 @@ impl Switch {
         line
     }
 
-    /// Ends by itself; the exit code and what it said on standard error.
+    /// Ends by itself; the exit code and its standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut err = String::new();

@@ -2,6 +2,7 @@
 
 mod administration;
 mod binary;
+mod captures;
 mod command_line;
 mod common;
 mod files;

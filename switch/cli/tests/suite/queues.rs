@@ -1,4 +1,4 @@
-//! What packets are told of the queue behind a port: a link that `tc` shapes.
+//! Queueing metadata of packets whose link `tc` shapes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use crate::binary::{Host, in_namespace, run};
 use crate::common::{Switch, capture};
 
-/// Writes what egress is told into the frame; where it goes is the frame's second byte.
+/// Writes egress's queueing metadata into the frame; the frame's second byte is its port.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/p4/queues.json");
 
 /// `enq_qdepth`, `deq_timedelta` and `deq_qdepth` of the frames that went out, as soon as there are so many.
-fn told(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
+fn queueing(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
     let started = Instant::now();
     let frames = loop {
         match capture(path) {
@@ -24,7 +24,7 @@ fn told(path: &Path, count: usize) -> Vec<(u32, u32, u32)> {
 }
 
 #[test]
-fn packets_are_told_how_many_wait_at_a_link_that_is_shaped() {
+fn packets_carry_the_backlog_of_a_shaped_link() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
         // A frame of 1,000 bytes takes a second, and two may go at once.
@@ -42,8 +42,8 @@ fn packets_are_told_how_many_wait_at_a_link_that_is_shaped() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        assert_eq!(told(&directory.path().join("s1_out.pcap"), 20), [(0, 0, 0); 20]);
-        let shaped = told(&directory.path().join("s2_out.pcap"), 20);
+        assert_eq!(queueing(&directory.path().join("s1_out.pcap"), 20), [(0, 0, 0); 20]);
+        let shaped = queueing(&directory.path().join("s2_out.pcap"), 20);
         assert!(shaped.iter().all(|(enqueued, _, dequeued)| enqueued == dequeued && *enqueued < 20), "{shaped:?}");
         assert!(shaped[0] == (0, 0, 0) && shaped[19].0 > 8, "{shaped:?}");
         switch.stop(libc::SIGTERM);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
+use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 use sluice_agent::wire::{Head, Link, RawOffer, Segment};
 use sluice_agent::{Configuration, Engine, Frames, Service};
 use sluice_rules::RuleSet;
@@ -26,6 +26,12 @@ pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limi
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
+
+/// A request for the default group.
+pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
+/// A request of the rule by which each request has its own group.
+pub const EACH: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,12 +138,12 @@ impl Exact {
     }
 
     /// A segment of the client: numbers count from its first byte, and the agent's from the cookie.
-    pub fn client(&mut self, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+    pub fn client(&mut self, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
         let head = Head {
             source: self.client,
             destination: self.own(),
             seq: ISN + 1 + at,
-            ack: self.cookie + 1 + heard,
+            ack: self.cookie + 1 + received,
             flags,
             window: 100,
         };
@@ -222,7 +228,7 @@ impl Exact {
         seen
     }
 
-    /// The agent is told to end.
+    /// The agent begins to end.
     pub fn drains(&mut self) -> Vec<Seen> {
         let mut out = Frames::default();
         self.engine.drain(self.now, &mut out);
@@ -233,4 +239,28 @@ impl Exact {
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.service.counters.refused().into_iter().collect()
     }
+}
+
+/// A connection to a service with `RULES`, behind its handshake.
+pub fn connected() -> Exact {
+    let mut exact = Exact::new(RULES);
+    exact.handshake();
+    exact
+}
+
+/// Whether this is a SYN to a group, and nothing else.
+pub fn asks(seen: &[Seen], base: u32, n: u8) -> bool {
+    matches!(seen, [Seen::Server { to, seq, flags: SYN, .. }] if *to == group(n) && *seq == ISN + base)
+}
+
+/// The splice order among these. Fails without one.
+pub fn order(seen: &[Seen]) -> Order {
+    let found = seen.iter().find_map(|seen| if let Seen::Order(order) = seen { Some(*order) } else { None });
+    found.unwrap_or_else(|| panic!("no order in {seen:?}"))
+}
+
+/// Whether this is a whole answer of the agent's own, with its status, that ends the connection.
+pub fn is_answer(seen: &[Seen], status: &str) -> bool {
+    let [Seen::Client { data, flags, .. }] = seen else { return false };
+    data.starts_with(format!("HTTP/1.1 {status} ").as_bytes()) && flags & FIN != 0
 }

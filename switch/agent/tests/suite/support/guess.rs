@@ -62,16 +62,16 @@ pub fn client_hello() -> Vec<u8> {
 
 impl Exact {
     /// A segment of the client, as the data plane hands it to an agent.
-    pub fn guessed_with(&mut self, facts: Facts, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
-        let frame = self.guessed_frame(facts, at, heard, flags, data);
+    pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+        let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)
     }
 
     /// That frame.
-    pub fn guessed_frame(&self, facts: Facts, at: u32, heard: u32, flags: u8, data: &[u8]) -> Vec<u8> {
+    pub fn guessed_frame(&self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<u8> {
         let seq: Seq = facts.isn + 1 + at;
         let (source, destination) = (self.client, self.own());
-        let head = Head { source, destination, seq, ack: self.cookie + 1 + heard, flags, window: 100 };
+        let head = Head { source, destination, seq, ack: self.cookie + 1 + received, flags, window: 100 };
         let mut frame = Vec::new();
         head.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &[], [data, b""], &mut frame);
         facts.write(&frame)

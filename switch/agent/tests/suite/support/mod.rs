@@ -1,5 +1,6 @@
 //! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
 
+pub mod dialogue;
 pub mod exact;
 pub mod guess;
 pub mod host;

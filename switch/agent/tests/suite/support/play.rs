@@ -15,7 +15,7 @@ pub trait Play {
     fn look(&mut self, seen: &[Seen]);
     fn client_sends(&mut self);
     fn server_sends(&mut self);
-    /// What the data plane says of the last order, if it says something.
+    /// The data plane's confirmation of the last order, if it sends one.
     fn confirmation(&mut self) -> Option<(Order, Status)>;
 
     fn step(&mut self) {

@@ -60,7 +60,7 @@ pub struct Server {
     pub speaks: Option<Speaks>,
 }
 
-/// What a server has said by the time that it has heard this.
+/// All that a server answers to these bytes.
 pub type Speaks = fn(&[u8]) -> Vec<u8>;
 
 /// A connection of a server.
@@ -68,7 +68,7 @@ pub type Speaks = fn(&[u8]) -> Vec<u8>;
 struct Stream {
     /// What came, whole.
     came: Vec<u8>,
-    /// How much of it is answered, and what of the answers is still to be said.
+    /// How much of it is answered, and what of the answers is still to be sent.
     answered: usize,
     answers: Vec<u8>,
 }
@@ -149,7 +149,7 @@ pub fn engine(service: &Arc<Service>) -> Engine {
     let mut engine = Engine::new(settings());
     let services = vec![Arc::clone(service)];
     engine.configure(0, Configuration { services, generation: 1, key: [7; 16], former_key: None });
-    // The router says who it is.
+    // The router announces its address.
     let mut reply =
         [&AGENT_MAC[..], &SWITCH_MAC, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &SWITCH_MAC, &[10, 0, 9, 1]].concat();
     reply.extend([&AGENT_MAC[..], &[10, 0, 9, 2]].concat());
@@ -229,7 +229,7 @@ impl World {
         self.client_host.sockets.get_mut(self.clients[client].socket)
     }
 
-    /// Lets time pass until nothing moves, or `until` says so.
+    /// Lets time pass until nothing moves, or `until` holds.
     pub fn run(&mut self, until: impl Fn(&World) -> bool) {
         self.run_for(2_000_000_000_000, until);
     }
@@ -383,9 +383,9 @@ impl Server {
             if let Some(speaks) = self.speaks
                 && socket.may_send()
             {
-                let said = speaks(came);
-                answers.extend(&said[*answered..]);
-                *answered = said.len();
+                let spoken = speaks(came);
+                answers.extend(&spoken[*answered..]);
+                *answered = spoken.len();
             }
             while self.speaks.is_none()
                 && let Some((head, body)) = lengths(&came[*answered..])
