@@ -40,7 +40,7 @@ def say(line: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what the command line says; return the exit code."""
-    experiments = chosen(options.names)
+    experiments = chosen(options.names, switch_kind())
     labs = places(options)
     stores = {one.name: Store(labs.experiments, one.name) for one in experiments}
     if not options.report:
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         if not made:
             raise StoreError(none)
         say(none)
-    docs = options.docs or docs_of(labs.experiments)
+    docs = options.docs or docs_of(labs.experiments, experiments)
     write_pages(docs, {name: (one, form, report, store) for name, (one, (form, report), store) in made.items()})
     for name, (_, (form, report), _) in made.items():
         say(f"{name} ({form})")
@@ -71,9 +71,12 @@ def places(options: argparse.Namespace) -> LabRuns:
     return LabRuns(results_directory(RUNS, switch_kind()), RESULTS, since)
 
 
-def docs_of(output: Path) -> Path:
-    """Return where the pages go unless said otherwise: into `docs` from the embedded switch's, else to the runs."""
-    return REPOSITORY / "docs" if output.absolute() == RESULTS / RUNS else output
+def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
+    """Return where the pages go unless said otherwise: from `results` into `docs`, of a switch other than the embedded
+    one only those that are about it; else to the runs."""
+    (switch, *others) = {one.switch for one in experiments}
+    ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]
+    return REPOSITORY / "docs" if output.absolute() in ours else output
 
 
 def measure_missing(

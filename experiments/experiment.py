@@ -111,3 +111,5 @@ class Experiment:
     is_there: Callable[[Point, LabRuns], bool] | None = None
     """Whether the run that `take` needs is on disk."""
     needs_root: bool = False
+    switch: str = ""
+    """The kind of switch ($SWITCH) that it is about; of any other it is not made. "": any."""

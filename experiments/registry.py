@@ -24,6 +24,7 @@ from experiments import (
     r_fig2,
     r_fig5,
     r_fig6,
+    r_tofino,
     r_unlike,
     resources_cost,
     sabt_fig5,
@@ -48,6 +49,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         r_changes,
         nothing_broken,
         r_control,
+        r_tofino,
         news_table1,
         news_fig15,
         news_fig16,
@@ -77,9 +79,13 @@ class UnknownError(Exception):
     """There is no experiment of that name."""
 
 
-def chosen(names: Sequence[str]) -> list[Experiment]:
-    """Return experiments by name, all of them without names; raise UnknownError naming what there is."""
+def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
+    """Return experiments by name, all that a kind of switch has without names; raise UnknownError naming what there is,
+    or the kind that an experiment is about."""
     for name in names:
         if name not in EXPERIMENTS:
             raise UnknownError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}")
-    return [EXPERIMENTS[name] for name in dict.fromkeys(names or EXPERIMENTS)]
+        if (only := EXPERIMENTS[name].switch) and only != switch:
+            raise UnknownError(f"{name} is about one kind of switch: run it with SWITCH={only}")
+    all_names = [name for name, one in EXPERIMENTS.items() if one.switch in {"", switch}]
+    return [EXPERIMENTS[name] for name in dict.fromkeys(names or all_names)]

@@ -20,6 +20,7 @@ use crate::proto::{
     WriteRequest, set_forwarding_pipeline_config_request, stream_message_request, stream_message_response, subscribe,
 };
 use crate::statistics::DriverCalls;
+use crate::turns::Turns;
 
 /// The driver stands for all pipes by this number.
 const ALL_PIPES: u32 = 0xffff;
@@ -55,6 +56,8 @@ pub struct Driver {
     address: Address,
     /// What is counted of its calls.
     pub calls: Arc<DriverCalls>,
+    /// Whose turn it is to read an array.
+    pub turns: Arc<Turns>,
     program: Option<Arc<DriverProgram>>,
     /// Which of the device's pipes calls are about.
     pipe: u32,
@@ -111,7 +114,7 @@ impl Driver {
             };
             within(PATIENCE, grpc.set_forwarding_pipeline_config(bind)).await?;
         }
-        Ok(Self { grpc, address, calls: Arc::default(), program, pipe: ALL_PIPES })
+        Ok(Self { grpc, address, calls: Arc::default(), turns: Arc::default(), program, pipe: ALL_PIPES })
     }
 
     /// The program that the driver runs.
@@ -132,6 +135,12 @@ impl Driver {
     #[must_use]
     pub fn in_pipe(&self, pipe: u32) -> Self {
         Self { pipe, ..self.clone() }
+    }
+
+    /// The pipe that calls are about, or the driver's number for all of them.
+    #[must_use]
+    pub fn pipe(&self) -> u32 {
+        self.pipe
     }
 
     fn name(&self) -> String {

@@ -25,6 +25,7 @@ use crate::load::Loaded;
 use crate::loading::Given;
 use crate::mark::Mark;
 use crate::plan::Batch;
+use crate::prefetch::Prefetched;
 use crate::proto::Update;
 use crate::read::Reader;
 use crate::shadow::Shadow;
@@ -195,8 +196,10 @@ impl Gateway {
     async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
+        let prefetched = Prefetched::read(&loaded, &driver, &self.settings.pipes, patterns).await;
         for pattern in patterns {
-            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
+            let pipes = &self.settings.pipes;
+            let reader = Reader { loaded: &loaded, driver: &driver, pipes, prefetched: &prefetched };
             let in_shadow = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
             match reader.read(in_shadow, pattern).await {
                 Ok(found) => {

@@ -22,11 +22,13 @@ pub mod loading;
 pub mod mark;
 pub mod metrics;
 pub mod plan;
+pub mod prefetch;
 pub mod program;
 pub mod read;
 pub mod replication;
 pub mod shadow;
 pub mod statistics;
+pub mod turns;
 
 /// Messages of BF Runtime, generated from `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

@@ -1,6 +1,6 @@
 //! Reads: what clients wrote comes from the shadow; counts and cells come from the driver.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use prost::Message;
 use sluice_engine::TableId;
@@ -16,6 +16,7 @@ use crate::client::Driver;
 use crate::idle;
 use crate::load::Loaded;
 use crate::plan::direct::no_colours;
+use crate::prefetch::{Prefetched, index_of};
 use crate::program::Match;
 use crate::proto::{self, TableData, TableFlags, entity as found};
 use crate::shadow::{Entry, Place, Shadow, Value};
@@ -29,6 +30,8 @@ pub struct Reader<'a> {
     pub driver: &'a Driver,
     /// The pipes whose register cells are added up.
     pub pipes: &'a [u32],
+    /// Cells that were read for the whole request.
+    pub prefetched: &'a Prefetched,
 }
 
 /// Lets a read look at the shadow for a moment.
@@ -275,6 +278,10 @@ impl Reader<'_> {
 
     /// The cells of a table by index: one of them from the device, or all, which the driver copies from the device at once.
     async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
+        if let Some(data) = index.and_then(|index| self.prefetched.cell(driver, id, index)) {
+            return Ok(index.map(|index| (index, data.clone())).into_iter().collect());
+        }
+        let _turn = driver.turns.of(&BTreeSet::from([id])).await;
         let entry = match index {
             Some(index) => proto::TableEntry {
                 table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
@@ -292,11 +299,8 @@ impl Reader<'_> {
         let mut cells: Vec<_> = answers
             .into_iter()
             .filter_map(|entry| {
-                let key = entry.key?;
-                let Some(proto::key_field::MatchType::Exact(index)) = key.fields.first()?.match_type.as_ref() else {
-                    return None;
-                };
-                Some((bfrt::number(&index.value), entry.data.unwrap_or_default()))
+                let index = index_of(&entry)?;
+                Some((index, entry.data.unwrap_or_default()))
             })
             .collect();
         cells.sort_unstable_by_key(|(index, _)| *index);

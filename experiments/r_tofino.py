@@ -1,0 +1,137 @@
+"""Ohta & Andou's balancing in the lab whose switch is Tofino's model: the demo, its check list and its ratios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments import demoruns
+from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
+from experiments.intervals import mean_of
+from experiments.labruns import LabRuns, below_results
+from topo.demo import LOADED
+from topo.switches import switch_kind
+from workload.plan import SERVER_NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TOFINO = "tofino"
+REPETITIONS = 3
+DEMO_S, READ_S = 600.0, 0.1
+"""Seconds, about: a demo, and to read what it left."""
+PHASES = {"equal": "equal split", "r": "R decides"}
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Demos."""
+    return [
+        Point(
+            f"demo #{number}",
+            {"run": number},
+            DEMO_S,
+            "lab",
+            lab_run=below_results(f"experiments/r-tofino/demo-{number}", switch_kind()),
+            read_s=READ_S,
+        )
+        for number in range(1 if quick else REPETITIONS)
+    ]
+
+
+def is_there(point: Point, labs: LabRuns) -> bool:
+    """Whether the demo is on disk."""
+    return demoruns.is_there(labs.at(point.lab_run), labs.since)
+
+
+def take(point: Point, labs: LabRuns, say: Say) -> Values:
+    """A demo's summary and the ratios that the controller decided."""
+    directory = labs.at(point.lab_run)
+    if not demoruns.is_there(directory, labs.since):
+        demoruns.make(directory, say)
+    summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
+    return {**summary, "ratios": _ratios(directory / "trace.jsonl"), "made": demoruns.made(directory)}
+
+
+def _ratios(trace: Path) -> list[tuple[float, dict[str, float]]]:
+    """Each decision under R: seconds since the first one, and the servers' ratios."""
+    decisions = [json.loads(line) for line in trace.read_text().splitlines()]
+    made = [one for one in decisions if one.get("mode") == "paper" and "servers" in one]
+    return [
+        (one["time"] - made[0]["time"], {name: server["ratio"] for name, server in one["servers"].items()})
+        for one in made
+    ]
+
+
+def _row(records: Sequence[Record], phase: str) -> list[str]:
+    results = [one.result["phases"][phase] for one in records]
+    loaded = [one["per_server"][LOADED] for one in results]
+    return [
+        PHASES[phase],
+        *(mean_of([one["connect_ms"][figure] for one in results]).text(0) for figure in ("mean", "median", "p99")),
+        mean_of([one["r"] for one in loaded if one["r"] is not None]).text(2),
+        str(sum(one["syn"] for result in results for one in result["per_server"].values())),
+    ]
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A row for each phase, and the demo's checks."""
+    heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
+    final = [one.result["ratios_final"][LOADED] for one in records]
+    held = {
+        name: sum(one.result["checks"][name] for one in records)
+        for name in (records[0].result["checks"] if records else ())
+    }
+    goals = [
+        Goal(name.replace("_", " "), held[name] == len(records), f"{held[name]} of {len(records)}") for name in held
+    ]
+    settled = Table(
+        [f"ratio of {LOADED} at the end", "weight changes", "broken connections"],
+        [
+            [
+                mean_of(final).text(3),
+                str(sum(one.result["weight_changes"] for one in records)),
+                str(sum(one.result["broken_connections"] for one in records)),
+            ]
+        ],
+    )
+    return Report(
+        tables=[Table(heading, [_row(records, phase) for phase in PHASES]), settled],
+        goals=goals,
+        summary={one.key: {key: one.result[key] for key in ("phases", "ratios_final", "checks")} for one in records},
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """The servers' ratios against time, of each run."""
+    axes = figure.subplots()
+    for color, name in enumerate(SERVER_NAMES):
+        for number, one in enumerate(records):
+            times = [time for time, _ in one.result["ratios"]]
+            ratios = [ratios[name] for _, ratios in one.result["ratios"]]
+            label = (f"{name}, loaded" if name == LOADED else name) if number == 0 else None
+            axes.step(times, ratios, where="post", color=f"C{color}", label=label)
+    axes.set_xlabel("time since R decides (s)")
+    axes.set_ylabel("ratio")
+    axes.set_ylim(0, None)
+    axes.grid(alpha=0.3)
+    axes.legend()
+
+
+EXPERIMENT = Experiment(
+    name="r-tofino",
+    title="R on Tofino's model",
+    source="Ohta & Andou, on the chip's own model",
+    about=(
+        "The demo behind open-p4studio's model of the chip, its driver and our gateway:"
+        " a tenth of the usual load, servers of 0.06 of their usual CPU, all times 2.5 times as long."
+    ),
+    points=points,
+    report=report,
+    draw=draw,
+    take=take,
+    is_there=is_there,
+    needs_root=True,
+    switch=TOFINO,
+)
