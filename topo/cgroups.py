@@ -21,6 +21,9 @@ PREFIX = "sluice-lab-"
 PERIOD_US = 100_000
 """Microseconds over which the kernel grants the quota (its default)."""
 
+LEAST_QUOTA_US = 1000
+"""The kernel refuses less: below it, a share of a CPU is granted over a longer period."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
@@ -89,6 +92,8 @@ class Group:
         self._places = {hierarchy: hierarchy.root / f"{PREFIX}{os.getpid()}-{name}" for hierarchy in controllers}
         self._memory = memory
         quota_us = round(cpus * period_us)
+        if quota_us < LEAST_QUOTA_US:
+            quota_us, period_us = LEAST_QUOTA_US, round(LEAST_QUOTA_US / cpus)
         try:
             for hierarchy, place in self._places.items():
                 if hierarchy.version == 2:

@@ -17,8 +17,8 @@ from typing import Self
 
 from testbed.namespaces import OFFLOADS
 from testbed.processes import Process, await_true, run_in
+from testbed.realtime import before_all_else
 from testbed.switches import EMBEDDED, Endpoints
-from topo.realtime import before_all_else
 from topo.switches import REPOSITORY
 
 GRPC_PORT = 9559

@@ -183,7 +183,7 @@ class Lab(Ground):
         """For labs that have something to add: the hosts and the switch are there, and nothing runs yet."""
 
     def _start_servers(self) -> None:
-        cpus = [share * self.switch.load_share for share in self.pool.cpus]
+        cpus = [share * self.switch.server_share for share in self.pool.cpus]
         for server, share in zip(self.pool.servers, cpus, strict=True):
             self._groups[server.name] = group = cgroups.Group(self._hierarchies, server.name, share)
             process = start_apache(

@@ -15,12 +15,13 @@ from sluice.switch.pipeline import artefacts
 
 from testbed.namespaces import listening
 from testbed.processes import Process, run_in
+from testbed.realtime import before_all_else
 from testbed.switches import BMV2, EMBEDDED, TOFINO, Endpoints, Kind
 from topo.bmv2 import deepen_queues
+from topo.calibrate import SPARED_MEAN_MS
 from topo.errors import LabError
 from topo.hosts import turn_offloads_off
 from topo.mn import Node, Switch
-from topo.realtime import before_all_else
 from workload.plan import GRPC_PORT, THRIFT_PORT
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -34,9 +35,13 @@ class ProcessSwitch(Switch):
     thrift = False
     """Whether the controller reaches registers over Thrift."""
     load_share = 1.0
-    """How much of the lab's usual load, and of its servers' CPU, this switch is given."""
+    """How much of the lab's usual load this switch is given."""
+    server_share = 1.0
+    """How much of their usual CPU its servers have."""
     size_share = 1.0
     """How large the files are that are asked for through it, as a share of the lab's usual ones."""
+    spared_mean_ms = SPARED_MEAN_MS
+    """Mean connect time, in milliseconds, that is possible through it where no server is loaded."""
     time_share = 1.0
     """How long the demo's phases and periods are, as a share of its usual ones."""
     parted_from_servers = True
@@ -148,7 +153,7 @@ class Bmv2Switch(_OfKind):
     """A stock simple_switch_grpc from PATH, built with Thrift."""
 
     kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
-    load_share = 0.5
+    load_share = server_share = 0.5
     """It takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and two cores are all there is."""
     parted_from_servers = False
 
@@ -164,6 +169,10 @@ class TofinoSwitch(_OfKind):
     kind, program = TOFINO, TOFINO.program
     load_share, size_share = 0.1, 0.01
     """The model carries some 450 packets/s. A connection for a page of one segment has ten."""
+    server_share = 0.06
+    """A page of one segment takes them less CPU than the usual one of 100 KB."""
+    spared_mean_ms = 50.0
+    """A packet takes the model 3 ms; handshakes of 15 to 33 ms were seen."""
     time_share = 2.5
     """A period has fewer connections, and reading registers takes the driver a part of a second."""
     parted_from_servers = False

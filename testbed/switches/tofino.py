@@ -12,6 +12,7 @@ from pathlib import Path
 from testbed.errors import SetupError
 from testbed.namespaces import lay, listening
 from testbed.processes import Process
+from testbed.realtime import before_all_else
 
 from .kind import REPOSITORY, Endpoints, Kind
 
@@ -138,8 +139,10 @@ class Tofino(Kind):
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
         # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
         driver += ["--server-listen-local-only", "--skip-port-add"]
+        # The driver spins while it waits for one of the model's registers, some seventy times a second.
+        commands = {MODEL: before_all_else(model), DRIVER: driver}
         with _huge_pages():
-            started = _started(folder, {MODEL: model, DRIVER: driver}, namespace_pid)
+            started = _started(folder, commands, namespace_pid)
             try:
                 yield
             finally:

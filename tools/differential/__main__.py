@@ -8,24 +8,26 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from finsy.proto import p4i
 from google.protobuf import text_format
 from sluice.names import RATE_TICK_US
 
+from testbed import namespaces
 from testbed.errors import SetupError
-from testbed.switches import BMV2
+from testbed.switches import BMV2, TOFINO
 from tools.target.client import Refused
 from tools.target.entities import Entities
 from tools.target.process import ROOT, embedded_binary
 
-from . import compare, content, selectors
+from . import compare, content, model, selectors
 from .frames import Frames
-from .side import Side, last_words, require_running
+from .modelside import ModelSide
+from .side import Side, State, last_words, require_running
 from .world import CPU_PORT, LONGEST_STEP, PORTS, World
 
 RESULTS = ROOT / "results/differential"
@@ -34,6 +36,10 @@ START_S = 20.0
 """More than a switch runs before the first packet."""
 MARKER = b"\xff" * 14
 """Addressed to nobody: dropped by both, and counted."""
+
+
+Outputs = Mapping[int | str, Sequence[bytes]]
+"""Frames by port, and what went to the controller."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,30 @@ class Subject:
     ports: Sequence[int]
     world: Callable[[Entities, random.Random], World | selectors.World]
     frames: Callable[[random.Random], Frames | selectors.Frames]
+    other: Path | None = None
+    """The other switch's, where that is another one."""
+    own_ids: bool = False
+    """Whether each switch is written to by its own program's ids; otherwise both by those of the other one's, which has
+    less."""
+    outputs: Callable[[Outputs], Outputs] = lambda out: out
+    """What is compared of what came out."""
+    state: Callable[[State], State] = lambda state: state
+    """What is compared of what the switches have at the end."""
 
 
 SLUICE = Subject(ROOT / "p4src/build/sluice", PORTS, World, Frames)
 CONTENT = Subject(SLUICE.program, PORTS, content.World, content.Frames)
-TWIN = ROOT / "p4src/build/twin/sluice"
+TWIN = replace(SLUICE, other=ROOT / "p4src/build/twin/sluice")
+MODEL = Subject(
+    ROOT / "p4src/build/twin/sluice",
+    PORTS,
+    model.World,
+    model.Frames,
+    other=ROOT / "p4src/build/tofino/sluice",
+    own_ids=True,
+    outputs=model.padded,
+    state=model.comparable,
+)
 SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.PORTS, selectors.World, selectors.Frames)
 
 
@@ -61,32 +86,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
+    which.add_argument("--model", action="store_true", help="the twin against Tofino's model of $SDE_INSTALL, as root")
     which.add_argument("--content", action="store_true", help="with a content service, which the twin has not")
     which.add_argument("--selectors", action="store_true", help="groups of all hash algorithms in place of sluice")
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
     options = parser.parse_args(arguments)
-    subject = SELECTORS if options.selectors else CONTENT if options.content else SLUICE
-    try:
-        embedded = embedded_binary(options.switch)
-        binaries = (
-            {"embedded": embedded, "twin": embedded} if options.twin else {"embedded": embedded, "bmv2": BMV2.find()}
-        )
-    except SetupError as error:
-        print(error, file=sys.stderr)
-        return 2
+    chosen = {options.selectors: SELECTORS, options.content: CONTENT, options.twin: TWIN, options.model: MODEL}
+    subject = chosen.get(True, SLUICE)
     with ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
         folder.mkdir(exist_ok=options.keep is None)
         try:
             ours, theirs = (
-                stack.enter_context(Side(name, binary, folder / name, subject.ports, CPU_PORT))
-                for name, binary in binaries.items()
+                stack.enter_context(side) for side in sides(subject, embedded_binary(options.switch), folder)
             )
-            packets, seed = options.packets, options.seed
             with last_words((ours, theirs)):
-                result = run(subject, ours, theirs, packets, seed, round_packets=options.round, twin=options.twin)
+                result = run(subject, ours, theirs, options.packets, options.seed, round_packets=options.round)
         except (SetupError, Refused) as error:
             print(error, file=sys.stderr)
             return 2
@@ -97,40 +114,62 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if result["differences"] else 0
 
 
+def sides(subject: Subject, embedded: Path, folder: Path) -> Iterator[Side | ModelSide]:
+    """The two switches, one after the other. Raises SetupError."""
+    if subject is MODEL:
+        TOFINO.find()
+        namespaces.enter_new()
+    yield Side("embedded", embedded, folder / "embedded", subject.ports, CPU_PORT)
+    if subject is MODEL:
+        assert subject.other
+        yield ModelSide("Tofino's model", folder / "model", subject.other.parent, subject.ports)
+    elif subject is TWIN:
+        yield Side("the twin", embedded, folder / "twin", subject.ports, CPU_PORT)
+    else:
+        yield Side("BMv2", BMV2.find(), folder / "bmv2", subject.ports, CPU_PORT)
+
+
 def _p4info(program: Path) -> p4i.P4Info:
     return text_format.Parse(program.with_suffix(".p4info.txtpb").read_text(), p4i.P4Info())
 
 
+def _load(side: Side | ModelSide, program: Path) -> None:
+    """A Tofino's driver has the program already."""
+    side.load(_p4info(program), b"" if isinstance(side, ModelSide) else program.with_suffix(".json").read_bytes())
+
+
 def run(
-    subject: Subject, ours: Side, theirs: Side, packets: int, seed: int, *, round_packets: int, twin: bool
+    subject: Subject, ours: Side | ModelSide, theirs: Side | ModelSide, packets: int, seed: int, *, round_packets: int
 ) -> dict[str, object]:
     """Give both the same, round by round, and compare."""
-    program, other = subject.program, TWIN if twin else subject.program
-    sides = (ours, theirs)
-    ours.load(_p4info(program), program.with_suffix(".json").read_bytes())
-    p4info = _p4info(other)  # what both have: the twin has no content switching
-    theirs.load(p4info, other.with_suffix(".json").read_bytes())
+    other = subject.other or subject.program
+    both = (ours, theirs)
+    _load(ours, subject.program)
+    _load(theirs, other)
+    infos = (_p4info(subject.program if subject.own_ids else other), _p4info(other))
     rng = random.Random(seed)
-    world, frames = subject.world(Entities(p4info), random.Random(rng.random())), subject.frames(rng)
-    report = compare.Report(other="the twin" if twin else "BMv2")
+    changes = rng.random()
+    worlds = [subject.world(Entities(info), random.Random(changes)) for info in infos]
+    frames = subject.frames(rng)
+    report = compare.Report(other=theirs.name)
     started, sent, came, writes = time.monotonic(), 0, 0, 0
     while sent < packets:
-        updates = world.change() if sent else world.start()
-        writes += len(updates)
+        updates = [world.change() if sent else world.start() for world in worlds]
+        writes += len(updates[0])
         when = f"packets {sent} to {sent + round_packets}"
-        compare.codes(report, when, ours.write(updates), theirs.write(updates))
+        compare.codes(report, when, *(side.write(one) for side, one in zip(both, updates, strict=True)))
         batch = frames.take(min(round_packets, packets - sent))
-        for side in sides:
+        for side in both:
             side.send(batch, MARKER)
-        for side in sides:
-            side.await_quiet(lambda: require_running(sides))
-        frames_out = ours.came()
-        compare.outputs(report, when, frames_out, theirs.came())
+        for side in both:
+            side.await_quiet(lambda: require_running(both))
+        frames_out, others_out = (subject.outputs(side.came()) for side in both)
+        compare.outputs(report, when, frames_out, others_out)
         came += sum(map(len, frames_out.values()))
         sent += len(batch)
         if sys.stderr.isatty():
             print(f"\r{sent} packets, {sum(report.counts.values())} differences ", end="", file=sys.stderr)
-    states = [side.state(p4info) for side in sides]
+    states = [subject.state(side.state(info)) for side, info in zip(both, infos, strict=True)]
     # the window of a response rate goes by the clock once a step of it is over
     too_long = time.monotonic() - started > LONGEST_STEP * RATE_TICK_US / 1e6 - START_S
     left_out = [name for name in states[0].registers if name.endswith(".rate_bytes") and too_long]

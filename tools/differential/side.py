@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from finsy.proto import p4i, p4r, rpc_code
 from sluice.switch import bmv2thrift
 
 from testbed import captures
 from testbed.errors import SetupError
+from testbed.processes import Process
 from tools.target.client import Client, Refused
 from tools.target.entities import Entities
 from tools.target.process import Pipes, start
@@ -65,13 +67,17 @@ class Side:
             self.client.close()
         self.switch.end()
 
+    @property
+    def process(self) -> Process:
+        """The switch's."""
+        return self.switch.process
+
     def load(self, p4info: p4i.P4Info, program: bytes) -> None:
         """Wait until the switch serves, and load the program."""
         self.switch.await_ready()
         self.client = Client.primary(self.switch.address)
         self.client.push(p4info, program)
-        told = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
-        self.client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in told)
+        enable_digests(self.client, p4info)
         if self.switch.thrift:
             # BMv2 drops what is beyond 64 packets without a word
             service = bmv2thrift.connect(self.switch.thrift, "SimpleSwitch", THRIFT_S)
@@ -82,13 +88,7 @@ class Side:
     def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
         """Write; the code of each update, none when all were accepted. Raises Refused without an answer."""
         assert self.client
-        try:
-            self.client.write(updates)
-        except Refused as refused:
-            if refused.codes == (rpc_code.UNAVAILABLE,):
-                raise
-            return refused.codes
-        return ()
+        return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
         """Give the switch frames in this order, then the marker by every port.
@@ -120,36 +120,14 @@ class Side:
             raise SetupError(f"{self.name} is still busy after {QUIET_S:g} s:\n{self.switch.process.tail()}")
 
     def came(self) -> dict[int | str, list[bytes]]:
-        """What came out since the last call: frames by port, packet-ins in wire form, and digests.
-
-        Each digest once: BMv2 tells none again before it has heard that the last one arrived.
-        """
+        """What came out since the last call: frames by port, and the controller's share."""
         assert self.client
-        out: dict[int | str, list[bytes]] = {port: tail.more() for port, tail in self._outputs.items()}
-        out["controller"] = [_packet_in(packet) for packet in self.client.packets()]
-        told = (data for digest in self.client.digests() for data in digest.data)
-        out["digests"] = sorted({data.SerializeToString(deterministic=True) for data in told})
-        return out
+        return {**{port: tail.more() for port, tail in self._outputs.items()}, **to_controller(self.client)}
 
     def state(self, p4info: p4i.P4Info) -> State:
         """What it holds."""
         assert self.client
-        counters: dict[str, dict[int, tuple[int, int]]] = {}
-        names = {counter.preamble.id: counter.preamble.name for counter in p4info.counters}
-        for identifier, name in names.items():
-            pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=identifier))
-            cells = (entity.counter_entry for entity in self.client.read([pattern]))
-            counters[name] = {
-                cell.index.index: (cell.data.packet_count, cell.data.byte_count)
-                for cell in cells
-                if cell.data.packet_count or cell.data.byte_count
-            }
-        entries: dict[str, frozenset[str]] = {}
-        for table in p4info.tables:
-            pattern = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id))
-            read = self.client.read([pattern])
-            entries[table.preamble.name] = frozenset(_canonical(entity.table_entry) for entity in read)
-        return State(self._registers(p4info), counters, entries)
+        return State(self._registers(p4info), counters_of(self.client, p4info), entries_of(self.client, p4info))
 
     def _registers(self, p4info: p4i.P4Info) -> dict[str, list[int]]:
         assert self.client
@@ -160,24 +138,89 @@ class Side:
             registers = {name: service.bm_register_read_all(0, name) for name in names}
             service.close()
             return registers
-        for register in p4info.registers:
-            pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
-            cells = {
-                entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
-                for entity in self.client.read([pattern])
-            }
-            registers[register.preamble.name] = [cells[index] for index in range(register.size)]
-        return registers
+        return {register.preamble.name: cells_of(self.client, register) for register in p4info.registers}
 
 
-def require_running(sides: Iterable[Side]) -> None:
+def enable_digests(client: Client, p4info: p4i.P4Info) -> None:
+    """Have the switch send all of a program's digests, each message at once."""
+    wanted = (Entities(p4info).digest(digest.preamble.name) for digest in p4info.digests)
+    client.write(p4r.Update(type=p4r.Update.INSERT, entity=entity) for entity in wanted)
+
+
+def answer_to(client: Client, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
+    """The code of each update, none when all were accepted. Raises Refused without an answer."""
+    try:
+        client.write(updates)
+    except Refused as refused:
+        if refused.codes == (rpc_code.UNAVAILABLE,):
+            raise
+        return refused.codes
+    return ()
+
+
+def to_controller(client: Client) -> dict[int | str, list[bytes]]:
+    """Packet-ins in wire form and digests that came since the last call.
+
+    Each digest once: BMv2 sends none again before its acknowledgement.
+    """
+    messages = (data for digest in client.digests() for data in digest.data)
+    return {
+        "controller": [_packet_in(packet) for packet in client.packets()],
+        "digests": sorted({data.SerializeToString(deterministic=True) for data in messages}),
+    }
+
+
+def counters_of(client: Client, p4info: p4i.P4Info) -> dict[str, dict[int, tuple[int, int]]]:
+    """Packets and bytes of the cells that are not zero, by the counter's name."""
+    counters: dict[str, dict[int, tuple[int, int]]] = {}
+    for counter in p4info.counters:
+        pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=counter.preamble.id))
+        cells = (entity.counter_entry for entity in client.read([pattern]))
+        counters[counter.preamble.name] = {
+            cell.index.index: (cell.data.packet_count, cell.data.byte_count)
+            for cell in cells
+            if cell.data.packet_count or cell.data.byte_count
+        }
+    return counters
+
+
+def entries_of(client: Client, p4info: p4i.P4Info) -> dict[str, frozenset[str]]:
+    """Table entries in canonical text, by the table's name."""
+    entries: dict[str, frozenset[str]] = {}
+    for table in p4info.tables:
+        pattern = p4r.Entity(table_entry=p4r.TableEntry(table_id=table.preamble.id))
+        read = client.read([pattern])
+        entries[table.preamble.name] = frozenset(_canonical(entity.table_entry) for entity in read)
+    return entries
+
+
+def cells_of(client: Client, register: p4i.Register) -> list[int]:
+    """All cells of a register of single values."""
+    pattern = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=register.preamble.id))
+    cells = {
+        entity.register_entry.index.index: int.from_bytes(entity.register_entry.data.bitstring, "big")
+        for entity in client.read([pattern])
+    }
+    return [cells[index] for index in range(register.size)]
+
+
+class Runs(Protocol):
+    """What has a process."""
+
+    @property
+    def process(self) -> Process:
+        """The switch's."""
+        ...
+
+
+def require_running(sides: Iterable[Runs]) -> None:
     """Raise SetupError with the last words of a switch that has ended."""
     for side in sides:
-        side.switch.process.require_running()
+        side.process.require_running()
 
 
 @contextmanager
-def last_words(sides: Sequence[Side]) -> Generator[None]:
+def last_words(sides: Sequence[Runs]) -> Generator[None]:
     """Turn a refusal within the block into SetupError with the last words of the switch that ended, if one has."""
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from finsy.proto import p4r
 
@@ -87,6 +88,8 @@ class World:
 
     entities: Entities
     rng: random.Random
+    groups: ClassVar = GROUPS
+    settings: ClassVar = SETTINGS
     there: dict[Key, p4r.Entity] = field(default_factory=dict[Key, p4r.Entity])
     bursts: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
@@ -97,7 +100,7 @@ class World:
             updates += [self._set(self._group("choose", "choose_server", service))]
             updates += [self._set(self._group("choose_other", "choose_other_server", service))]
             updates += [self._set(self._group("choose_stable", "choose_stable_server", service))]
-        defaults = (self.entities.default(table, action, settings[0]) for table, action, settings in SETTINGS)
+        defaults = (self.entities.default(table, action, settings[0]) for table, action, settings in self.settings)
         return [*updates, *(p4r.Update(type=p4r.Update.MODIFY, entity=entity) for entity in defaults)]
 
     def change(self) -> list[p4r.Update]:
@@ -222,7 +225,7 @@ class World:
         return self._entry("servers", {"server": number}, "to_server", args)
 
     def _regroup(self) -> p4r.Update:
-        table, action = self.rng.choice(GROUPS)
+        table, action = self.rng.choice(self.groups)
         made = self._group(table, action, self.rng.choice(list(SERVICES)))
         if made[0] in self.there and self.rng.random() < 0.2:
             return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))
@@ -248,6 +251,13 @@ class World:
 
         Never the configuration that is there: BMv2 refills on any write, the embedded switch only on a change.
         """
+        name, index = self._some_meter()
+        burst = self.rng.choice([b for b in (1, 100, 5_000, 100_000) if b != self.bursts.get((name, index))])
+        self.bursts[name, index] = burst
+        config = p4r.MeterConfig(cir=0, cburst=burst, pir=0, pburst=2 * burst)
+        return p4r.Update(type=p4r.Update.MODIFY, entity=self.entities.meter(name, index, config))
+
+    def _some_meter(self) -> tuple[str, int]:
         cells = {
             "admission": tuple(SERVICES),
             "punt_limit": (1, 2, 3, 4),
@@ -255,14 +265,10 @@ class World:
             "returning_limit": range(1, LIMITED + 1),
         }
         name = self.rng.choice(list(cells))
-        index = self.rng.choice(cells[name])
-        burst = self.rng.choice([b for b in (1, 100, 5_000, 100_000) if b != self.bursts.get((name, index))])
-        self.bursts[name, index] = burst
-        config = p4r.MeterConfig(cir=0, cburst=burst, pir=0, pburst=2 * burst)
-        return p4r.Update(type=p4r.Update.MODIFY, entity=self.entities.meter(name, index, config))
+        return name, self.rng.choice(cells[name])
 
     def _setting(self) -> p4r.Update:
-        table, action, settings = self.rng.choice(SETTINGS)
+        table, action, settings = self.rng.choice(self.settings)
         entity = self.entities.default(table, action, self.rng.choice(settings))
         return p4r.Update(type=p4r.Update.MODIFY, entity=entity)
 

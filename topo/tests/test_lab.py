@@ -13,12 +13,12 @@ import pytest
 
 from testbed.namespaces import socket_in
 from testbed.processes import await_true, run_in
+from testbed.realtime import before_all_else
 from topo.apache import HEAVY, LONG, PAGE, WORK
 from topo.downloads import Downloads, spanning
 from topo.errors import LabError
 from topo.hosts import SYN_RETRIES, syn_sysctls
 from topo.network import Lab
-from topo.realtime import before_all_else
 from topo.switches import switch_kind
 from workload.plan import (
     DOWNLOAD_CLIENT,

@@ -60,7 +60,7 @@ pub struct Args {
     /// The program to bind to.
     pub program: Option<String>,
     /// The pipes whose register cells are added up.
-    pub pipes: Vec<usize>,
+    pub pipes: Vec<u32>,
     /// The device's port that leads to the CPU.
     pub cpu_port: Option<u32>,
     /// The file of front-panel ports.
@@ -145,8 +145,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
     Ok(Command::Run(Box::new(args)))
 }
 
-fn pipes(list: &str) -> Result<Vec<usize>, ArgsError> {
-    let pipes: Option<Vec<usize>> =
+fn pipes(list: &str) -> Result<Vec<u32>, ArgsError> {
+    let pipes: Option<Vec<u32>> =
         list.split(',').map(|pipe| pipe.trim().parse().ok().filter(|pipe| *pipe < 8)).collect();
     pipes.ok_or_else(|| ArgsError::Pipes(list.to_owned()))
 }

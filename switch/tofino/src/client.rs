@@ -56,6 +56,8 @@ pub struct Driver {
     /// What is counted of its calls.
     pub calls: Arc<DriverCalls>,
     program: Option<Arc<DriverProgram>>,
+    /// Which of the device's pipes calls are about.
+    pipe: u32,
 }
 
 /// What the driver says of its own accord. The subscription ends when this is dropped.
@@ -109,7 +111,7 @@ impl Driver {
             };
             within(PATIENCE, grpc.set_forwarding_pipeline_config(bind)).await?;
         }
-        Ok(Self { grpc, address, calls: Arc::default(), program })
+        Ok(Self { grpc, address, calls: Arc::default(), program, pipe: ALL_PIPES })
     }
 
     /// The program that the driver runs.
@@ -126,12 +128,18 @@ impl Driver {
         })
     }
 
+    /// The driver for calls about one pipe of the device only.
+    #[must_use]
+    pub fn in_pipe(&self, pipe: u32) -> Self {
+        Self { pipe, ..self.clone() }
+    }
+
     fn name(&self) -> String {
         self.program.as_ref().map(|program| program.name().to_owned()).unwrap_or_default()
     }
 
     fn target(&self) -> Option<TargetDevice> {
-        Some(TargetDevice { device_id: self.address.device, pipe_id: ALL_PIPES, direction: 0xff, prsr_id: 0xff })
+        Some(TargetDevice { device_id: self.address.device, pipe_id: self.pipe, direction: 0xff, prsr_id: 0xff })
     }
 
     /// Makes updates in one request; the result has an outcome for each.

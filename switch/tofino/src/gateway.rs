@@ -40,7 +40,7 @@ pub struct Settings {
     /// The driver.
     pub driver: Address,
     /// The pipes whose register cells are added up in an answer.
-    pub pipes: Vec<usize>,
+    pub pipes: Vec<u32>,
     /// The device's port that leads to the CPU; `None`: it is left as it is.
     pub cpu_port: Option<u32>,
     /// The ports that are set when the driver answers, and after each load.

@@ -1,6 +1,6 @@
 //! Reads: what clients wrote comes from the shadow; counts and cells come from the driver.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use prost::Message;
 use sluice_engine::TableId;
@@ -28,7 +28,7 @@ pub struct Reader<'a> {
     /// The driver.
     pub driver: &'a Driver,
     /// The pipes whose register cells are added up.
-    pub pipes: &'a [usize],
+    pub pipes: &'a [u32],
 }
 
 /// Lets a read look at the shadow for a moment.
@@ -258,13 +258,13 @@ impl Reader<'_> {
                 ..bfrt::key_only(known.id, entry.key.clone())
             })
         });
-        let answers = self.ask(wanted.collect()).await?;
+        let answers = self.ask(self.driver, wanted.collect()).await?;
         let data = answers.into_iter().filter_map(|entry| Some((entry.key?.encode_to_vec(), entry.data?)));
         Ok(data.collect())
     }
 
-    async fn ask(&self, entities: Vec<proto::Entity>) -> Outcome<Vec<proto::TableEntry>> {
-        let answers = self.driver.read(entities).await;
+    async fn ask(&self, driver: &Driver, entities: Vec<proto::Entity>) -> Outcome<Vec<proto::TableEntry>> {
+        let answers = driver.read(entities).await;
         let answers = answers.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
         let entry = |entity: proto::Entity| match entity.entity {
             Some(found::Entity::TableEntry(entry)) => Some(entry),
@@ -274,21 +274,21 @@ impl Reader<'_> {
     }
 
     /// The cells of a table by index: one of them from the device, or all, which the driver copies from the device at once.
-    async fn cells(&self, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
+    async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
         let entry = match index {
             Some(index) => proto::TableEntry {
                 table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
                 ..bfrt::key_only(id, bfrt::number_key(key, index as u32))
             },
             None => {
-                let synced = self.driver.write(vec![bfrt::sync(id, "Sync")]).await;
+                let synced = driver.write(vec![bfrt::sync(id, "Sync")]).await;
                 let synced =
                     synced.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
                 synced.into_iter().collect::<Outcome<()>>()?;
                 bfrt::whole_table(id)
             }
         };
-        let answers = self.ask(vec![bfrt::entry_entity(entry)]).await?;
+        let answers = self.ask(driver, vec![bfrt::entry_entity(entry)]).await?;
         let mut cells: Vec<_> = answers
             .into_iter()
             .filter_map(|entry| {
@@ -314,12 +314,22 @@ impl Reader<'_> {
             let place = format!("register {}", register.name);
             let index = cell_index(pattern.index.as_ref(), register.size, &place)?;
             let known = &self.loaded.program.registers[register.engine.index()];
-            let cells = self.cells(known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
             let fields: Vec<u32> = known.fields.iter().flatten().copied().collect();
             let widths = register.data.leaf_widths();
-            answer.extend(cells.into_iter().map(|(index, data)| {
-                let values = fields.iter().zip(&widths).map(|(id, width)| added_up(&data, *id, *width, self.pipes));
-                let values: Vec<Vec<u8>> = values.collect();
+            // Pipe by pipe: of all at once the driver reads and sends those as well that nobody asked for.
+            let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+            for pipe in self.pipes {
+                let driver = self.driver.in_pipe(*pipe);
+                let cells = self.cells(&driver, known.id, known.index, index).await;
+                for (index, data) in cells.map_err(|fault| fault.within(&place))? {
+                    let sums = sums.entry(index).or_insert_with(|| vec![0; fields.len()]);
+                    for (sum, field) in sums.iter_mut().zip(&fields) {
+                        *sum = sum.wrapping_add(number_of(&data, *field));
+                    }
+                }
+            }
+            answer.extend(sums.into_iter().map(|(index, sums)| {
+                let values: Vec<_> = sums.iter().zip(&widths).map(|(sum, width)| in_bytes(*sum, *width)).collect();
                 Entity::RegisterEntry(p4::RegisterEntry {
                     register_id: register.id,
                     index: Some(p4::Index { index: index.cast_signed() }),
@@ -341,7 +351,8 @@ impl Reader<'_> {
             let place = format!("counter {}", wanted.name);
             let index = cell_index(pattern.index.as_ref(), wanted.size, &place)?;
             let known = &self.loaded.program.counters[wanted.engine.index()];
-            let cells = self.cells(known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
+            let cells =
+                self.cells(self.driver, known.id, known.index, index).await.map_err(|fault| fault.within(&place))?;
             answer.extend(cells.into_iter().map(|(index, data)| {
                 Entity::CounterEntry(p4::CounterEntry {
                     counter_id: wanted.id,
@@ -465,20 +476,18 @@ fn canonical(value: &[u8]) -> Vec<u8> {
 
 /// Packets and bytes, by the ids of their fields.
 fn counted(data: &TableData, fields: &[Option<u32>]) -> sluice_engine::CounterData {
-    let count = |place: usize| {
-        let id = fields.get(place).copied().flatten();
-        let field = data.fields.iter().find(|field| Some(field.field_id) == id);
-        field.and_then(bfrt::bytes).map_or(0, bfrt::number)
-    };
+    let count = |place: usize| fields.get(place).copied().flatten().map_or(0, |id| number_of(data, id));
     sluice_engine::CounterData { packets: count(0), bytes: count(1) }
 }
 
-/// A field's value, added up over some of the pipes, of which the driver gives one after the other; without its overflow.
-fn added_up(data: &TableData, id: u32, width: u32, pipes: &[usize]) -> Vec<u8> {
-    let values = data.fields.iter().filter(|field| field.field_id == id).filter_map(bfrt::bytes);
-    let values: Vec<_> = values.collect();
-    // A driver that gives one value for all pipes gives it first.
-    let wanted = pipes.iter().filter_map(|pipe| values.get(*pipe)).map(|value| bfrt::number(value));
-    let sum = wanted.fold(0, u64::wrapping_add) & (u64::MAX >> (64 - width.clamp(1, 64)));
-    sum.to_be_bytes()[8 - width.div_ceil(8).min(8) as usize..].to_vec()
+/// A field's value.
+fn number_of(data: &TableData, id: u32) -> u64 {
+    let field = data.fields.iter().find(|field| field.field_id == id);
+    field.and_then(bfrt::bytes).map_or(0, bfrt::number)
+}
+
+/// A value of so many bits, without its overflow.
+fn in_bytes(value: u64, width: u32) -> Vec<u8> {
+    let value = value & (u64::MAX >> (64 - width.clamp(1, 64)));
+    value.to_be_bytes()[8 - width.div_ceil(8).min(8) as usize..].to_vec()
 }

@@ -294,9 +294,11 @@ impl BfRuntime for Service {
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         self.0.wait().await;
         let (mut entities, mut outcomes) = (Vec::new(), Vec::new());
-        for wanted in request.into_inner().entities {
+        let request = request.into_inner();
+        let pipe = request.target.unwrap_or_default().pipe_id as usize;
+        for wanted in request.entities {
             let Some(entity::Entity::TableEntry(wanted)) = wanted.entity else { continue };
-            outcomes.push(self.0.store.lock().read(&wanted).map(|found| {
+            outcomes.push(self.0.store.lock().read(&wanted, pipe).map(|found| {
                 entities.extend(found.into_iter().map(sluice_tofino::bfrt::entry_entity));
             }));
         }

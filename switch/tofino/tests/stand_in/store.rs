@@ -268,7 +268,8 @@ impl Store {
         })
     }
 
-    pub fn read(&self, wanted: &TableEntry) -> Result<Vec<TableEntry>, Refusal> {
+    /// Entries; of a register's cells one value, of a pipe, or one for each, where `pipe` is none of them.
+    pub fn read(&self, wanted: &TableEntry, pipe: usize) -> Result<Vec<TableEntry>, Refusal> {
         let table = self.by_id(wanted.table_id)?;
         let answer = |key: &TableKey, data: TableData| TableEntry {
             table_id: table.id,
@@ -283,7 +284,7 @@ impl Store {
                 None if !is_array(table) => return refuse(Code::NotFound, "Table Entry get failed Object not found"),
                 data => data.unwrap_or_default(),
             };
-            return Ok(vec![answer(key, filled(table, data))]);
+            return Ok(vec![answer(key, filled(table, data, pipe))]);
         }
         if !is_array(table) {
             return Ok(self.rows[&table.id].entries.values().map(|(key, data)| answer(key, data.clone())).collect());
@@ -291,7 +292,7 @@ impl Store {
         let cells = (0..table.size as u32).map(|index| {
             let key = sluice_tofino::bfrt::number_key(table.key[0].id, index);
             let data = self.rows[&table.id].entries.get(&key.encode_to_vec()).map(|(_, data)| data.clone());
-            answer(&key, filled(table, data.unwrap_or_default()))
+            answer(&key, filled(table, data.unwrap_or_default(), pipe))
         });
         Ok(cells.collect())
     }
@@ -318,8 +319,8 @@ impl Store {
     }
 }
 
-/// The data with every field; a register's has a value for each pipe.
-fn filled(table: &Table, data: TableData) -> TableData {
+/// The data with every field; a register's has a pipe's value, or one for each.
+fn filled(table: &Table, data: TableData, pipe: usize) -> TableData {
     let mut fields = Vec::new();
     for field in table.data.iter().flat_map(|data| data.fields()) {
         let mut values: Vec<_> = data.fields.iter().filter(|given| given.field_id == field.id).cloned().collect();
@@ -328,6 +329,9 @@ fn filled(table: &Table, data: TableData) -> TableData {
         let count = if table.table_type == "Register" { PIPES } else { 1 };
         let first = values.first().cloned().unwrap_or(zero);
         values.resize(count, first);
+        if count == PIPES && pipe < PIPES {
+            values = vec![values.swap_remove(pipe)];
+        }
         fields.extend(values);
     }
     // What an action has is as it was written.

@@ -45,12 +45,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub async fn start(json: &str, p4info: &str, pipes: &[usize]) -> Self {
+    pub async fn start(json: &str, p4info: &str, pipes: &[u32]) -> Self {
         Self::at(Driver::new(json), p4info, pipes, None).await
     }
 
     /// In front of this driver, with its port that leads to the CPU.
-    pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[usize], cpu_port: Option<u32>) -> Self {
+    pub async fn at(driver: Arc<Driver>, p4info: &str, pipes: &[u32], cpu_port: Option<u32>) -> Self {
         Self::set(driver, p4info, |settings| (settings.pipes, settings.cpu_port) = (pipes.to_vec(), cpu_port)).await
     }
 
@@ -100,7 +100,7 @@ impl Bench {
     }
 
     /// With a program, and its primary controller.
-    pub async fn with(json: &str, p4info: &str, pipes: &[usize]) -> (Self, Controller) {
+    pub async fn with(json: &str, p4info: &str, pipes: &[u32]) -> (Self, Controller) {
         let bench = Self::start(json, p4info, pipes).await;
         let mut controller = bench.controller(10).await;
         controller.push(Action::VerifyAndCommit, Some(bench.config())).await.unwrap();

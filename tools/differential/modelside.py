@@ -1,0 +1,153 @@
+"""Tofino's model, its driver and the gateway as one of the two switches.
+
+The model's ports are network interfaces, and only waiting orders frames of different ports: a stretch of frames of one
+port is sent when the verdicts of the one before are counted.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from types import TracebackType
+
+from finsy.proto import p4i, p4r
+from sluice.names import Counter
+
+from testbed import namespaces
+from testbed.errors import SetupError
+from testbed.processes import Process
+from testbed.switches import TOFINO, Endpoints
+from tools.target.client import Client
+
+from .side import State, answer_to, cells_of, counters_of, enable_digests, to_controller
+
+GRPC_PORT = 9559
+READY_S = 120.0
+STUCK_S = 60.0
+"""A stretch of frames takes a fraction of a second."""
+LOOK_S = 0.005
+QUIET_S = 1.0
+"""The driver keeps digests for up to 0.5 s."""
+LARGEST_FRAME = 1 << 16
+ALL_PROTOCOLS = 3
+"""ETH_P_ALL (linux/if_ether.h)."""
+
+
+class ModelSide:
+    """In a network namespace of its own. Raises SetupError or Refused."""
+
+    def __init__(self, name: str, folder: Path, pipeline: Path, ports: Sequence[int]) -> None:
+        self.name = name
+        self.client: Client | None = None
+        self._verdicts = 0
+        self._counted = 0
+        self._last_came = time.monotonic()
+        self._came: dict[int, list[bytes]] = defaultdict(list)
+        self._endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder)
+        folder.mkdir()
+        with ExitStack() as stack:
+            cables = namespaces.lay(ports)
+            ends = {cable.port: cable.switch_end for cable in cables}
+            stack.enter_context(TOFINO.around(ends, self._endpoints, pipeline))
+            command = TOFINO.command(TOFINO.find(), ends, self._endpoints, device_id=0)
+            self._gateway = Process(f"the switch '{name}'", command, log=folder / "gateway.log", directory=folder)
+            stack.callback(self._gateway.stop)
+            self._sockets = {cable.port: _opened(cable.test_end) for cable in cables}
+            for port, opened in self._sockets.items():
+                stack.callback(opened.close)
+                threading.Thread(target=self._receive, args=(port, opened), daemon=True).start()
+            self._stack = stack.pop_all()
+
+    @property
+    def process(self) -> Process:
+        """The gateway's."""
+        return self._gateway
+
+    def __enter__(self) -> ModelSide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.client:
+            self.client.close()
+        self._stack.close()
+
+    def load(self, p4info: p4i.P4Info, program: bytes) -> None:
+        """Wait until the gateway serves, and hand it the P4Info of the program that the driver runs."""
+        TOFINO.await_serving(self.process, self._endpoints, READY_S)
+        self.client = Client.primary(self._endpoints.grpc)
+        self.client.push(p4info, program)
+        enable_digests(self.client, p4info)
+        self._verdicts = next(
+            counter.preamble.id for counter in p4info.counters if counter.preamble.name == Counter.VERDICTS
+        )
+
+    def write(self, updates: Iterable[p4r.Update]) -> tuple[int, ...]:
+        """Write; the code of each update, none when all were accepted. Raises Refused without an answer."""
+        assert self.client
+        return answer_to(self.client, updates)
+
+    def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
+        """Send frames in this order, a stretch of a port when the one before has its verdicts, then the marker by
+        every port. Returns when all have theirs."""
+        for port, stretch in groupby([*frames, *((port, marker) for port in self._sockets)], itemgetter(0)):
+            for _, frame in stretch:
+                self._sockets[port].send(frame)
+                self._counted += 1
+            self._await_verdicts()
+
+    def _await_verdicts(self) -> None:
+        deadline = time.monotonic() + STUCK_S
+        while (there := self._verdicts_counted()) < self._counted:
+            if time.monotonic() > deadline:
+                raise SetupError(f"{self.name}: {there} of {self._counted} frames have a verdict after {STUCK_S:g} s")
+            time.sleep(LOOK_S)
+
+    def _verdicts_counted(self) -> int:
+        assert self.client
+        pattern = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=self._verdicts))
+        return sum(entity.counter_entry.data.packet_count for entity in self.client.read([pattern]))
+
+    def await_quiet(self, watch: Callable[[], None]) -> None:
+        """Wait until nothing has come for a while; ``watch`` is called meanwhile."""
+        quiet_from = time.monotonic()
+        while time.monotonic() - max(quiet_from, self._last_came) < QUIET_S:
+            watch()
+            time.sleep(LOOK_S)
+
+    def _receive(self, port: int, opened: socket.socket) -> None:
+        while True:
+            try:
+                frame, address = opened.recvfrom(LARGEST_FRAME)
+            except OSError:
+                return  # closed
+            if address[2] != socket.PACKET_OUTGOING:
+                self._came[port].append(frame)
+                self._last_came = time.monotonic()
+
+    def came(self) -> dict[int | str, list[bytes]]:
+        """What came out since the last call: frames by port, and the controller's share."""
+        assert self.client
+        out = {port: self._came.pop(port, []) for port in self._sockets}
+        return {**out, **to_controller(self.client)}
+
+    def state(self, p4info: p4i.P4Info) -> State:
+        """What it holds, without registers of pairs and without table entries, which are another program's."""
+        assert self.client
+        single = [register for register in p4info.registers if not register.type_spec.HasField("struct")]
+        registers = {register.preamble.name: cells_of(self.client, register) for register in single}
+        return State(registers, counters_of(self.client, p4info), {})
+
+
+def _opened(interface: str) -> socket.socket:
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
+    opened.bind((interface, 0))
+    return opened
