@@ -28,7 +28,7 @@ from experiments.tcptrace import traced
 from testbed.processes import run_in
 from topo.nets import READY_S, SWITCH, Net
 
-KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery")
+KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery", "TCPDSACKRecv")
 GRACE_S = 30.0
 RATE = 600_000
 """Bytes per second of a connection at most: the delay line is a program."""
@@ -99,7 +99,7 @@ class MeasuredPlace(Net):
 
     def sent(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
         """Every connection: what the switch and the kernel say of it; and the kernel's counts of all."""
-        before = self._kernel()
+        before = self.kernel()
         total = sum(one.connections for one in self.distances)
         host, chain = self.loses
         rule = ["-p", "tcp", "--sport", str(PORT), "-m", "statistic", "--mode", "random", "--probability", str(loss)]
@@ -117,20 +117,24 @@ class MeasuredPlace(Net):
             receiver = self.start("receiver", command, "client")
             ends.callback(receiver.stop)
             sender.wait(seconds + GRACE_S)
-            seen = json.loads(self._switch("read"))
+            seen = self.seen()
         told = json.loads(sender.output().splitlines()[-1])
-        transfers = [{**one, "switch": _of(seen, one["client"], one["port"])} for one in told]
-        return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self._kernel().items()}}
+        transfers = [{**one, "switch": slot_of(seen, one["client"], one["port"])} for one in told]
+        return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self.kernel().items()}}
 
-    def _kernel(self) -> dict[str, int]:
+    def seen(self) -> Sequence[Mapping[str, Any]]:
+        """The columns of all of the switch's slots that have a transfer."""
+        return json.loads(self._switch("read"))
+
+    def kernel(self) -> dict[str, int]:
         """What the server's kernel counts (/proc/net/netstat)."""
         names, values = Path(f"/proc/{self.pid('server')}/net/netstat").read_text().splitlines()[:2]
         counts = dict(zip(names.split()[1:], map(int, values.split()[1:]), strict=True))
         return {name: counts[name] for name in KERNEL}
 
 
-def _of(seen: Sequence[Mapping[str, Any]], client: str, port: int) -> Mapping[str, Any] | None:
-    """A connection's slot; None if another connection has it."""
+def slot_of(seen: Sequence[Mapping[str, Any]], client: str, port: int) -> Mapping[str, Any] | None:
+    """What the switch has measured of a connection; None if another connection has its slot."""
     place = Connection(from_text(client).packed, port, from_text(VIP).packed, PORT).place
     numbers = {flow_index(0, place.slot_1), flow_index(1, place.slot_2)}
     mine = (one for one in seen if one["fingerprint"] == place.fingerprint and one["flow"] in numbers)

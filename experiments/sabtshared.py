@@ -91,7 +91,7 @@ class SharedPlace(MeasuredPlace):
         Gives Mbit/s of each way after the beginning, what the status shows of the server near the end, and timeouts.
         """
         self.controller.reload(self._configuration(send))
-        before = self._kernel()
+        before = self.kernel()
         options = {
             "port": PORT,
             "connections": sum(connections),
@@ -116,7 +116,7 @@ class SharedPlace(MeasuredPlace):
         rates = [
             8e-6 * sum(one["acked"] for one in told if one["client"] == way.address) / seconds for way in self.ways
         ]
-        timeouts = self._kernel()["TCPTimeouts"] - before["TCPTimeouts"]
+        timeouts = self.kernel()["TCPTimeouts"] - before["TCPTimeouts"]
         return {"mbit_s": rates, "shown": shown, "timeouts": timeouts}
 
     def _shown(self) -> Mapping[str, int]:

@@ -22,8 +22,8 @@ class FakeAgent:
         self.refuses: list[Any] = []
         """Problems that it finds with whatever it is sent."""
         self.has: Any = None
-        self.told: list[Any] = []
-        """What it was told that others have learned, each time."""
+        self.shared: list[Any] = []
+        """What others have learned, each time that the controller has shared it."""
         self.learned: dict[str, Any] = {}
         """What it says of groups."""
         self.hits: dict[str, int] = {}
@@ -80,7 +80,7 @@ class FakeAgent:
         return make("Verdict")
 
     async def _share(self, abilities: Any, _: Any) -> Any:
-        self.told.append(abilities)
+        self.shared.append(abilities)
         return make("ShareResponse")
 
     async def _watch(self, request: Any, _: Any) -> AsyncIterator[Any]:

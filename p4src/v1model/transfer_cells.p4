@@ -21,7 +21,7 @@ enum bit<8> Segment {
     next    = 1,     // in order
     ahead   = 2,     // behind a hole: what is in the hole was lost, or is late, in front of the switch
     again   = 3,     // a retransmission
-    late    = 4      // fills a hole sooner than a retransmission can
+    late    = 4      // sooner than any retransmission: fills a hole that has just opened, or the network has copied it
 }
 
 struct transfer_t {
@@ -32,11 +32,13 @@ struct transfer_t {
     Segment         segment;
     bit<32>         edge_before;      // right edge of what the server had sent
     bit<32>         edge;             // and has
+    bit<1>          ends;             // the segment ends at that edge
     bit<32>         acked;            // highest acknowledgement, of this packet's too
     bit<1>          moves;            // the ACK is within what was sent
     bit<1>          advances;         // and above those before it
     bit<1>          is_closed;        // the client's window was closed by its last ACK
     transfer_time_t silence;          // since the packet before, of either side
+    bit<1>          follows;          // which was the server's last segment
     transfer_span_t sample;           // a round trip; 0: none
     bit<32>         least;            // round trip so far; 0: none
     bit<1>          is_probe;         // a tail-loss probe
@@ -116,6 +118,9 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
             transfer_edge.write(transfer.slot, cell);
         }
         transfer.edge = cell[TRANSFER_EDGE];
+        if (transfer.op == TransferOp.sent && sequence + (bit<32>)meta.payload + (bit<32>)hdr.tcp.fin == transfer.edge) {
+            transfer.ends = 1;
+        }
     }
 }
 
@@ -152,16 +157,21 @@ control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The time of the last packet of either side that said something.
+// The time of the last packet of either side that moved or sent something, and whether it was the segment at the right edge.
+typedef bit<49> transfer_activity_t;
+#define TRANSFER_AT_EDGE 48:48
+#define TRANSFER_TIME 47:0
+
 control TransferActivity(inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_ACTIVITY)
-    register<transfer_time_t>(TRANSFERS) transfer_activity;
+    register<transfer_activity_t>(TRANSFERS) transfer_activity;
 
     apply {
-        transfer_time_t last;
-        transfer_activity.read(last, transfer.slot);
-        transfer.silence = transfer.now - last;
-        transfer_activity.write(transfer.slot, transfer.now);
+        transfer_activity_t cell;
+        transfer_activity.read(cell, transfer.slot);
+        transfer.silence = transfer.now - cell[TRANSFER_TIME];
+        transfer.follows = cell[TRANSFER_AT_EDGE];
+        transfer_activity.write(transfer.slot, transfer.ends ++ transfer.now);
     }
 }
 
@@ -289,10 +299,11 @@ control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
         if (transfer.op == TransferOp.start) {
             cell = transfer.first ++ 4w0;
         } else if (transfer.segment == Segment.again) {
+            if (!is_new || is_judged) {
+                transfer.is_probe = 0;    // one at a time, and none in a recovery (RFC 8985, section 7.3)
+            }
             if (transfer.is_probe == 1) {
-                if (is_new) {
-                    cell = transfer.edge ++ hdr.tcp.data_offset;
-                }
+                cell = transfer.edge ++ hdr.tcp.data_offset;
             } else if (is_new || is_judged) {
                 transfer.is_loss = 1;
                 cell = transfer.edge ++ 4w0;

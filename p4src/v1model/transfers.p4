@@ -29,7 +29,7 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
     // What the packet is, as far as no cell is needed to know that.
     @hidden
     action look() {
-        transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+        transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
         transfer.first = hdr.tcp.acknowledgement;
     }
 
@@ -87,12 +87,16 @@ control Transfers(in headers_t hdr, in metadata_t meta, in place_t place, in bit
                 if (starts || transfer.segment >= Segment.ahead) {
                     hole.apply(hdr, transfer);
                 }
-                // Linux repeats the last segment behind two round trips without an ACK, so that the receiver says what it lacks (RFC 8985,
-                // section 7); a timeout begins with the first.
-                if (transfer.segment == Segment.again && hdr.tcp.sequence != transfer.acked && transfer.least != 0
-                    && hdr.tcp.sequence + (bit<32>)meta.payload == transfer.edge_before
-                    && transfer.silence > (transfer_time_t)transfer.least) {
-                    transfer.is_probe = 1;
+                // The last segment once more. Directly behind itself, sooner than an ACK can come back, it is a copy that the network made.
+                // Linux repeats it behind two round trips without an ACK, so that the receiver reports what it lacks (RFC 8985,
+                // section 7). A timeout begins with the first segment; where that is the last one too, the first repetition is a probe.
+                if (transfer.segment == Segment.again && transfer.ends == 1 && transfer.edge == transfer.edge_before
+                    && transfer.least != 0) {
+                    if (transfer.silence > (transfer_time_t)transfer.least) {
+                        transfer.is_probe = 1;
+                    } else if (transfer.follows == 1) {
+                        transfer.segment = Segment.late;
+                    }
                 }
                 if (starts || transfer.moves == 1 || transfer.segment == Segment.again) {
                     recovery.apply(hdr, transfer);

@@ -43,7 +43,7 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
                 "destinations.YellowIsAdmitted",
                 "destinations.ServiceFirst",
                 "destinations.SecondPass",
-                "destinations.StrangersTakeNothing",
+                "returning.StrangersTakeNothing",
                 "draining.MeteredOnce",
                 "second_look.MeteredOnce",
             ),
@@ -82,7 +82,7 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
             "the UDP checksum of a packet inside an ICMP error becomes zero (none)",
             ("icmp_errors.UdpInside", "icmp_errors.UdpChecksumOfZeroInside", "icmp_errors.EveryPairOfAddresses"),
         ),
-        Exclusion("a refused SYN with IPv4 options is dropped silently", ("destinations.ResetOddHeaders",)),
+        Exclusion("a refused SYN with IPv4 options is dropped silently", ("refusal.ResetOddHeaders",)),
         Exclusion(
             "the ledger is in egress, where a packet that waits for its neighbour does not come",
             ("forward.UnresolvedServer", "forward.UnresolvedClient", "neighbours.AnswerWaitsForItsClient"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sluice.dataplane.transfers import SENT_AT_BITS, flow_index
+from sluice.dataplane.transfers import SENT_AT_BITS, TIME_BITS, flow_index
 from sluice.dataplane.transfers import Flow as Measured
 from sluice.names import TRANSFERS, Register, Table
 from sluice.switch.transfers import Transfers, decode
@@ -125,9 +125,11 @@ def older(cells: dict[Register, int], microseconds: int) -> dict[Register, int]:
     """The same by so much later: those cells that have a time in them."""
     owner = cells[Register.TRANSFER_OWNER]
     stamp = (owner & 0xFFFF) - (microseconds >> 16) & 0xFFFF
+    time_us = cells[Register.TRANSFER_ACTIVITY] % (1 << TIME_BITS)
+    at_edge = cells[Register.TRANSFER_ACTIVITY] - time_us
     changed = {
         Register.TRANSFER_OWNER: owner >> 16 << 16 | stamp if owner else 0,
-        Register.TRANSFER_ACTIVITY: max(0, cells[Register.TRANSFER_ACTIVITY] - microseconds),
+        Register.TRANSFER_ACTIVITY: at_edge | max(0, time_us - microseconds),
     }
     for register in (Register.TRANSFER_PROBE, Register.TRANSFER_HOLE):
         if at := (cell := cells[register]) & _SPAN:

@@ -127,6 +127,68 @@ class ProbeTooMany(ProbeRepairs):
                 self.assertSeen(self.flow, losses=0, probes=1)
 
 
+class ProbeOfTheOnlySegment(ProbeRepairs):
+    """Of a flight of one segment the first repetition is a tail-loss probe as well, and the second a timeout's."""
+
+    def probes(self) -> None:
+        """A segment twice, with nothing else under way."""
+        self.sends(self.flow, 0)
+        self.acknowledges(self.flow, MSS)
+        self.sends(self.flow, MSS)
+        self.passes(self.flow, 30 * SECOND)
+        self.sends(self.flow, MSS)
+        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+
+    def runTest(self) -> None:
+        number = ANSWER + 1 + MSS
+        dsack = [("NOP", None), ("NOP", None), ("SAck", (number, number + MSS))]
+        for options, losses in ((dsack, 0), ([], 1)):
+            with self.subTest(options=options):
+                self.forget()
+                self.switch.clear_connections()
+                self.establishes(self.flow)
+                self.probes()
+                self.acknowledges(self.flow, 2 * MSS, options=options)
+                self.sends(self.flow, 2 * MSS)
+                self.acknowledges(self.flow, 3 * MSS)
+                self.assertSeen(self.flow, losses=losses, probes=1, timeouts=0)
+        self.sends(self.flow, 3 * MSS)
+        for _ in range(2):
+            self.passes(self.flow, 30 * SECOND)
+            self.sends(self.flow, 3 * MSS)
+        self.assertSeen(self.flow, losses=2, probes=2, timeouts=1, again=3)
+
+
+class ProbeOfTheEnd(Established):
+    """A last segment with a FIN is a tail-loss probe's like any other."""
+
+    def runTest(self) -> None:
+        for place in range(2):
+            self.sends(self.flow, place * MSS)
+        self.sends(self.flow, 2 * MSS, flags="FA")
+        self.passes(self.flow, SECOND)
+        self.sends(self.flow, 2 * MSS, flags="FA")
+        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+
+
+class Copied(Established):
+    """The last segment directly behind itself, sooner than an ACK comes back, is a copy that the network has made."""
+
+    def runTest(self) -> None:
+        self.put_least(self.flow, 100 * SECOND)
+        for place in (0, 1, 1, 2, 2, 2):
+            self.sends(self.flow, place * MSS)
+        self.assertSeen(self.flow, again=0, losses=0, holes=0, segments=6, sent=3 * MSS)
+        # Behind an ACK, or another segment, it is a retransmission like any other.
+        self.acknowledges(self.flow, 2 * MSS)
+        self.sends(self.flow, 2 * MSS)
+        self.assertSeen(self.flow, again=1, losses=1)
+        self.sends(self.flow, 3 * MSS)
+        self.sends(self.flow, 2 * MSS)
+        self.sends(self.flow, 3 * MSS)
+        self.assertSeen(self.flow, again=3, losses=2)
+
+
 class ProbeLostToo(ProbeRepairs):
     """A timeout behind a tail-loss probe is the loss event."""
 
@@ -167,7 +229,7 @@ class WindowProbe(Established):
 
 
 class LastByte(Established):
-    """A last segment of one byte that comes again is a retransmission like any other, and ends the timing."""
+    """A last segment of one byte that comes again is a probe like any other, and ends the timing."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -176,9 +238,12 @@ class LastByte(Established):
         self.sends(self.flow, MSS, 1)
         self.passes(self.flow, 3 * SECOND)
         self.sends(self.flow, MSS, 1)
-        self.assertSeen(self.flow, segments=3, again=1, timeouts=1, losses=1)
+        self.assertSeen(self.flow, segments=3, again=1, probes=1, timeouts=0, losses=0)
         self.acknowledges(self.flow, MSS + 1)
         self.assertSeen(self.flow, rtt_count=before["rtt_count"], rtt_sum_us=before["rtt_sum_us"])
+        self.sends(self.flow, MSS + 1, 1)
+        self.acknowledges(self.flow, MSS + 2)
+        self.assertSeen(self.flow, losses=1)
 
 
 class Hole(Established):

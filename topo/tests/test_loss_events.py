@@ -1,4 +1,4 @@
-"""Loss events as the switch counts them, and as the sender's kernel does; segments get lost on both sides of it.
+"""Loss events as the switch counts them, and as the sender's kernel does: segments, ACKs get lost, segments come twice.
 
 ```
  server --- router --- 2 sluice 1 --- client
@@ -8,14 +8,18 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections.abc import Mapping, Sequence
+from fcntl import ioctl
 from typing import Any
 
 import pytest
 
-from experiments.sabtnet import Distance
-from experiments.sabtplace import MeasuredPlace
-from testbed.processes import run_in
+from experiments.sabtnet import PORT, VIP, Distance
+from experiments.sabtplace import MeasuredPlace, slot_of
+from testbed.namespaces import socket_in
+from testbed.processes import await_true, run_in
 from topo.nets import SWITCH
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -27,6 +31,10 @@ RECOVERIES = ("TCPSackRecovery", "TCPRenoRecovery", "TCPLossProbeRecovery")
 LEAST_EVENTS, SHARE = 40, 0.1
 TRIES = 3
 ROUTER = "10.0.2.3"
+SIOCOUTQ = 0x5411
+"""ioctl that gives the bytes which a socket has sent and which are not acknowledged (include/uapi/linux/sockios.h)."""
+PATIENCE_S = 20.0
+BURSTS, MSS = 30, 1448
 
 
 class RoutedPlace(MeasuredPlace):
@@ -73,3 +81,59 @@ def test_loss_events_are_those_of_the_senders_kernel(loses: tuple[str, str]) -> 
     assert recoveries >= LEAST_EVENTS
     assert (1 - SHARE) * recoveries <= seen["losses"] <= (1 + SHARE) * recoveries + kernel["TCPTimeouts"]
     assert (seen["holes"] > 0) is (loses == IN_FRONT)
+
+
+def unacknowledged(connection: socket.socket) -> int:
+    """Bytes."""
+    return struct.unpack("i", ioctl(connection, SIOCOUTQ, bytes(4)))[0]
+
+
+def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The kernel's counts and the switch's, of a server that sends bursts and waits for the last ACK of each.
+
+    ``rule`` is one of iptables for packets of the service's port, in a host.
+    """
+    with RoutedPlace(DISTANCES[:1]) as place:
+        door, client = (socket_in(place.pid(one), socket.AF_INET, socket.SOCK_STREAM) for one in ("server", "client"))
+        with door, client:
+            door.bind(("", PORT))
+            door.listen()
+            client.bind((DISTANCES[0].address, 0))
+            client.connect((VIP, PORT))
+            server, _ = door.accept()
+            before = place.kernel()
+            run_in(place.pid(host), ["iptables", *rule])
+            with server:
+                for _ in range(BURSTS):
+                    server.sendall(bytes(size))
+                    assert len(client.recv(size, socket.MSG_WAITALL)) == size
+                    await_true("the burst is acknowledged", lambda: unacknowledged(server) == 0, PATIENCE_S)
+                slot = slot_of(place.seen(), *client.getsockname())
+        assert slot is not None
+        counts = {name: now - before[name] for name, now in place.kernel().items()}
+    print(counts, slot)
+    return counts, slot
+
+
+def random_packets(share: float) -> list[str]:
+    """A match of iptables."""
+    return ["-m", "statistic", "--mode", "random", "--probability", str(share)]
+
+
+@pytest.mark.parametrize("size", [MSS, 3 * MSS], ids=["of one segment", "of three"])
+def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> None:
+    """ACKs get lost, and no segment: what the server repeats comes twice."""
+    rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(PORT), *random_packets(0.3), "-j", "DROP"]
+    kernel, seen = bursts(size, "client", rule)
+    assert kernel["TCPDSACKRecv"] > 0 and sum(kernel[name] for name in RECOVERIES) == 0
+    assert abs(seen["probes"] - kernel["TCPLossProbes"]) <= 1 + SHARE * kernel["TCPLossProbes"]
+    assert seen["losses"] <= kernel["TCPTimeouts"]
+
+
+def test_copies_that_the_network_makes_are_no_retransmissions() -> None:
+    """The router sends segments twice, and their receiver reports each copy by a DSACK."""
+    rule = ["-t", "mangle", "-A", "POSTROUTING", "-o", "eth0", "-p", "tcp", "--sport", str(PORT), *random_packets(0.3)]
+    kernel, seen = bursts(3 * MSS, "router", [*rule, "-j", "TEE", "--gateway", "10.0.2.1"])
+    copies = kernel["TCPDSACKRecv"] - kernel["TCPLossProbes"]
+    assert copies > BURSTS / 2 and kernel["TCPTimeouts"] == 0
+    assert seen["losses"] <= SHARE * copies and seen["again"] <= SHARE * copies + kernel["TCPLossProbes"]

@@ -25,6 +25,8 @@ INTERVAL_BITS, PERIOD_BITS = 20, 28
 STAMP_BITS, SERVER_BITS = 16, 10
 SENT_AT_BITS, SAMPLES_BITS, SEGMENTS_BITS = 31, 23, 28
 FLIGHT_BITS, LEAST_BITS, EDGE_BITS = 24, 32, 32
+TIME_BITS = 48
+"""Of a cell of ``transfer_activity``: a time in microseconds; the bit above it: the packet was the last segment."""
 JUDGED_BITS = 4
 """Of a cell of ``transfer_recovery``: the data offset of a tail-loss probe that waits for its judgement, or 0."""
 LOSSES = {"again": (47, 16), "losses": (31, 16), "timeouts": (20, 11), "probes": (10, 10), "holes": (0, 10)}
@@ -144,7 +146,7 @@ class TransferCells:
         self._edge[slot] = self._acked[slot] = first
         self._recovery[slot] = first << JUDGED_BITS
         self._hole[slot] = 0
-        self._activity[slot] = now_us
+        self._active(now_us, slot)
         self._probe[slot] = first << SENT_AT_BITS | (_span(now_us) if timed else 0)
         self._least[slot] = _period(now_us) << LEAST_BITS
         self._rtt[slot] = self._losses[slot] = self._sent[slot] = 0
@@ -164,12 +166,13 @@ class TransferCells:
             if acked == edge or closed:
                 return
             kind = Kind.AGAIN
-        silence, self._activity[slot] = now_us - self._activity[slot], now_us
+        follows, time_us = divmod(self._activity[slot], 1 << TIME_BITS)
+        silence = now_us - time_us
+        self._active(now_us, slot, ends=end == edge)
         if kind is Kind.AGAIN:
             self._probe[slot] &= ~_SPAN
             if not self._fills(now_us, slot, sequence):
-                ends = (sequence + segment.payload) % _WRAP == before
-                self._again(slot, segment, silence, edge, ends)
+                self._again(slot, segment, silence, edge, ends=end == edge == before, follows=bool(follows))
         elif kind is Kind.AHEAD:
             self._opens(now_us, slot, before)
             self._count(slot, "holes")
@@ -179,6 +182,10 @@ class TransferCells:
         octets = (octets + (edge - before) % _WRAP) % (1 << 35)
         self._sent[slot] = octets << SEGMENTS_BITS | (segments + 1) % (1 << SEGMENTS_BITS)
         self._fly(now_us, slot, (edge - acked) % _WRAP)
+
+    def _active(self, now_us: int, slot: int, *, ends: bool = False) -> None:
+        """A packet has moved or sent something; ``ends``: it is the last segment that was sent."""
+        self._activity[slot] = ends << TIME_BITS | now_us
 
     def _opens(self, now_us: int, slot: int, start: int) -> None:
         """A hole opens: it is remembered, unless there is one that is younger than a round trip."""
@@ -194,21 +201,25 @@ class TransferCells:
         opened = self._hole[slot] & _SPAN
         return opened != 0 and (_span(now_us) - opened) & _SPAN < _field(self._least[slot], 0, LEAST_BITS)
 
-    def _again(self, slot: int, segment: Segment, silence: int, edge: int, ends: bool) -> None:
-        """A retransmission; ``ends``: of the last segment that was sent."""
-        sequence, acked = segment.sequence, _field(self._acked[slot], 0, EDGE_BITS)
+    def _again(self, slot: int, segment: Segment, silence: int, edge: int, *, ends: bool, follows: bool) -> None:
+        """A retransmission; ``ends``: of the last segment that was sent; ``follows``: it comes directly behind that.
+
+        Sooner than an ACK can come back, the latter is a copy that the network made.
+        """
         least = _field(self._least[slot], 0, LEAST_BITS)
-        is_probe = bool(ends and least and sequence != acked and silence > least)
+        if ends and follows and least and silence <= least:
+            return
+        point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
+        is_new = not _later(point, segment.sequence)
+        is_probe = bool(ends and least and silence > least and is_new and not judged)
         self._count(slot, "again")
         if is_probe:
             self._count(slot, "probes")
         elif silence > TIMEOUT_US + (least >> 3):
             self._count(slot, "timeouts")
-        point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
-        is_new = not _later(point, sequence)
-        if is_probe and is_new:
+        if is_probe:
             self._recovery[slot] = edge << JUDGED_BITS | segment.data_offset
-        elif not is_probe and (is_new or judged):
+        elif is_new or judged:
             self._count(slot, "losses")
             self._recovery[slot] = edge << JUDGED_BITS
 
@@ -218,7 +229,7 @@ class TransferCells:
         if (number - acked) % _WRAP > (edge - acked) % _WRAP:
             return
         self._acked[slot] = (segment.window == 0) << EDGE_BITS | number
-        self._activity[slot] = now_us
+        self._active(now_us, slot)
         expected, sent_at = divmod(self._probe[slot], 1 << SENT_AT_BITS)
         if sent_at and not _later(expected, number):
             self._probe[slot] = expected << SENT_AT_BITS

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,7 @@ class Agents:
             async for report in reports:
                 if view.report is None:
                     _log.info("agent answers", extra={"agent": view.control})
-                view.report, view.closed = report, False
+                view.report, view.closed = _after(view.report, report), False
                 if self._served(view.control) <= report.services.keys():
                     view.since_s = asyncio.get_running_loop().time()
 
@@ -172,14 +172,22 @@ class Agents:
         """
         time_s = asyncio.get_running_loop().time
         sent, sent_s = None, 0.0
+        made_of: tuple[object, ...] = ()
+        learned: dict[GroupName, Learned] = {}
         while True:
             if await self._configure(agent, view):
                 sent = None
-            learned = self._learned_by_others(view)
+            if not _are_same(made_of, sources := self._sources(view)):
+                made_of, learned = sources, self._learned_by_others(view)
             if view.has is not None and (learned != sent or time_s() - sent_s >= SHARE_AGAIN_S):
                 await agent.share(shared(learned))
                 sent, sent_s = learned, time_s()
             await asyncio.sleep(_LOOK_S)
+
+    def _sources(self, view: AgentView) -> tuple[object, ...]:
+        """What `_learned_by_others` is made of: the plan, and what each of the others has learned."""
+        others = (one for one in self.views.values() if one is not view)
+        return (self._world.plan, *(one.report.learned if one.report is not None else None for one in others))
 
     def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:
         """Of the groups of the services that an agent serves: without its own, or nothing would ever age."""
@@ -212,7 +220,7 @@ class Agents:
         """Give it what it is to do, if it has not got it; whether that was so. Raises AgentError."""
         made_of = (self._world.plan, self._world.rules, self._cookies())
         known = self._made.get(view.control)
-        if known is None or any(one is not other for one, other in zip(known.made_of, made_of, strict=True)):
+        if known is None or not _are_same(known.made_of, made_of):
             message = self._wanted(self._world.plan, view.control)
             self._made[view.control] = known = _Made(made_of, message, message.SerializeToString(deterministic=True))
         message, wanted = known.message, known.text
@@ -340,6 +348,18 @@ class Agents:
             if view.report is not None and service.name in view.report.services:
                 total += view.report.services[service.name]
         return total
+
+
+def _are_same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
+    """Whether both have the same objects: what is made of them need not be made again."""
+    return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
+
+
+def _after(before: Report | None, report: Report) -> Report:
+    """The report, with the same object of what its agent has learned as the one before, where that is equal."""
+    if before is None or before.learned != report.learned:
+        return report
+    return replace(report, learned=before.learned)
 
 
 def _controls(config: Config) -> list[str]:

@@ -24,6 +24,7 @@ from sluice.dataplane.transfers import (
     SEGMENTS_BITS,
     SERVER_BITS,
     STAMP_BITS,
+    TIME_BITS,
 )
 from sluice.names import Register
 from sluice.resources.need import Reading
@@ -126,7 +127,8 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
     server = _field(owner, STAMP_BITS, SERVER_BITS)
     held = server != 0
     place = owner >> (STAMP_BITS + SERVER_BITS + FINGERPRINT_BITS)
-    least, activity = _field(column[Register.TRANSFER_LEAST], 0, LEAST_BITS), column[Register.TRANSFER_ACTIVITY]
+    least = _field(column[Register.TRANSFER_LEAST], 0, LEAST_BITS)
+    activity = _field(column[Register.TRANSFER_ACTIVITY], 0, TIME_BITS)
     latest = int(activity.max(initial=0))
     silent_us = latest - activity
     counts = {name: _field(column[Register.TRANSFER_LOSSES], *field) for name, field in LOSSES.items()}

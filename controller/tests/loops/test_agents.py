@@ -1,4 +1,4 @@
-"""Agents under a controller: configured, heard, taken for dead and back, reloaded."""
+"""Agents under a controller: configured, followed by their reports, taken for dead and back, reloaded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _change(config: Path, old: str, new: str) -> None:
     config.write_text(text.replace(old, new))
 
 
-async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent, FakeAgent]) -> None:
+async def test_agents_are_configured(config: Path, agents: tuple[FakeAgent, FakeAgent]) -> None:
     async with running(config):
         await until(lambda: agents[0].has and agents[1].has, "both to be configured")
     first, second = agents[0].has, agents[1].has
@@ -65,7 +65,7 @@ async def test_agents_are_told_what_to_do(config: Path, agents: tuple[FakeAgent,
     assert first.former_cookie_key == b""
 
 
-async def test_what_agents_are_told_is_written_once(
+async def test_a_configuration_is_serialized_once(
     config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes long where rules are thousands, and agents report twice a second."""
@@ -82,7 +82,7 @@ async def test_what_agents_are_told_is_written_once(
     assert sorted(made) == sorted(agent.control for agent in agents)
 
 
-async def test_a_silent_agent_is_left_out_until_it_speaks(
+async def test_a_silent_agent_is_left_out_until_it_reports(
     config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
 ) -> None:
     async with running(config):
@@ -178,7 +178,7 @@ async def test_an_agent_that_refuses_is_named_and_nothing_changes(
         assert it.controller.world.rules.generation == 1
 
 
-async def test_status_and_metrics_tell_of_agents_and_rules(
+async def test_status_and_metrics_show_agents_and_rules(
     config: Path, switch: FakeSwitch, agents: tuple[FakeAgent, FakeAgent]
 ) -> None:
     for agent in agents:
@@ -222,7 +222,7 @@ async def test_status_and_metrics_tell_of_agents_and_rules(
 # -- what agents learn of groups
 
 
-async def test_what_an_agent_learns_the_others_are_told(
+async def test_what_an_agent_learns_is_shared_with_the_others(
     config: Path, agents: tuple[FakeAgent, FakeAgent], switch: FakeSwitch
 ) -> None:
     first, second = agents
@@ -232,24 +232,48 @@ async def test_what_an_agent_learns_the_others_are_told(
         "fast": make("Ability", servers=[X1], mss=500),
     }
     async with running(config) as it:
-        await until(lambda: first.told and first.told[-1].groups, "the first to be told")
-        await until(lambda: second.told and second.told[-1].groups, "the second to be told")
-        (told,) = first.told[-1].groups
-        assert (told.service, told.group, told.ability.mss, told.ability.sack) == ("shop", "all", 1460, False)
-        assert not told.ability.HasField("window")
-        (told,) = second.told[-1].groups
-        assert (told.group, list(told.ability.servers), told.ability.window) == ("all", [X1, X2], 64000)
+        await until(lambda: first.shared and first.shared[-1].groups, "the first to get what the second has learned")
+        await until(lambda: second.shared and second.shared[-1].groups, "the second to get what the first has learned")
+        (shared,) = first.shared[-1].groups
+        assert (shared.service, shared.group, shared.ability.mss, shared.ability.sack) == ("shop", "all", 1460, False)
+        assert not shared.ability.HasField("window")
+        (shared,) = second.shared[-1].groups
+        assert (shared.group, list(shared.ability.servers), shared.ability.window) == ("all", [X1, X2], 64000)
         shown = await gather(it.controller)
         groups = shown["services"][0]["content"]["groups"]
         assert groups["all"]["servers"] == {"mss": 1400, "window": 64000, "sack": False, "scales": True, "scale": 7}
         assert groups["fast"]["servers"] is None, "it was about other servers than the group's"
         assert "servers of all: MSS 1400, window 64000, SACK no, window scale 7" in render(shown)
         first.learned = {}
-        await until(lambda: not second.told[-1].groups, "what is forgotten to be told no more")
+        await until(lambda: not second.shared[-1].groups, "what is forgotten to be taken back")
         await second.stop()
         await second.start()
-        many = len(second.told)
-        await until(lambda: len(second.told) > many, "one that begins anew to be told again")
+        many = len(second.shared)
+        await until(lambda: len(second.shared) > many, "one that is started anew to get it again")
+
+
+async def test_what_agents_have_learned_is_merged_only_when_it_changes(
+    config: Path, agents: tuple[FakeAgent, FakeAgent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents report twice a second; merging takes long where agents and groups are many."""
+    first, second = agents
+    first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
+    merges: list[Any] = []
+    merge = agents_loop.merged
+
+    def counted(*arguments: Any) -> Any:
+        merges.append(arguments)
+        return merge(*arguments)
+
+    monkeypatch.setattr(agents_loop, "merged", counted)
+    async with running(config):
+        await until(lambda: second.shared and second.shared[-1].groups, "the second to get what the first has learned")
+        before, reports = len(merges), (first.reports, second.reports)
+        await until(lambda: first.reports > reports[0] + 20 and second.reports > reports[1] + 20, "further reports")
+        assert len(merges) == before
+        first.learned = {}
+        await until(lambda: not second.shared[-1].groups, "what the first has forgotten to be taken back")
+        assert len(merges) > before
 
 
 # -- with no agent left

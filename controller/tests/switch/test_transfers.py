@@ -104,11 +104,11 @@ async def test_counts_wrap() -> None:
     before = await read(memory)
     path.sends(0)
     path.acknowledges(1)
-    path.sends(1)
-    path.sends(1)
+    for place in (1, 2, 1):
+        path.sends(place)
     change = (await read(memory)).since(before)
     slot = FLOW.slot
-    assert (change.segments[slot], change.losses[slot]) == (3, 1)
+    assert (change.segments[slot], change.losses[slot]) == (4, 1)
     assert change.rtt_s[slot] == 0.100001
     assert memory.of(Register.TRANSFER_LOSSES)[slot] >> 47 == 1
     path.now_us += 1_000_000

@@ -64,7 +64,7 @@ this switch's own:
       --protoset               print the P4Runtime messages as a FileDescriptorSet (for grpcurl -protoset), and end
 
 SIGTERM and SIGINT: writes the last statistics and ends.
-SIGHUP: opens the log file anew. When another program has renamed or removed it, the next line does so too.
+SIGHUP: opens the log file anew. Without it, that happens within a second of a rename or removal, with a line.
 SIGUSR1 and SIGUSR2, and SIGHUP without a log file: a line in the log, no more.
 ";
 

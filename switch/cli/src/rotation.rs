@@ -1,14 +1,18 @@
 //! A log file that is renamed when it has become too large, named as `simple_switch_grpc` names it (spdlog's
 //! `rotating_file_sink`): of `--log-file ss-log`, `ss-log.txt` is written and becomes `ss-log.1.txt`, that one `ss-log.2.txt`,
-//! and the oldest goes. When another program, such as logrotate, renames or removes the file in use, the next line begins a
-//! new one.
+//! and the oldest goes. When another program, such as logrotate, renames or removes the file in use, a line of the next
+//! second begins a new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::fileid::FileId;
+
+/// How often the file's name is looked up: that takes a third of a line's time.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// When a log file is renamed, and how many renamed ones stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ struct Open {
     file: File,
     bytes: u64,
     id: FileId,
+    /// When the name was last known to lead to this file, or could not be opened anew.
+    looked: Instant,
     /// The file's name leads to another file, which cannot be opened.
     is_cut_off: bool,
 }
@@ -46,7 +52,7 @@ impl Open {
     fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let found = file.metadata()?;
-        Ok(Self { file, bytes: found.len(), id: FileId::of(&found), is_cut_off: false })
+        Ok(Self { file, bytes: found.len(), id: FileId::of(&found), looked: Instant::now(), is_cut_off: false })
     }
 }
 
@@ -68,6 +74,7 @@ impl RotatingFile {
 
     fn follow_name(&self, open: &mut Open) {
         let path = name(&self.base, 0);
+        open.looked = Instant::now();
         if open.id.is_at(&path) {
             open.is_cut_off = false;
             return;
@@ -116,7 +123,9 @@ impl Write for &RotatingFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let length = lines.len() as u64;
-        self.follow_name(&mut open);
+        if open.looked.elapsed() >= LOOK {
+            self.follow_name(&mut open);
+        }
         if open.bytes > 0 && open.bytes + length > self.rotation.most_bytes {
             match self.rotate() {
                 Ok(next) => *open = next,

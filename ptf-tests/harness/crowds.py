@@ -1,0 +1,57 @@
+"""A destination that more clients ask for than its limit lets pass: buckets of a few SYNs that are never refilled."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from sluice.names import Counter, DropReason, Meter, Register
+
+from .base import Changes, StageTest, new, refused
+from .flow import Flow
+from .frames import IP, TCP, Packet, layers
+from .plan import CLIENT, CLIENT_HOST, S1, WEB, Host
+from .probes import ether, routed
+
+OFFERED_WEB = (Counter.OFFERED, WEB.id)
+REFUSED_WEB = (Counter.REFUSED, WEB.id)
+HOT, OTHER = 1, 2
+"""Numbers of the destinations."""
+
+
+def segment(
+    destination: str, port: int = 22, source: Host = CLIENT_HOST, client_port: int = 50000, **fields: object
+) -> Packet:
+    """A TCP segment that is for no service; a SYN unless told otherwise."""
+    header: dict[str, object] = {"flags": "S", "seq": 1000, **fields}
+    tcp = cast(Any, TCP)(sport=client_port, dport=port, **header)
+    return layers(ether(source), IP(src=source.address, dst=destination), tcp)
+
+
+class Crowd(StageTest):
+    """Base of the tests in which a destination's bucket holds a few SYNs and is never refilled."""
+
+    def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
+        """Let ``burst`` SYNs of anybody pass, and then ``known`` of clients in memory."""
+        self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
+        if known is not None:
+            self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)
+
+    def passes(self, host: Host, frame: Packet, *changes: Changes, source: Host = CLIENT_HOST) -> None:
+        """The frame is routed to the host."""
+        self.forwards(source.port, frame, host.port, routed(frame, host), *changes)
+
+    def opens_web(self, client_port: int, *changes: Changes) -> Flow:
+        """A new connection to the service that is admitted and pinned."""
+        flow = Flow(WEB, S1, client_port=client_port)
+        self.client_sends(flow, flow.syn(), new(WEB, S1), *changes)
+        return flow
+
+    def refuses_web(self, flow: Flow, number: int = HOT) -> None:
+        """A SYN to the service that is held back: no pin, nothing in the ledger."""
+        self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB, refused(number))
+        self.assertNotPinned(flow.key)
+
+    def others(self) -> list[int]:
+        """Offered, admitted and refused requests of all destinations without an entry."""
+        registers = (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)
+        return self.switch.registers.read([(register, 0) for register in registers])

@@ -1,0 +1,116 @@
+"""Stage `refusal`: a refused SYN is answered by a reset, or dropped silently."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from harness import entries
+from harness.base import Changes, admitted, again, refused, repeated
+from harness.crowds import HOT, OFFERED_WEB, OTHER, REFUSED_WEB, Crowd, segment
+from harness.flow import Flow
+from harness.frames import IP, TCP, Ether, Packet, changed, layers, octets, tagged
+from harness.plan import CLIENT, S1, S1_HOST, S3, S3_HOST, WEB
+from scapy.layers.inet import IPOption_NOP
+from sluice.names import RESET_TTL, DropReason, Meter
+
+OPTIONS = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (12345, 0)), ("NOP", None), ("WScale", 7)]
+
+
+class Reset(Crowd):
+    """Base of the tests in which a refused SYN is answered."""
+
+    def resets(self, frame: Packet, *changes: Changes, payload: int = 0, vlan: int | None = None) -> None:
+        """The frame's sender gets a reset, and nobody anything else."""
+        sent: Any = frame
+        ip, tcp = sent[IP], sent[TCP]
+        network: dict[str, Any] = {"src": ip.dst, "dst": ip.src, "ttl": RESET_TTL, "id": ip.id}
+        reset = layers(
+            Ether(dst=sent.src, src=CLIENT.mac),
+            cast(Any, IP)(**network),
+            TCP(sport=tcp.dport, dport=tcp.sport, flags="RA", seq=0, ack=(tcp.seq + payload + 1) % (1 << 32), window=0),
+        )
+        ethernet = 14
+        if vlan is not None:
+            reset = tagged(reset, vlan)
+            ethernet += 4
+        # What was behind the SYN's headers stays in the frame, where no host looks.
+        data = octets(frame)
+        trailer = data[ethernet + 4 * (data[ethernet] & 15) + 20 :]
+        self.answers(CLIENT, frame, octets(reset) + trailer, DropReason.ADMISSION_RESET, *changes)
+
+
+class ResetOfService(Reset):
+    """Above a service's limit, by the destination's bucket or by the service's own."""
+
+    def runTest(self) -> None:
+        self.watch(WEB.address, HOT, answer_reset=True)
+        self.limit(1)
+        flow = self.opens_web(40001, admitted(HOT))
+        self.spent()
+        counts = (OFFERED_WEB, REFUSED_WEB, refused(HOT))
+        late = Flow(WEB, S1, client_port=40002)
+        self.resets(late.syn(), *counts)
+        self.assertNotPinned(late.key)
+        self.client_sends(flow, flow.syn(), again(WEB, S1), repeated(HOT))
+        self.switch.modify([entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
+        self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
+        self.opens_web(40003, admitted(HOT))
+        self.spent()
+        self.resets(late.syn(), *counts)
+
+
+class ResetOfHost(Reset):
+    """Of a host that is no service; the host hears nothing."""
+
+    def runTest(self) -> None:
+        self.watch(S3_HOST.address, HOT, answer_reset=True)
+        self.limit(1)
+        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
+        self.resets(segment(S3_HOST.address), refused(HOT))
+        self.resets(segment(S3_HOST.address, options=OPTIONS, flags="SEC", window=1024, urgptr=7), refused(HOT))
+
+
+class ResetNumbers(Reset):
+    """It acknowledges the SYN and what came with it, across the end of the sequence space too."""
+
+    def runTest(self) -> None:
+        self.watch(S3_HOST.address, HOT, answer_reset=True)
+        self.limit(1)
+        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
+        self.resets(layers(segment(S3_HOST.address), b"early data"), refused(HOT), payload=10)
+        self.resets(segment(S3_HOST.address, seq=(1 << 32) - 1), refused(HOT))
+
+
+class ResetOddHeaders(Reset):
+    """IPv4 options are not echoed; a tag is kept; of a first fragment nothing is known, so it is dropped silently."""
+
+    def runTest(self) -> None:
+        self.watch(S3_HOST.address, HOT, answer_reset=True)
+        self.limit(1)
+        self.passes(S3_HOST, segment(S3_HOST.address), admitted(HOT))
+        self.spent()
+        options = [IPOption_NOP()] * 4
+        self.resets(changed(segment(S3_HOST.address), IP_options=options), refused(HOT))
+        self.resets(tagged(segment(S3_HOST.address), 7), refused(HOT), vlan=7)
+        fragment = changed(segment(S3_HOST.address), IP_flags="MF")
+        self.drops(CLIENT, fragment, DropReason.ADMISSION_REFUSED, refused(HOT))
+
+
+class SilentBesideReset(Reset):
+    """Each destination has its own way of refusing."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT)
+        self.watch(S3_HOST.address, OTHER, answer_reset=True)
+        self.limit(1)
+        self.limit(1, destination=OTHER)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.passes(S3_HOST, segment(S3_HOST.address), admitted(OTHER))
+        self.spent()
+        self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
+        self.resets(segment(S3_HOST.address), refused(OTHER))
+        unlimited = Flow(WEB, S3, client_port=40009)
+        self.weigh(WEB, {S3: 1})
+        self.opens(unlimited)

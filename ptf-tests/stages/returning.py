@@ -1,0 +1,180 @@
+"""Stage `requests`: clients that were admitted before are remembered, and have a bucket of their own."""
+
+from __future__ import annotations
+
+import zlib
+
+from harness import entries
+from harness.base import admitted, refused, returned
+from harness.crowds import HOT, OTHER, Crowd, segment
+from harness.flow import Flow
+from harness.plan import CLIENT, CLIENT_GATEWAY, CLIENT_HOST, S1, S1_HOST, S2_HOST, WEB, Host
+from sluice.addresses import from_text
+from sluice.names import ADMITTED_CLIENTS, DropReason, Meter, Register, TofinoRegister
+from sluice.switch.targets import TOFINO
+
+MINUTE = 916
+"""In ticks."""
+
+
+def memory(client: str, destination: str) -> tuple[int, int]:
+    """Cell and fingerprint of a client: AdmittedClients of p4src/v1model/externs/clients.p4."""
+    hashed = zlib.crc32(from_text(client).packed + from_text(destination).packed)
+    return hashed % ADMITTED_CLIENTS, hashed // ADMITTED_CLIENTS
+
+
+class Remembered(Crowd):
+    """Base of the tests of the memory, which they begin with an empty one."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.switch.registers.clear(Register.ADMITTED_CLIENTS)
+
+    def stamp(self, client: str, destination: str) -> int | None:
+        """When the client was last admitted, in ticks; None when it is not in the memory."""
+        cell, fingerprint = memory(client, destination)
+        (value,) = self.switch.registers.read([(Register.ADMITTED_CLIENTS, cell)])
+        if self.switch.pipeline.target is TOFINO:
+            (stamp,) = self.switch.registers.read([(TofinoRegister.ADMITTED_STAMPS, cell)])
+            value = value << 32 | stamp
+        return value & 0xFFFFFFFF if value and value >> 32 == fingerprint else None
+
+
+def stranger(number: int) -> Host:
+    """A client that nobody has seen before."""
+    return Host(CLIENT, f"20.1.0.{number}", CLIENT_GATEWAY.mac)
+
+
+class ReturningService(Remembered):
+    """An admitted client's next connection to a service passes above the limit; a stranger's does not."""
+
+    def runTest(self) -> None:
+        self.watch(WEB.address, HOT, remember=MINUTE)
+        self.limit(1, known=2)
+        self.opens_web(40001, admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
+        unknown = Flow(WEB, S1, "20.1.0.1", 40001)
+        self.refuses_web(unknown)
+        self.opens_web(40002, returned(HOT))
+        self.refuses_web(unknown)
+        self.opens_web(40003, returned(HOT))
+        self.spent()
+        self.refuses_web(Flow(WEB, S1, client_port=40004))
+
+
+class ReturningHost(Remembered):
+    """So does its retransmitted SYN to a host that is no service, where no connection table knows it."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT, remember=MINUTE)
+        self.limit(1, known=5)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
+        self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
+        self.drops(CLIENT, segment(S1_HOST.address, source=stranger(1)), DropReason.ADMISSION_REFUSED, refused(HOT))
+        self.passes(S1_HOST, segment(S1_HOST.address, client_port=50001), returned(HOT))
+
+
+class StrangersTakeNothing(Remembered):
+    """However often strangers try, they take nothing of what is for returning clients."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT, remember=MINUTE)
+        self.limit(1, known=1)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        for number in range(20):
+            frame = segment(S1_HOST.address, source=stranger(number))
+            self.drops(CLIENT, frame, DropReason.ADMISSION_REFUSED, refused(HOT))
+        self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
+        self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
+
+
+class KnownFromBefore(Remembered):
+    """Who came before there was a limit is known when there is one."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT, remember=MINUTE)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.limit(1)
+        self.passes(S1_HOST, segment(S1_HOST.address, source=stranger(1)), admitted(HOT))
+        self.spent()
+        self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
+
+
+class Forgotten(Remembered):
+    """After the time, a client is a stranger; each SYN that passes renews it."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT, remember=2)
+        self.limit(1)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent()
+        first = self.stamp(CLIENT_HOST.address, S1_HOST.address)
+        assert first is not None
+        self.pass_ticks(3)
+        self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
+        self.assertEqual(self.stamp(CLIENT_HOST.address, S1_HOST.address), first)
+        self.switch.modify([entries.destination(S1_HOST.address, HOT, remember=MINUTE)])
+        self.passes(S1_HOST, segment(S1_HOST.address), returned(HOT))
+        renewed = self.stamp(CLIENT_HOST.address, S1_HOST.address)
+        assert renewed is not None
+        self.assertGreater(renewed, first)
+
+
+class PerDestination(Remembered):
+    """To be known to one destination is nothing to another."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT, remember=MINUTE)
+        self.watch(S2_HOST.address, OTHER, remember=MINUTE)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.limit(1, destination=OTHER)
+        self.passes(S2_HOST, segment(S2_HOST.address, source=stranger(1)), admitted(OTHER))
+        self.spent()
+        self.drops(CLIENT, segment(S2_HOST.address), DropReason.ADMISSION_REFUSED, refused(OTHER))
+
+
+class NoMemory(Remembered):
+    """With a time of 0, as in Chen & Heidemann, nobody is remembered, and nobody is looked for."""
+
+    def runTest(self) -> None:
+        self.watch(S1_HOST.address, HOT)
+        self.limit(1, known=5)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.spent(Meter.DESTINATION_LIMIT)
+        self.assertIsNone(self.stamp(CLIENT_HOST.address, S1_HOST.address))
+        self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
+
+
+class Displaced(Remembered):
+    """Two clients with one cell: the newest is remembered, and neither is taken for the other."""
+
+    def runTest(self) -> None:
+        cell, fingerprint = memory(CLIENT_HOST.address, S1_HOST.address)
+        address = next(
+            address
+            for address in (f"20.{a}.{b}.{c}" for a in range(256) for b in range(256) for c in range(1, 255))
+            if memory(address, S1_HOST.address)[0] == cell
+        )
+        other = Host(CLIENT, address, CLIENT_GATEWAY.mac)
+        self.assertNotEqual(memory(address, S1_HOST.address)[1], fingerprint)
+        self.watch(S1_HOST.address, HOT, remember=MINUTE)
+        self.limit(2)
+        self.passes(S1_HOST, segment(S1_HOST.address), admitted(HOT))
+        self.passes(S1_HOST, segment(S1_HOST.address, source=other), admitted(HOT))
+        self.spent()
+        self.drops(CLIENT, segment(S1_HOST.address), DropReason.ADMISSION_REFUSED, refused(HOT))
+        self.passes(S1_HOST, segment(S1_HOST.address, source=other), returned(HOT))
+
+
+class RefusedIsUnknown(Remembered):
+    """A client whose every SYN was refused is not remembered."""
+
+    def runTest(self) -> None:
+        self.watch(WEB.address, HOT, remember=MINUTE)
+        self.limit(1)
+        self.opens_web(40001, admitted(HOT))
+        self.spent()
+        for _ in range(3):
+            self.refuses_web(Flow(WEB, S1, "20.1.0.1", 40001))
+        self.assertIsNone(self.stamp("20.1.0.1", WEB.address))
