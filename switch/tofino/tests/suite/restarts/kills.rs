@@ -12,6 +12,7 @@ use super::{config, ready};
 use crate::common::Controller;
 use crate::stand_in::Driver;
 use p4::entity::Entity;
+use p4::set_forwarding_pipeline_config_request::Action;
 use sluice_p4runtime::proto::p4::v1 as p4;
 
 /// What there is after each batch, that before the first included.
@@ -84,6 +85,32 @@ async fn whichever_update_the_driver_has_come_to() {
         let cut = streamed.await.unwrap();
         assert!(cut.is_some(), "{text}");
         restart(gateway, folder.path(), &driver, &states, cut, &text).await;
+    }
+}
+
+#[tokio::test]
+async fn while_a_program_clears_the_tables_nothing_of_them_is_adopted() {
+    // To the driver's mark of the next program.
+    let updates = {
+        let (driver, _folder, _gateway, mut controller) = ready().await;
+        driver.requests.lock().clear();
+        controller.push(Action::VerifyAndCommit, Some(config(6))).await.unwrap();
+        driver.requests.lock().iter().sum::<usize>()
+    };
+    for made in (0..=updates).step_by(3) {
+        let (driver, folder, mut gateway, mut controller) = ready().await;
+        let (atomicity, batch) = batches().remove(0);
+        controller.batch(atomicity, batch).await.unwrap();
+        let stopped = Arc::new(Notify::new());
+        *driver.stops.lock() = Some((made, Arc::clone(&stopped)));
+        let pushed = tokio::spawn(async move { controller.push(Action::VerifyAndCommit, Some(config(6))).await });
+        tokio::time::timeout(Duration::from_secs(60), stopped.notified()).await.expect("a driver that clears");
+        gateway.kill();
+        *driver.stops.lock() = None;
+        pushed.await.unwrap().unwrap_err();
+        let again = gateway.restarted(folder.path());
+        let mut controller = again.controller(10).await;
+        assert_eq!(again.known(&mut controller).await, None, "after {made} of {updates} updates");
     }
 }
 

@@ -56,7 +56,7 @@ fn to(net: u8, action: p4::table_action::Type) -> Entity {
 }
 
 /// A route over these ports, by their weights.
-fn route(net: u8, ports: &[(u8, i32)]) -> Entity {
+pub fn route(net: u8, ports: &[(u8, i32)]) -> Entity {
     let actions = ports.iter().map(|(port, weight)| p4::ActionProfileAction {
         action: Some(call(id("send"), &[&[*port]])),
         weight: *weight,
