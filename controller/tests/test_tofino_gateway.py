@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from configs import web
 from finsy.proto import p4d, p4r
-from live import running
+from live import running, until
 from sluice.names import Register
 from sluice.status import gather
 from sluice.switch.targets import TOFINO
@@ -26,37 +27,53 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+async def line(program: asyncio.subprocess.Process, says: str) -> str:
+    """The next line of a program's output that contains ``says``."""
+    assert program.stdout is not None
+    async with asyncio.timeout(60):
+        while says not in (text := (await program.stdout.readline()).decode()):
+            assert text, "the program has ended"
+    return text.strip()
+
+
 @asynccontextmanager
-async def process(*words: str, says: str) -> AsyncGenerator[str]:
-    """A program from a line of its output that contains ``says``, which this yields, until the block ends."""
+async def process(*words: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A program that is killed (SIGKILL) when the block ends."""
     it = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-    assert it.stdout is not None
     try:
-        async with asyncio.timeout(60):
-            while says not in (line := (await it.stdout.readline()).decode()):
-                assert line, f"{words[0]} has ended"
-        yield line.strip()
+        yield it
     finally:
         it.kill()
         await it.wait()
+
+
+@asynccontextmanager
+async def gateway(served: str, driver: str, *more: str) -> AsyncGenerator[None]:
+    """A gateway from when its driver answers, until the block ends."""
+    async with process(str(GATEWAY), "--grpc-server-addr", served, "--driver", driver, *more) as it:
+        await line(it, "the driver answers")
+        yield
 
 
 @pytest.fixture
 async def address() -> AsyncGenerator[str]:
     """Of a gateway without a program."""
     served = f"127.0.0.1:{free_port()}"
-    async with process(str(DRIVER), says="http://") as uri:
-        command = (str(GATEWAY), "--grpc-server-addr", served, "--driver", uri)
-        async with process(*command, says="the driver answers"):
-            yield served
+    async with process(str(DRIVER)) as driver, gateway(served, await line(driver, "http://")):
+        yield served
+
+
+def configured(address: str, folder: Path) -> Path:
+    """A configuration for a gateway."""
+    path = folder / "sluice.yaml"
+    text = web(address, control=str(folder / "s.sock")).replace(', pipeline: ""', "")
+    path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 25}\n  servers:"))
+    return path
 
 
 @pytest.fixture
 def config(address: str, tmp_path: Path) -> Path:
-    path = tmp_path / "sluice.yaml"
-    text = web(address, control=str(tmp_path / "s.sock")).replace(', pipeline: ""', "")
-    path.write_text(text.replace("  servers:", "  admission: {rate_per_s: 250, burst: 25}\n  servers:"))
-    return path
+    return configured(address, tmp_path)
 
 
 async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: Path) -> None:
@@ -74,6 +91,34 @@ async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: P
         assert await second.controller.reload() != "reloaded: 0 updates"
     async with running(config) as third:
         assert third.said[0].endswith("adopted=yes updates=0")
+
+
+async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: Path) -> None:
+    """The controller that goes on, and one that comes later, find everything; the driver is asked to write nothing."""
+    served = f"127.0.0.1:{free_port()}"
+    config, state = configured(served, tmp_path), ("--state", str(tmp_path / "state"))
+    async with process(str(DRIVER)) as driver:
+        uri = await line(driver, "http://")
+
+        async def written() -> int:
+            driver.send_signal(signal.SIGUSR1)
+            return int((await line(driver, "written=")).removeprefix("written="))
+
+        async with AsyncExitStack() as killed:
+            await killed.enter_async_context(gateway(served, uri, *state))
+            async with running(config) as it:
+                assert "adopted=no" in it.said[0]
+                await it.controller.drain("s1", drain=True)
+                before = await written()
+                await killed.aclose()
+                async with gateway(served, uri, *state):
+                    await until(lambda: it.ready(2), "the second ready line")
+                    assert it.said[-1].endswith("adopted=yes updates=0")
+                    assert it.controller.world.views[1].balancer.weights() == {2: 256}
+                    assert await written() == before
+        async with gateway(served, uri, *state), running(config) as later:
+            assert later.said[0].endswith("adopted=yes updates=0")
+            assert await written() == before
 
 
 async def test_cells_are_written_and_read(config: Path) -> None:

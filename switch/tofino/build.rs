@@ -1,10 +1,24 @@
-//! Compiles the messages of BF Runtime; `google.rpc` is the P4Runtime crate's.
+//! Compiles the messages of BF Runtime and the records of the journal; P4Runtime's and `google.rpc` are the P4Runtime crate's.
+
+use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let descriptors = protox::compile(["bfruntime.proto"], ["proto", "../p4runtime/proto"])?;
+    println!("cargo:rerun-if-changed=../p4runtime/proto");
+    let folders = ["proto", "../p4runtime/proto"];
     tonic_prost_build::configure()
         .extern_path(".google.rpc", "::sluice_p4runtime::proto::google::rpc")
-        .compile_fds(descriptors)?;
+        .compile_fds(protox::compile(["bfruntime.proto"], folders)?)?;
+    // In a folder of its own, for it also writes a file for each package that it leaves out.
+    let folder = PathBuf::from(std::env::var("OUT_DIR")?).join("journal");
+    std::fs::create_dir_all(&folder)?;
+    tonic_prost_build::configure()
+        .build_client(false)
+        .build_server(false)
+        .out_dir(folder)
+        .extern_path(".google", "::sluice_p4runtime::proto::google")
+        .extern_path(".p4", "::sluice_p4runtime::proto::p4")
+        .extern_path(".bfrt_proto", "crate::proto")
+        .compile_fds(protox::compile(["journal.proto"], folders)?)?;
     Ok(())
 }

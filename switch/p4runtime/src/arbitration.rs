@@ -123,6 +123,32 @@ impl Arbiter {
         if was_primary { self.notices(&role) } else { Vec::new() }
     }
 
+    /// The highest election id that each role has ever seen.
+    pub fn highest(&self) -> BTreeMap<String, u128> {
+        self.highest.iter().filter_map(|(role, id)| Some((role.clone(), (*id)?))).collect()
+    }
+
+    /// Goes on with what roles had before a restart in which the switch kept its state (P4Runtime 1.5, 16.2).
+    pub fn remember(&mut self, highest: &BTreeMap<String, u128>) {
+        self.highest.extend(highest.iter().map(|(role, id)| (role.clone(), Some(*id))));
+    }
+
+    /// Forgets the election ids of streams that have gone, as after a restart in which the switch lost its state, and says who is to
+    /// be told what.
+    pub fn forget_past(&mut self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for role in self.highest.keys().cloned().collect::<Vec<_>>() {
+            let clients = || self.clients.values().filter(|client| client.role == role);
+            let live = clients().filter_map(|client| client.election).max();
+            let is_used = role.is_empty() || clients().next().is_some();
+            let old = if is_used { self.highest.insert(role.clone(), live) } else { self.highest.remove(&role) };
+            if old != Some(live) {
+                notices.extend(self.notices(&role));
+            }
+        }
+        notices
+    }
+
     /// The primary of a role: the live stream with the highest election id the role has ever seen.
     pub fn primary(&self, role: &str) -> Option<StreamId> {
         let highest = (*self.highest.get(role)?)?;
@@ -258,6 +284,21 @@ mod tests {
         let notices = arbiter.update(B, &bid(Some(3))).unwrap();
         assert_eq!(told(&notices), [(B, Code::NotFound, Some(10)), (C, Code::NotFound, Some(10))]);
         assert_eq!(arbiter.close(C), []);
+    }
+
+    #[test]
+    fn election_ids_outlive_a_restart_unless_the_switch_has_lost_its_state() {
+        let mut before = Arbiter::new(5);
+        before.update(A, &bid(Some(10))).unwrap();
+        before.update(B, &role_bid("acl", 7)).unwrap();
+        let mut arbiter = Arbiter::new(5);
+        arbiter.remember(&before.highest());
+        assert_eq!(told(&arbiter.update(A, &bid(Some(9))).unwrap()), [(A, Code::NotFound, Some(10))]);
+        assert_eq!(told(&arbiter.update(B, &bid(Some(8))).unwrap()), [(B, Code::NotFound, Some(10))]);
+        let notices = arbiter.forget_past();
+        assert_eq!(told(&notices), [(B, Code::AlreadyExists, Some(9)), (A, Code::Ok, Some(9))]);
+        assert_eq!(arbiter.forget_past(), []);
+        assert_eq!(arbiter.highest(), BTreeMap::from([(String::new(), 9)]), "the other role has no stream");
     }
 
     #[test]

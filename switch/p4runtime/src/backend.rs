@@ -91,7 +91,13 @@ pub trait Backend: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Status>> + Send;
 
     /// What `view` makes of the config that control requests are about; `None` without a program.
-    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Option<T>;
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` while the backend does not know yet: a controller that was answered `None` would push its program.
+    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status>;
+
+    /// Remembers the highest election ids, which a bid may just have changed, if the switch outlives this process.
+    fn elected(&self) {}
 
     /// Sends a controller's packet into the switch. Does not wait.
     ///

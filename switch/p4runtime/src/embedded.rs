@@ -79,9 +79,9 @@ impl Backend for Device {
         .await
     }
 
-    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Option<T> {
+    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status> {
         let pipeline = self.programs.lock().addressed().map(|running| Arc::clone(&running.pipeline));
-        pipeline.map(|pipeline| view(&pipeline.config))
+        Ok(pipeline.map(|pipeline| view(&pipeline.config)))
     }
 
     fn packet_out(&self, packet: &p4::PacketOut) -> Outcome {

@@ -58,6 +58,7 @@ impl<B: Backend> Service<B> {
                 let _quiet = self.backend.quiet().await;
                 let was_primary = self.backend.controllers().streams.is_primary(stream);
                 self.backend.controllers().streams.arbitrate(stream, &bid)?;
+                self.backend.elected();
                 if !was_primary && self.backend.controllers().streams.is_primary(stream) {
                     self.backend.controllers().digests.lock().forget_sent();
                 }
@@ -197,7 +198,7 @@ impl<B: Backend> P4Runtime for Service<B> {
                 },
                 cookie: stored.cookie,
             }
-        });
+        })?;
         Ok(Response::new(p4::GetForwardingPipelineConfigResponse { config }))
     }
 

@@ -1,6 +1,6 @@
 //! The open streams: what goes to whom, without ever waiting for a client.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -162,6 +162,23 @@ impl Streams {
         let notices = state.arbiter.update(stream, bid)?;
         state.deliver(notices);
         Ok(())
+    }
+
+    /// The highest election id that each role has ever seen.
+    pub fn highest(&self) -> BTreeMap<String, u128> {
+        self.state.lock().arbiter.highest()
+    }
+
+    /// Goes on with the election ids that roles had before the server was restarted.
+    pub fn remember(&self, highest: &BTreeMap<String, u128>) {
+        self.state.lock().arbiter.remember(highest);
+    }
+
+    /// Forgets the election ids of streams that have gone, and informs the others.
+    pub fn forget_elections(&self) {
+        let mut state = self.state.lock();
+        let notices = state.arbiter.forget_past();
+        state.deliver(notices);
     }
 
     /// Lets a request pass that only the primary of a role may make.

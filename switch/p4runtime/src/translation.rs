@@ -202,8 +202,19 @@ pub struct Types {
 }
 
 /// The names that there are at one moment: how many each type has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Moment(Vec<usize>);
+
+/// A name and the number that it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Of the types that share it.
+    pub uri: String,
+    /// The name.
+    pub name: Vec<u8>,
+    /// Its number.
+    pub number: u64,
+}
 
 impl Types {
     /// Those of a P4Info.
@@ -254,6 +265,29 @@ impl Types {
         }
     }
 
+    /// The names that were given after this moment, in their order.
+    pub fn given_since(&self, moment: &Moment) -> Vec<Given> {
+        let mut since = Vec::new();
+        for (place, (uri, names)) in self.names.lock().iter().enumerate() {
+            let known = names.known.lock();
+            let earlier = moment.0.get(place).copied().unwrap_or(0);
+            let name = |number: &u64| known.names.get(number).cloned().unwrap_or_default();
+            let given = known.given.iter().skip(earlier);
+            since.extend(given.map(|number| Given { uri: uri.clone(), name: name(number), number: *number }));
+        }
+        since
+    }
+
+    /// Has a name be the one of a number, as it was before a restart.
+    pub fn give(&self, given: Given) {
+        if let Some(names) = self.names.lock().get(&given.uri) {
+            let known = &mut *names.known.lock();
+            known.numbers.insert(given.name.clone(), given.number);
+            known.names.insert(given.number, given.name);
+            known.given.push(given.number);
+        }
+    }
+
     /// Goes on with the names of another program's types, for values that came from it.
     pub fn take_over(&self, old: &Types) {
         let (names, old) = (self.names.lock(), old.names.lock());
@@ -301,6 +335,31 @@ mod tests {
             let message = decode(name).unwrap_err().message;
             assert!(message.contains(text), "{message}");
         }
+    }
+
+    #[test]
+    fn names_are_the_same_after_a_restart() {
+        let types = || {
+            let types = Types::default();
+            let sdn_type = Some(SdnType::SdnString(p4info::p4_new_type_translation::SdnString {}));
+            let spec = p4info::P4NewTypeTranslation { uri: "example".to_owned(), sdn_type };
+            let sdn = types.translated(&spec, "a type").unwrap();
+            sdn.fit(9);
+            (types, sdn)
+        };
+        let (old, sdn) = types();
+        for name in [&b"uplink"[..], b"510", b"5"] {
+            decode(Some(&sdn), name, 9).unwrap();
+        }
+        let moment = old.now();
+        decode(Some(&sdn), b"later", 9).unwrap();
+        let later = Given { uri: "example".to_owned(), name: b"later".to_vec(), number: 509 };
+        assert_eq!(old.given_since(&moment), [later]);
+        let (new, sdn) = types();
+        old.given_since(&Moment::default()).into_iter().for_each(|given| new.give(given));
+        assert_eq!(encode(Some(&sdn), &[1, 0xff]), b"uplink");
+        assert_eq!(decode(Some(&sdn), b"next", 9).unwrap(), [1, 0xfc]);
+        assert_eq!(new.given_since(&moment).len(), 2);
     }
 
     #[test]

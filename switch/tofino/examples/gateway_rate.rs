@@ -1,5 +1,5 @@
-//! How many table writes a second the gateway takes, by the size of batches, and how long a register of 65,536 cells takes to
-//! read, beside BF Runtime's own time: in front of a driver that answers at once.
+//! How many table writes a second the gateway takes, by the size of batches, with and without a journal; how long a register of
+//! 65,536 cells takes to read, beside BF Runtime's own time: in front of a driver that answers at once.
 //!
 //! `cargo run --release -p sluice-tofino --example gateway_rate`
 #![allow(clippy::cast_precision_loss, deprecated)]
@@ -7,25 +7,30 @@
 #[path = "../tests/stand_in/mod.rs"]
 mod stand_in;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
 use sluice_tofino::client::Address;
+use sluice_tofino::journal::{Here, Journal, boot};
 use sluice_tofino::proto::bf_runtime_client::BfRuntimeClient;
 use sluice_tofino::proto::{ReadRequest, WriteRequest};
 use sluice_tofino::{Gateway, Settings, bfrt};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::Sender;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
 
 use p4::entity::Entity;
 use p4::p4_runtime_client::P4RuntimeClient;
 use p4::update::Type;
 
 const P4INFO: &str = include_str!("../../../p4src/build/tofino/sluice.p4info.txtpb");
-const MEASURED: Duration = Duration::from_secs(3);
-const ROUNDS: u32 = 5;
+const MEASURED: Duration = Duration::from_secs(1);
+const ROUNDS: usize = 5;
 /// Servers that are written over and over.
 const SERVERS: u16 = 1000;
 
@@ -47,39 +52,91 @@ fn server(table_id: u32, action_id: u32, number: u16) -> p4::TableEntry {
     }
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::too_many_lines, reason = "a measurement from its beginning to its end")]
-async fn main() {
-    let driver = stand_in::Driver::new(stand_in::BFRT);
-    let (uri, _served) = driver.serve("127.0.0.1:0").await;
-    let settings = Settings {
-        device_id: 1,
-        driver: Address { uri: uri.clone(), device: 0, client: 1, program: None },
-        pipes: vec![0],
-        cpu_port: None,
-        front_panel: Default::default(),
-        program_folder: "/".to_owned(),
-        reload: false,
-    };
-    let gateway = Arc::new(Gateway::new(settings, None));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let server_uri = format!("http://{}", listener.local_addr().expect("its address"));
-    tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
-    gateway.connected().await;
-    let mut client = P4RuntimeClient::connect(server_uri).await.expect("a connection");
-    let (bids, requests) = tokio::sync::mpsc::channel(1);
-    let bid = p4::MasterArbitrationUpdate { device_id: 1, election_id: election(), ..Default::default() };
-    let bid = p4::stream_message_request::Update::Arbitration(bid);
-    bids.send(p4::StreamMessageRequest { update: Some(bid) }).await.expect("an open stream");
-    let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
-    stream.message().await.expect("an answer");
+/// The ids of the objects that are written and read.
+struct Ids {
+    table: u32,
+    action: u32,
+    register: u32,
+}
+
+/// A driver, a gateway in front of it, and its primary controller.
+struct Bench {
+    driver: Arc<stand_in::Driver>,
+    uri: String,
+    client: P4RuntimeClient<Channel>,
+    ids: Ids,
+    _bids: Sender<p4::StreamMessageRequest>,
+    _stream: Streaming<p4::StreamMessageResponse>,
+}
+
+impl Bench {
+    /// With a journal in a folder, or without one.
+    async fn start(folder: Option<&Path>) -> Self {
+        let driver = stand_in::Driver::new(stand_in::BFRT);
+        let (uri, _served) = driver.serve("127.0.0.1:0").await;
+        let settings = Settings {
+            device_id: 1,
+            driver: Address { uri: uri.clone(), device: 0, client: 1, program: None },
+            pipes: vec![0],
+            cpu_port: None,
+            front_panel: Default::default(),
+            program_folder: "/".to_owned(),
+            reload: false,
+        };
+        let mut gateway = Gateway::new(settings, None);
+        if let Some(folder) = folder {
+            let here = Here { boot: boot().expect("a boot"), device_id: 1, driver_device: 0 };
+            let (journal, restored) = Journal::open(folder, here).expect("a journal");
+            gateway = gateway.keeping(journal, restored);
+        }
+        let gateway = Arc::new(gateway);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let server_uri = format!("http://{}", listener.local_addr().expect("its address"));
+        tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
+        gateway.connected().await;
+        let mut client = P4RuntimeClient::connect(server_uri).await.expect("a connection");
+        let (bids, requests) = tokio::sync::mpsc::channel(1);
+        let bid = p4::MasterArbitrationUpdate { device_id: 1, election_id: election(), ..Default::default() };
+        let bid = p4::stream_message_request::Update::Arbitration(bid);
+        bids.send(p4::StreamMessageRequest { update: Some(bid) }).await.expect("an open stream");
+        let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
+        stream.message().await.expect("an answer");
+        let ids = push(&mut client).await;
+        Self { driver, uri, client, ids, _bids: bids, _stream: stream }
+    }
+
+    async fn write(&mut self, kind: Type, numbers: std::ops::Range<u16>) {
+        let update = |number| p4::Update {
+            r#type: kind as i32,
+            entity: Some(p4::Entity {
+                entity: Some(Entity::TableEntry(server(self.ids.table, self.ids.action, number))),
+            }),
+        };
+        let updates = numbers.map(update).collect();
+        let request = p4::WriteRequest { device_id: 1, election_id: election(), updates, ..Default::default() };
+        self.client.write(request).await.expect("accepted updates");
+    }
+
+    /// Requests of so many changes, a second.
+    async fn rate(&mut self, size: u16) -> f64 {
+        let (start, mut requests) = (Instant::now(), 0_u32);
+        while start.elapsed() < MEASURED {
+            self.write(Type::Modify, 0..size).await;
+            requests += 1;
+        }
+        f64::from(requests) / start.elapsed().as_secs_f64()
+    }
+}
+
+/// Pushes the repository's program.
+async fn push(client: &mut P4RuntimeClient<Channel>) -> Ids {
     let info = parse_p4info(P4INFO).expect("P4Info");
     let named = |preamble: &Option<sluice_p4runtime::proto::p4::config::v1::Preamble>, alias: &str| {
         preamble.as_ref().filter(|preamble| preamble.alias == alias).map(|preamble| preamble.id)
     };
     let table = info.tables.iter().find_map(|table| named(&table.preamble, "servers")).expect("a table");
     let action = info.actions.iter().find_map(|action| named(&action.preamble, "to_server")).expect("an action");
-    let register_id =
+    let register =
         info.registers.iter().find_map(|register| named(&register.preamble, "admitted_stamps")).expect("a register");
     let request = p4::SetForwardingPipelineConfigRequest {
         device_id: 1,
@@ -89,31 +146,41 @@ async fn main() {
         ..Default::default()
     };
     client.set_forwarding_pipeline_config(request).await.expect("an accepted program");
-    println!("{:>8} {:>12} {:>12}", "batch", "updates/s", "requests/s");
-    let write = |kind: Type, numbers: std::ops::Range<u16>| p4::WriteRequest {
-        device_id: 1,
-        election_id: election(),
-        updates: numbers
-            .map(|number| p4::Update {
-                r#type: kind as i32,
-                entity: Some(p4::Entity { entity: Some(Entity::TableEntry(server(table, action, number))) }),
-            })
-            .collect(),
-        ..Default::default()
-    };
-    client.write(write(Type::Insert, 0..SERVERS)).await.expect("accepted entries");
-    for size in [1, 10, 100, SERVERS] {
-        let (start, mut requests) = (Instant::now(), 0_u32);
-        while start.elapsed() < MEASURED {
-            client.write(write(Type::Modify, 0..size)).await.expect("accepted changes");
-            requests += 1;
-        }
-        let rate = f64::from(requests) / start.elapsed().as_secs_f64();
-        println!("{size:>8} {:>12.0} {rate:>12.0}", rate * f64::from(size));
+    Ids { table, action, register }
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut benches = [Bench::start(None).await, Bench::start(Some(folder.path())).await];
+    println!("{:>8} {:>12} {:>12}    updates/s, median of {ROUNDS}", "batch", "no journal", "journal");
+    for bench in &mut benches {
+        bench.write(Type::Insert, 0..SERVERS).await;
     }
-    let channel = tonic::transport::Endpoint::from_shared(uri).expect("a URI").connect().await.expect("the driver");
-    let mut other = BfRuntimeClient::new(channel).max_decoding_message_size(1 << 30);
-    let id = driver.store.lock().table("SluiceIngress.destinations.clients.admitted_stamps").id;
+    for size in [1, 10, 100, SERVERS] {
+        let mut rates = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            for (bench, rates) in benches.iter_mut().zip(&mut rates) {
+                rates.push(bench.rate(size).await * f64::from(size));
+            }
+        }
+        let [plain, kept] = rates.map(median);
+        println!("{size:>8} {plain:>12.0} {kept:>12.0}");
+    }
+    let [bench, _] = &mut benches;
+    read(bench).await;
+}
+
+/// Reads a register, by BF Runtime and by P4Runtime.
+async fn read(bench: &mut Bench) {
+    let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
+    let mut other = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
+    let id = bench.driver.store.lock().table("SluiceIngress.destinations.clients.admitted_stamps").id;
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let request = WriteRequest { updates: vec![bfrt::sync(id, "Sync")], ..Default::default() };
@@ -125,11 +192,12 @@ async fn main() {
             cells += response.entities.len();
         }
         let own = start.elapsed();
-        let pattern = Entity::RegisterEntry(p4::RegisterEntry { register_id, ..Default::default() });
+        let pattern =
+            Entity::RegisterEntry(p4::RegisterEntry { register_id: bench.ids.register, ..Default::default() });
         let entities = vec![p4::Entity { entity: Some(pattern) }];
         let start = Instant::now();
         let request = p4::ReadRequest { device_id: 1, entities, ..Default::default() };
-        let mut responses = client.read(request).await.expect("a read").into_inner();
+        let mut responses = bench.client.read(request).await.expect("a read").into_inner();
         let mut found = 0;
         while let Some(response) = responses.message().await.expect("an answer") {
             found += response.entities.len();

@@ -32,6 +32,8 @@ usage: sluice-tofino [flags]      serve P4Runtime in front of bf_switchd's BF Ru
   --program-folder PATH    folder on the driver's machine for the files of programs that it loads [/var/lib/sluice-tofino/programs]
   --reload                 at a commit the driver loads its program again instead of clearing the tables: seconds on the model, where
                            clearing takes minutes; on hardware its ports go down
+  --state FOLDER           keep in this folder what controllers write, so that a restarted gateway adopts it; without it, that one
+                           starts empty
   --log-level LEVEL        trace, debug, info, warn, error or off [info]
   -h, --help, -v, --version
 ";
@@ -73,6 +75,8 @@ pub struct Args {
     pub program_folder: String,
     /// Load instead of clearing.
     pub reload: bool,
+    /// Where what is written is kept for a gateway that is started again.
+    pub state: Option<String>,
     /// How much is logged.
     pub log_level: LevelFilter,
 }
@@ -93,6 +97,7 @@ impl Default for Args {
             metrics_address: None,
             program_folder: DEFAULT_FOLDER.to_owned(),
             reload: false,
+            state: None,
             log_level: LevelFilter::INFO,
         }
     }
@@ -134,6 +139,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, A
             Arg::Long("metrics-addr") => args.metrics_address = Some(parser.value()?.string()?),
             Arg::Long("program-folder") => args.program_folder = folder(parser.value()?.string()?)?,
             Arg::Long("reload") => args.reload = true,
+            Arg::Long("state") => args.state = Some(parser.value()?.string()?),
             Arg::Long("log-level") => args.log_level = parser.value()?.parse()?,
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(HELP.to_owned())),
             Arg::Short('v') | Arg::Long("version") => {

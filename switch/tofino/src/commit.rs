@@ -54,7 +54,9 @@ impl Gateway {
             }
             let loaded = Loaded::of(config, driver.program()?)?;
             age(&driver, &loaded).await?;
+            loaded.binding.types.take_over(&old.binding.types);
             self.state.lock().loaded = Some(Arc::new(loaded));
+            self.write_journal().await;
             return Ok(());
         }
         let loaded = match other {
@@ -62,12 +64,14 @@ impl Gateway {
                 given.check(self.settings.driver.program.as_deref())?;
                 // Refused before the driver loses anything.
                 given.hold(config.clone())?;
+                self.end_journal()?;
                 let driver = self.load(&[given.config]).await?;
                 Loaded::of(config, driver.program()?)?
             }
             None => {
                 let running = driver.program()?;
                 let loaded = Loaded::of(config, running)?;
+                self.end_journal()?;
                 if self.settings.reload {
                     let configs: Vec<_> = std::iter::once(&running.config).chain(&running.others).cloned().collect();
                     self.load(&configs).await?;
@@ -84,14 +88,23 @@ impl Gateway {
         age(&driver, &loaded).await?;
         // After the clearing, which takes all mirror sessions.
         let marked = mark.write(&driver).await?;
-        let mut state = self.state.lock();
-        state.mark = marked.then_some(mark);
-        state.loaded = Some(Arc::new(loaded));
+        if !marked {
+            tracing::warn!(
+                "the driver has no table $mirror.cfg for a mark: what is written does not survive a restart"
+            );
+        }
+        {
+            let mut state = self.state.lock();
+            state.mark = marked.then_some(mark);
+            state.loaded = Some(Arc::new(loaded));
+        }
+        self.write_journal().await;
         Ok(())
     }
 
     /// Forgets what clients have written.
     pub(crate) fn forget(&self) {
+        self.leave_journal();
         let mut state = self.state.lock();
         (state.loaded, state.mark) = (None, None);
         state.owed.clear();

@@ -20,6 +20,8 @@ use tonic::Status;
 use crate::client::{Address, Driver};
 use crate::cpu::Port;
 use crate::front_panel::FrontPanel;
+use crate::journal::Restored;
+use crate::keeping::Keeper;
 use crate::link::Handover;
 use crate::load::Loaded;
 use crate::loading::Given;
@@ -58,11 +60,15 @@ pub(crate) struct State {
     /// The driver is loading a program, and answers nothing else.
     pub loading: bool,
     pub loaded: Option<Arc<Loaded>>,
+    /// The driver has answered, so it is known whether it has what an earlier gateway wrote.
+    pub is_known: bool,
     pub shadow: Shadow,
     /// What proves that a driver is the one that has what the shadow says.
     pub mark: Option<Mark>,
     /// What makes the driver as the shadow says, after requests that it has not answered. Each may be needed or not.
     pub owed: Vec<Update>,
+    /// What an earlier gateway has kept, until it is known whether the driver has it.
+    pub restored: Option<Box<Restored>>,
 }
 
 /// One driver behind P4Runtime.
@@ -77,6 +83,8 @@ pub struct Gateway {
     pub(crate) connected: watch::Sender<bool>,
     pub(crate) statistics: Statistics,
     pub(crate) calls: Arc<DriverCalls>,
+    /// Where what is written is kept for a gateway that is started again.
+    pub(crate) keeper: Option<Arc<Mutex<Keeper>>>,
     /// Has the task that follows the driver change its connection.
     pub(crate) handover: mpsc::UnboundedSender<Handover>,
     pub(crate) handovers: tokio::sync::Mutex<mpsc::UnboundedReceiver<Handover>>,
@@ -96,6 +104,7 @@ impl Gateway {
             connected: watch::Sender::new(false),
             statistics: Statistics::default(),
             calls: Arc::default(),
+            keeper: None,
             handover,
             handovers: tokio::sync::Mutex::new(handovers),
         }
@@ -153,15 +162,39 @@ impl Gateway {
         })
     }
 
+    /// The program that controllers use.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` without one, and those of [`Gateway::program`].
     #[allow(clippy::result_large_err)]
     fn loaded(&self) -> Result<Arc<Loaded>, Status> {
-        Ok(self.state.lock().loaded.clone().ok_or_else(no_pipeline)?)
+        self.program()?.ok_or_else(|| no_pipeline().into())
+    }
+
+    /// The program that controllers use, if there is one.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` while that is not known yet: a controller that is told of no program pushes its own, and that clears what an
+    /// earlier gateway has written.
+    #[allow(clippy::result_large_err)]
+    fn program(&self) -> Result<Option<Arc<Loaded>>, Status> {
+        let (loaded, is_known) = {
+            let state = self.state.lock();
+            (state.loaded.clone(), state.is_known)
+        };
+        if loaded.is_none() && !is_known {
+            self.driver()?;
+        }
+        Ok(loaded)
     }
 
     /// Makes a batch: plans it, has the driver do it, and takes back or tidies up what that asks for.
     async fn make(&self, updates: &[p4::Update], all_or_none: bool) -> Result<Vec<Outcome>, Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let mut batch = Batch::plan(&loaded, &mut self.state.lock().shadow, updates, all_or_none);
+        self.intend(&batch).inspect_err(|_| {
+            batch.forget(&mut self.state.lock().shadow);
+        })?;
         let steps = batch.steps.iter().map(|step| step.update.clone()).collect();
         let results = match driver.write(steps).await {
             Ok(results) => results,
@@ -174,8 +207,12 @@ impl Gateway {
             }
         };
         let follow_up = batch.settle(&mut self.state.lock().shadow, &results, all_or_none);
+        self.conclude(&batch, &loaded, &follow_up);
         match driver.write(follow_up.clone()).await {
             Ok(outcomes) => {
+                if !outcomes.is_empty() {
+                    self.settled();
+                }
                 for fault in outcomes.into_iter().filter_map(Result::err) {
                     tracing::error!(message = fault.message, "what a batch leaves could not be tidied up");
                 }
@@ -189,6 +226,7 @@ impl Gateway {
         if updates.iter().any(is_digest) {
             self.follow_digests();
         }
+        self.tend_journal().await;
         Ok(batch.outcomes)
     }
 
@@ -211,6 +249,11 @@ impl Gateway {
         }
         Ok((parts, outcomes))
     }
+}
+
+/// A refusal of one message.
+fn fault(status: Status) -> Fault {
+    Fault { code: status.code(), message: status.message().to_owned() }
 }
 
 fn is_digest(update: &p4::Update) -> bool {
@@ -297,16 +340,19 @@ impl Backend for Gateway {
         gateway.statistics.set_pipeline.count(made)
     }
 
-    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Option<T> {
-        let loaded = self.state.lock().loaded.clone();
-        loaded.map(|loaded| view(&loaded.config))
+    fn elected(&self) {
+        self.remember_elections();
+    }
+
+    fn pipeline<T>(&self, view: impl FnOnce(&p4::ForwardingPipelineConfig) -> T) -> Result<Option<T>, Status> {
+        Ok(self.program()?.map(|loaded| view(&loaded.config)))
     }
 
     fn packet_out(&self, packet: &p4::PacketOut) -> Outcome {
         let port = self.cpu.as_ref();
         let port =
             port.ok_or_else(|| Fault::precondition("the gateway has no CPU interface; start it with --cpu-interface"))?;
-        let loaded = self.state.lock().loaded.clone().ok_or_else(no_pipeline)?;
+        let loaded = self.loaded().map_err(fault)?;
         if port.push(loaded.binding.packet_out_frame(packet)?) {
             return Ok(());
         }
@@ -314,7 +360,7 @@ impl Backend for Gateway {
     }
 
     fn acknowledge(&self, ack: &p4::DigestListAck) -> Outcome {
-        let loaded = self.state.lock().loaded.clone().ok_or_else(no_pipeline)?;
+        let loaded = self.loaded().map_err(fault)?;
         let digest = loaded.binding.digests.get(ack.digest_id).ok_or_else(|| unknown("digest", ack.digest_id))?;
         self.controllers.digests.lock().acknowledge(digest.engine, ack.list_id);
         Ok(())

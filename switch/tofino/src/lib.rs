@@ -16,6 +16,8 @@ pub mod front_panel;
 pub mod gateway;
 pub mod idle;
 pub mod info;
+pub mod journal;
+mod keeping;
 mod link;
 pub mod load;
 pub mod loading;

@@ -120,6 +120,8 @@ impl Gateway {
     /// was doing when the connection ended is taken back, for its clients were not told that it is done.
     async fn adopt(&self, driver: &Driver) -> Result<(), Status> {
         let found = Mark::read(driver).await?;
+        self.restore(driver, found.as_ref())?;
+        self.state.lock().is_known = true;
         let (expected, loaded) = {
             let state = self.state.lock();
             (state.mark.clone(), state.loaded.clone())
@@ -135,10 +137,14 @@ impl Gateway {
         driver.settled().await?;
         age(driver, loaded).await?;
         let owed = self.state.lock().owed.clone();
-        for fault in driver.write(owed).await?.into_iter().filter_map(Result::err) {
-            tracing::debug!(message = fault.message, "nothing to take back");
+        if !owed.is_empty() {
+            for fault in driver.write(owed).await?.into_iter().filter_map(Result::err) {
+                tracing::debug!(message = fault.message, "nothing to take back");
+            }
+            self.state.lock().owed.clear();
+            self.settled();
         }
-        self.state.lock().owed.clear();
+        self.follow_digests();
         tracing::info!("the driver has kept what was written to it");
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod args;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use sluice_serve::{Listener, Supervisor};
 use sluice_tofino::client::Address;
 use sluice_tofino::cpu::Port;
 use sluice_tofino::front_panel::FrontPanel;
+use sluice_tofino::journal::{self, Here, Journal, JournalError, Restored};
 use sluice_tofino::{Gateway, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -64,7 +66,14 @@ async fn run(args: &Args) -> Result<(), String> {
         program_folder: args.program_folder.clone(),
         reload: args.reload,
     };
-    let gateway = Arc::new(Gateway::new(settings, port.clone()));
+    let gateway = Arc::new(match &args.state {
+        None => Gateway::new(settings, port.clone()),
+        Some(folder) => {
+            let (journal, restored) = open_journal(folder, args).map_err(|error| format!("--state {error}"))?;
+            tracing::info!(folder, adopts = restored.is_some(), "what controllers write is kept");
+            Gateway::new(settings, port.clone()).keeping(journal, restored)
+        }
+    });
     let listener = Listener::bind(&args.address)
         .await
         .map_err(|error| format!("--grpc-server-addr {}: {error}; give a free HOST:PORT or unix:PATH", args.address))?;
@@ -96,6 +105,12 @@ async fn run(args: &Args) -> Result<(), String> {
     };
     supervisor.stopping();
     result
+}
+
+/// Takes the folder of the journal, with what an earlier gateway has left in it.
+fn open_journal(folder: &str, args: &Args) -> Result<(Journal, Option<Restored>), JournalError> {
+    let here = Here { boot: journal::boot()?, device_id: args.device_id, driver_device: args.driver_device };
+    Journal::open(Path::new(folder), here)
 }
 
 /// Opens the address of the metrics; the result serves them, and is why that could not go on.

@@ -36,6 +36,16 @@ impl Mark {
         Ok(Self(bytes))
     }
 
+    /// One that was written before.
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Writes the mark in place of another; false where the device has no such table.
     ///
     /// # Errors

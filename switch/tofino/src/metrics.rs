@@ -37,6 +37,9 @@ impl Collector for Metrics {
         gauges(encoder, "build_info", "The gateway's version", [(version, 1.0)])?;
         let up = f64::from(u8::from(gateway.is_connected()));
         gauges(encoder, "driver_up", "1 while the driver answers", [(vec![], up)])?;
+        let adoptable = f64::from(u8::from(gateway.is_adoptable()));
+        let help = "1 while a restarted gateway would adopt what controllers wrote";
+        gauges(encoder, "adoptable", help, [(vec![], adoptable)])?;
         let statistics = gateway.statistics();
         let help = "Times that the driver has answered anew: at the start, and after each loss of it";
         counters(encoder, "driver_connections", help, [(vec![], statistics.connections.get())])?;

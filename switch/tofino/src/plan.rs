@@ -37,6 +37,7 @@ pub struct Batch {
     pub later: Vec<(usize, Update)>,
     /// What became of each update so far.
     pub outcomes: Vec<Outcome>,
+    /// What the shadow keeps; after [`Batch::settle`] that of updates which were made.
     changes: Vec<(usize, Change)>,
 }
 
@@ -107,8 +108,8 @@ impl Batch {
         let mut follow_up: Vec<_> = made.filter_map(|(step, _)| step.way_back.clone()).collect();
         if any_failed {
             self.changes.iter().rev().for_each(|(_, change)| shadow.take_back(change));
-            let kept = self.changes.iter().filter(|(owner, _)| !fails(*owner));
-            kept.for_each(|(_, change)| shadow.make_again(change));
+            self.changes.retain(|(owner, _)| !fails(*owner));
+            self.changes.iter().for_each(|(_, change)| shadow.make_again(change));
         }
         follow_up.extend(self.later.iter().filter(|(owner, _)| !fails(*owner)).map(|(_, update)| update.clone()));
         if all_or_none && any_failed {
@@ -117,10 +118,20 @@ impl Batch {
         follow_up
     }
 
+    /// What takes the steps back, whatever of them the driver has made.
+    pub fn way_back(&self) -> Vec<Update> {
+        self.steps.iter().rev().filter_map(|step| step.way_back.clone()).collect()
+    }
+
+    /// What the shadow keeps of the batch.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().map(|(_, change)| change)
+    }
+
     /// Takes the whole plan back: the driver did not answer. The result takes back whatever of it the driver has made, or makes yet.
     pub fn forget(&mut self, shadow: &mut Shadow) -> Vec<Update> {
         self.changes.drain(..).rev().for_each(|(_, change)| shadow.take_back(&change));
-        self.steps.drain(..).rev().filter_map(|step| step.way_back).collect()
+        self.way_back()
     }
 }
 

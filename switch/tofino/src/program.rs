@@ -296,6 +296,17 @@ impl Program {
         Ok(())
     }
 
+    /// What the shadow's numbers stand for: the objects of each kind in their order, by kind and name, with the driver's ids.
+    pub fn objects(&self) -> Vec<(String, u32)> {
+        let tables = self.tables.iter().map(|table| ("table", &table.info.name, table.id));
+        let profiles = self.profiles.iter().map(|profile| ("profile", &profile.info.name, profile.members));
+        let meters = self.meters.iter().map(|meter| ("meter", &meter.info.name, meter.id));
+        let digests = self.digests.iter().map(|digest| ("digest", &digest.info.name, digest.id));
+        let sets = self.value_sets.iter().map(|set| ("value set", &set.info.name, set.id));
+        let all = tables.chain(profiles).chain(meters).chain(digests).chain(sets);
+        all.map(|(kind, name, id)| (format!("{kind} {name}"), id)).collect()
+    }
+
     /// The profile of a table.
     pub fn profile_of(&self, table: TableId) -> Option<ProfileId> {
         self.tables.get(table.index())?.info.profile

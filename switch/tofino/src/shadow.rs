@@ -2,7 +2,7 @@
 //! compiled program does not use, rates before they were rounded.
 //!
 //! It is one map from places to values, so that a batch is a list of places with what was there before: that list takes a batch
-//! back, and could be written to a journal.
+//! back, and is written to the [`journal`](crate::journal).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -96,9 +96,11 @@ pub enum Value {
 /// A place, what was there, and what is there now.
 #[derive(Debug, Clone)]
 pub struct Change {
-    place: Place,
+    /// Where.
+    pub place: Place,
     old: Option<Value>,
-    new: Option<Value>,
+    /// Now.
+    pub new: Option<Value>,
 }
 
 /// Everything that clients wrote.
@@ -158,6 +160,22 @@ impl Shadow {
             (Place::Entry(of, _), Value::Entry(entry)) if *of == table => Some(&**entry),
             _ => None,
         })
+    }
+
+    /// What is kept behind a place, in the order of places; `None` is in front of all.
+    pub fn after(&self, place: Option<&Place>) -> impl Iterator<Item = (&Place, &Value)> {
+        let start = place.map_or(Bound::Unbounded, Bound::Excluded);
+        self.values.range((start, Bound::Unbounded))
+    }
+
+    /// How many ids have been given to groups and members of one-shot groups.
+    pub fn ids(&self) -> u32 {
+        self.ids
+    }
+
+    /// Gives no id again of so many.
+    pub fn give_ids_after(&mut self, ids: u32) {
+        self.ids = ids;
     }
 
     /// Everything that is kept.

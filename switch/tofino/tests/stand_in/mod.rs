@@ -45,6 +45,10 @@ pub struct Driver {
     /// What runs; `None` with `--skip-p4`.
     pub running: Mutex<Option<ForwardingPipelineConfig>>,
     pub store: Mutex<Store>,
+    /// Entries that clients have written, changed or deleted.
+    pub written: AtomicUsize,
+    /// Updates after which the driver stops, in the midst of a request, and what is notified then.
+    pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
     /// Updates of each Write request.
     pub requests: Mutex<Vec<usize>>,
     /// Acknowledgements that came, which end the stream.
@@ -74,6 +78,8 @@ impl Driver {
         Arc::new(Self {
             store: Mutex::new(Store::new(tables(config.as_ref()))),
             running: Mutex::new(config),
+            written: AtomicUsize::new(0),
+            stops: Mutex::default(),
             requests: Mutex::default(),
             acknowledgements: AtomicUsize::new(0),
             full: Mutex::default(),
@@ -229,6 +235,24 @@ impl Driver {
         }
     }
 
+    /// Waits for good where the driver is to stop after as many updates as it has made.
+    async fn pass(&self, updates: usize) {
+        let stops = match &mut *self.stops.lock() {
+            Some((0, stopped)) => {
+                stopped.notify_one();
+                true
+            }
+            Some((left, _)) => {
+                *left -= updates;
+                false
+            }
+            None => false,
+        };
+        if stops {
+            std::future::pending().await
+        }
+    }
+
     fn update(&self, update: &Update) -> Result<(), store::Refusal> {
         match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(entity::Entity::TableEntry(entry)) => {
@@ -238,7 +262,9 @@ impl Driver {
                 if full && update.r#type() == update::Type::Insert {
                     return Err((Code::ResourceExhausted, "Table Add failed No space".to_owned()));
                 }
-                store.write(update.r#type(), entry)
+                store.write(update.r#type(), entry)?;
+                self.written.fetch_add(1, Relaxed);
+                Ok(())
             }
             Some(entity::Entity::TableAttribute(attribute)) => self.store.lock().age(attribute.table_id),
             Some(entity::Entity::TableOperation(operation)) if operation.table_operations_type == "Sync" => Ok(()),
@@ -284,7 +310,12 @@ impl BfRuntime for Service {
             request.updates.iter().take(count).for_each(|update| self.0.update(update).unwrap());
             return Err(Status::unavailable("the connection is broken"));
         }
-        let outcomes: Vec<_> = request.updates.iter().map(|update| self.0.update(update)).collect();
+        let mut outcomes = Vec::with_capacity(request.updates.len());
+        for update in &request.updates {
+            self.0.pass(1).await;
+            outcomes.push(self.0.update(update));
+        }
+        self.0.pass(0).await;
         packed(&outcomes)?;
         Ok(Response::new(WriteResponse::default()))
     }

@@ -48,6 +48,11 @@ impl Store {
         &self.rows[&self.table(name).id]
     }
 
+    /// All tables, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&Table, &Rows)> {
+        self.info.tables.iter().map(|table| (table, &self.rows[&table.id]))
+    }
+
     pub fn filter(&self, name: &str) -> u32 {
         self.info.learn_filters.iter().find(|filter| filter.name.ends_with(name)).unwrap().id
     }

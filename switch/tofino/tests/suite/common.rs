@@ -123,20 +123,7 @@ impl Bench {
     }
 
     pub async fn controller(&self, election: u64) -> Controller {
-        let channel = tonic::transport::Endpoint::from_shared(self.address.clone()).unwrap().connect().await.unwrap();
-        let mut client = P4RuntimeClient::new(channel);
-        let (to_switch, requests) = mpsc::channel(16);
-        let from_switch = client.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
-        let mut controller = Controller { client, election, to_switch, from_switch };
-        controller
-            .tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
-                device_id: DEVICE,
-                election_id: Some(p4::Uint128 { high: 0, low: election }),
-                ..Default::default()
-            }))
-            .await;
-        assert!(matches!(controller.next().await, FromSwitch::Arbitration(_)));
-        controller
+        Controller::at(&self.address, election).await.unwrap().0
     }
 }
 
@@ -148,6 +135,27 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// A controller of the gateway at an address, and what became of its bid.
+    pub async fn at(
+        address: &str,
+        election: u64,
+    ) -> Result<(Self, p4::MasterArbitrationUpdate), tonic::transport::Error> {
+        let channel = tonic::transport::Endpoint::from_shared(address.to_owned()).unwrap().connect().await?;
+        let mut client = P4RuntimeClient::new(channel);
+        let (to_switch, requests) = mpsc::channel(16);
+        let from_switch = client.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
+        let mut controller = Self { client, election, to_switch, from_switch };
+        controller
+            .tell(ToSwitch::Arbitration(p4::MasterArbitrationUpdate {
+                device_id: DEVICE,
+                election_id: Some(p4::Uint128 { high: 0, low: election }),
+                ..Default::default()
+            }))
+            .await;
+        let FromSwitch::Arbitration(answer) = controller.next().await else { panic!("no answer to the bid") };
+        Ok((controller, answer))
+    }
+
     pub async fn tell(&self, message: ToSwitch) {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
     }
@@ -173,8 +181,12 @@ impl Controller {
     }
 
     pub async fn pushed(&mut self) -> Option<p4::ForwardingPipelineConfig> {
+        self.try_pushed().await.unwrap()
+    }
+
+    pub async fn try_pushed(&mut self) -> Result<Option<p4::ForwardingPipelineConfig>, Status> {
         let request = p4::GetForwardingPipelineConfigRequest { device_id: DEVICE, response_type: 0 };
-        self.client.get_forwarding_pipeline_config(request).await.unwrap().into_inner().config
+        Ok(self.client.get_forwarding_pipeline_config(request).await?.into_inner().config)
     }
 
     pub async fn capabilities(&mut self) -> p4::CapabilitiesResponse {

@@ -19,5 +19,6 @@ mod metrics;
 mod pipelines;
 mod ports;
 mod replication;
+mod restarts;
 mod streams;
 mod tables;

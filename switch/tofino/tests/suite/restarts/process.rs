@@ -1,0 +1,120 @@
+//! The gateway's program, in a process of its own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Code;
+
+use crate::common::{Controller, DEVICE};
+
+/// A process that is killed when it is dropped.
+pub struct Process {
+    child: Child,
+    address: String,
+    driver: String,
+    log: PathBuf,
+}
+
+impl Process {
+    /// A gateway with a journal in this folder.
+    pub fn start(driver: &str, folder: &Path, words: &[&str]) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        Self::at(&free.to_string(), driver, folder, words)
+    }
+
+    fn at(address: &str, driver: &str, folder: &Path, words: &[&str]) -> Self {
+        let log = folder.join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-tofino"));
+        command.args(words).args(["--grpc-server-addr", address, "--driver", driver]);
+        command.args(["--device-id", &DEVICE.to_string(), "--state"]).arg(folder);
+        Self::run(command, address, driver, log)
+    }
+
+    /// A gateway by another command line.
+    pub fn run(mut command: Command, address: &str, driver: &str, log: PathBuf) -> Self {
+        command.stdin(Stdio::null()).stdout(File::create(&log).unwrap()).stderr(Stdio::inherit());
+        let child = command.spawn().unwrap();
+        Self { child, address: address.to_owned(), driver: driver.to_owned(), log }
+    }
+
+    /// The URI of its driver.
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Kills it, and starts another one.
+    pub fn restarted(self, folder: &Path) -> Self {
+        let driver = self.driver.clone();
+        self.restarted_before(&driver, folder)
+    }
+
+    /// Kills it, and starts another one in front of this driver.
+    pub fn restarted_before(self, driver: &str, folder: &Path) -> Self {
+        let address = self.address.clone();
+        drop(self);
+        Self::at(&address, driver, folder, &[])
+    }
+
+    /// A stream with this election id, and what became of its bid.
+    pub async fn bid(&self, election: u64) -> (Controller, p4::MasterArbitrationUpdate) {
+        let address = format!("http://{}", self.address);
+        let connected = async {
+            loop {
+                match Controller::at(&address, election).await {
+                    Ok(connected) => return connected,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), connected).await.expect("a gateway that serves")
+    }
+
+    /// A controller with this election id.
+    pub async fn controller(&self, election: u64) -> Controller {
+        self.bid(election).await.0
+    }
+
+    /// The program, once it is known whether there is one.
+    pub async fn known(&self, controller: &mut Controller) -> Option<p4::ForwardingPipelineConfig> {
+        let known = async {
+            loop {
+                match controller.try_pushed().await {
+                    Ok(config) => break config,
+                    Err(status) => assert_eq!(status.code(), Code::Unavailable, "{}", status.message()),
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let config = tokio::time::timeout(Duration::from_secs(60), known).await.expect("a driver that answers");
+        // A program may be known before what was owed is done.
+        while controller
+            .try_read(p4::entity::Entity::TableEntry(p4::TableEntry::default()))
+            .await
+            .is_err_and(|status| status.code() == Code::Unavailable)
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        config
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
