@@ -3,7 +3,7 @@
 //! Writes take turns, because each is planned with what the ones before it left in the shadow. The state is locked to plan and to
 //! settle, never while the driver is waited for; so bids, reads and packets do not wait for a write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -233,8 +233,10 @@ impl Gateway {
     async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
+        let mut reader =
+            Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes, cells: HashMap::new() };
+        reader.ask_cells(patterns).await;
         for pattern in patterns {
-            let reader = Reader { loaded: &loaded, driver: &driver, pipes: &self.settings.pipes };
             let in_shadow = |look: &mut dyn FnMut(&Shadow)| look(&self.state.lock().shadow);
             match reader.read(in_shadow, pattern).await {
                 Ok(found) => {

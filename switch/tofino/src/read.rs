@@ -29,6 +29,8 @@ pub struct Reader<'a> {
     pub driver: &'a Driver,
     /// The pipes whose register cells are added up.
     pub pipes: &'a [u32],
+    /// Cells that have been asked for together, by pipe, table and encoded key.
+    pub cells: HashMap<(u32, u32, Vec<u8>), TableData>,
 }
 
 /// Lets a read look at the shadow for a moment.
@@ -36,6 +38,38 @@ pub trait Kept: Fn(&mut dyn FnMut(&Shadow)) {}
 impl<T: Fn(&mut dyn FnMut(&Shadow))> Kept for T {}
 
 impl Reader<'_> {
+    /// Asks the driver at once for the cells that patterns name one by one, those of registers pipe by pipe. Where it refuses one of
+    /// them none is kept: each is then asked for alone, and has an outcome of its own.
+    pub async fn ask_cells(&mut self, patterns: &[p4::Entity]) {
+        // What is wrong is refused where its pattern has its turn.
+        let cell = |id, key, index: Option<&p4::Index>, size| {
+            Some(bfrt::entry_entity(device_cell(id, key, cell_index(index, size, "").ok().flatten()?)))
+        };
+        let register = |pattern: &p4::Entity| {
+            let Some(Entity::RegisterEntry(entry)) = &pattern.entity else { return None };
+            let register = self.loaded.binding.registers.get(entry.register_id)?;
+            let known = &self.loaded.program.registers[register.engine.index()];
+            cell(known.id, known.index, entry.index.as_ref(), register.size)
+        };
+        let counter = |pattern: &p4::Entity| {
+            let Some(Entity::CounterEntry(entry)) = &pattern.entity else { return None };
+            let counter = self.loaded.binding.counters.get(entry.counter_id)?;
+            let known = &self.loaded.program.counters[counter.engine.index()];
+            cell(known.id, known.index, entry.index.as_ref(), counter.size)
+        };
+        let registers: Vec<_> = patterns.iter().filter_map(register).collect();
+        let counters: Vec<_> = patterns.iter().filter_map(counter).collect();
+        let of_pipes = self.pipes.iter().map(|pipe| (self.driver.in_pipe(*pipe), registers.clone()));
+        let asked: Vec<_> = of_pipes.chain([(self.driver.clone(), counters)]).collect();
+        for (driver, wanted) in asked.into_iter().filter(|(_, wanted)| wanted.len() > 1) {
+            let answers = self.ask(&driver, wanted).await.unwrap_or_default().into_iter();
+            let cell = |entry: proto::TableEntry| {
+                Some(((driver.pipe(), entry.table_id, entry.key?.encode_to_vec()), entry.data?))
+            };
+            self.cells.extend(answers.filter_map(cell));
+        }
+    }
+
     /// Everything that fits a pattern.
     ///
     /// # Errors
@@ -276,10 +310,13 @@ impl Reader<'_> {
     /// The cells of a table by index: one of them from the device, or all, which the driver copies from the device at once.
     async fn cells(&self, driver: &Driver, id: u32, key: u32, index: Option<u64>) -> Outcome<Vec<(u64, TableData)>> {
         let entry = match index {
-            Some(index) => proto::TableEntry {
-                table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
-                ..bfrt::key_only(id, bfrt::number_key(key, index as u32))
-            },
+            Some(index) => {
+                let asked = (driver.pipe(), id, bfrt::number_key(key, index as u32).encode_to_vec());
+                if let Some(data) = self.cells.get(&asked) {
+                    return Ok(vec![(index, data.clone())]);
+                }
+                device_cell(id, key, index)
+            }
             None => {
                 let synced = driver.write(vec![bfrt::sync(id, "Sync")]).await;
                 let synced =
@@ -456,6 +493,14 @@ fn copies(kept: &impl Kept, pattern: &p4::PacketReplicationEngineEntry) -> Outco
         answer = replication::select(pattern, groups, sessions);
     });
     Ok(answer?.into_iter().map(Entity::PacketReplicationEngineEntry).collect())
+}
+
+/// A cell as the device has it now.
+fn device_cell(id: u32, key: u32, index: u64) -> proto::TableEntry {
+    proto::TableEntry {
+        table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
+        ..bfrt::key_only(id, bfrt::number_key(key, index as u32))
+    }
 }
 
 /// What names an entry.
