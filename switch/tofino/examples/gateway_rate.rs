@@ -173,7 +173,28 @@ async fn main() {
         println!("{size:>8} {plain:>12.0} {kept:>12.0}");
     }
     let [bench, _] = &mut benches;
+    read_cells(bench).await;
     read(bench).await;
+}
+
+/// Reads some cells of a register in one request.
+async fn read_cells(bench: &mut Bench) {
+    const CELLS: i64 = 60;
+    let cell = |index| {
+        let index = Some(p4::Index { index });
+        let entry = p4::RegisterEntry { register_id: bench.ids.register, index, ..Default::default() };
+        p4::Entity { entity: Some(Entity::RegisterEntry(entry)) }
+    };
+    let entities: Vec<_> = (0..CELLS).map(cell).collect();
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        let request = p4::ReadRequest { device_id: 1, entities: entities.clone(), ..Default::default() };
+        let start = Instant::now();
+        let mut responses = bench.client.read(request).await.expect("a read").into_inner();
+        while responses.message().await.expect("an answer").is_some() {}
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    println!("{CELLS} cells in one request: {:.1} ms, median", median(times));
 }
 
 /// Reads a register, by BF Runtime and by P4Runtime.

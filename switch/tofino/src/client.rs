@@ -214,12 +214,28 @@ impl Driver {
             Ok(found)
         };
         within(PATIENCE, collect).await.map_err(|status| {
+            if is_too_large(&status) {
+                return too_large(&self.address.uri);
+            }
             match errors(&status, 0).and_then(|all| all.into_iter().find_map(Result::err)) {
                 Some(fault) => fault.into(),
                 None => status,
             }
         })
     }
+}
+
+/// Whether gRPC has refused an answer for its size; the driver's own refusals have details.
+fn is_too_large(status: &Status) -> bool {
+    status.code() == Code::OutOfRange && status.details().is_empty() && status.message().contains("too large")
+}
+
+/// The refusal of an answer beyond [`LARGEST_MESSAGE`].
+fn too_large(uri: &str) -> Status {
+    Status::resource_exhausted(format!(
+        "driver at {uri}: its answer has more than {} MB, which it sends in one message; read fewer tables or cells in a request",
+        LARGEST_MESSAGE >> 20
+    ))
 }
 
 /// Waits for a call of the driver for so long. Only seconds in which this process ran count: after a pause of its own the answer may
@@ -347,4 +363,19 @@ fn errors(status: &Status, count: usize) -> Option<Vec<Outcome>> {
         outcomes.resize(count, Ok(()));
     }
     Some(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_beyond_the_largest_is_told_from_what_the_driver_refuses() {
+        let message = "Error, decoded message length too large: found 1073741825 bytes, the limit is: 1073741824 bytes";
+        assert!(is_too_large(&Status::out_of_range(message)));
+        assert!(!is_too_large(&Status::out_of_range("Table Entry get failed")));
+        let status = too_large("http://switch:50052");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert!(status.message().contains("driver at http://switch:50052: its answer has more than 1024 MB"));
+    }
 }

@@ -3,9 +3,10 @@
 
 pub mod store;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prost::Message;
@@ -16,7 +17,8 @@ use sluice_tofino::proto::*;
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 type Boxed<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
@@ -51,6 +53,12 @@ pub struct Driver {
     pub stops: Mutex<Option<(usize, Arc<Notify>)>>,
     /// Updates of each Write request.
     pub requests: Mutex<Vec<usize>>,
+    /// Entries of each Read request.
+    pub reads: Mutex<Vec<usize>>,
+    /// A cell that cannot be read: a register and an index.
+    pub unreadable: Mutex<Option<(String, u32)>>,
+    /// Arrays that are being copied from the device.
+    copied: Mutex<HashSet<u32>>,
     /// Acknowledgements that came, which end the stream.
     pub acknowledgements: AtomicUsize,
     /// Refuses inserts into a table of this name, as full memory does.
@@ -81,6 +89,9 @@ impl Driver {
             written: AtomicUsize::new(0),
             stops: Mutex::default(),
             requests: Mutex::default(),
+            reads: Mutex::default(),
+            unreadable: Mutex::default(),
+            copied: Mutex::default(),
             acknowledgements: AtomicUsize::new(0),
             full: Mutex::default(),
             stuck: Mutex::default(),
@@ -98,7 +109,9 @@ impl Driver {
         let uri = format!("http://{}", listener.local_addr().unwrap());
         let service = BfRuntimeServer::new(Service(Arc::clone(self))).max_decoding_message_size(1 << 30);
         let server = tonic::transport::Server::builder().add_service(service);
-        let served = server.serve_with_incoming(TcpListenerStream::new(listener));
+        // As the driver's gRPC: an answer of several segments is not held back for an acknowledgement.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let served = server.serve_with_incoming(incoming);
         (uri, tokio::spawn(async move { served.await.unwrap() }))
     }
 
@@ -253,6 +266,14 @@ impl Driver {
         }
     }
 
+    fn is_unreadable(&self, wanted: &TableEntry) -> bool {
+        let unreadable = self.unreadable.lock();
+        unreadable.as_ref().is_some_and(|(table, index)| {
+            let id = self.store.lock().table(table).id;
+            wanted.table_id == id && wanted.key.as_ref().is_some_and(|key| store::key_number(key) == *index)
+        })
+    }
+
     fn update(&self, update: &Update) -> Result<(), store::Refusal> {
         match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(entity::Entity::TableEntry(entry)) => {
@@ -271,6 +292,22 @@ impl Driver {
             _ => Err((Code::Unimplemented, "Invalid update.".to_owned())),
         }
     }
+}
+
+/// The time that a copy of an array takes.
+const COPY: Duration = Duration::from_millis(5);
+
+/// The array that an update copies from the device.
+fn copied(update: &Update) -> Option<u32> {
+    match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+        Some(entity::Entity::TableOperation(operation)) => Some(operation.table_id),
+        _ => None,
+    }
+}
+
+/// What the driver says of an array that it copies for someone else.
+fn being_copied() -> store::Refusal {
+    (Code::AlreadyExists, "Entry not found in table Already exists".to_owned())
 }
 
 struct Service(Arc<Driver>);
@@ -327,8 +364,17 @@ impl BfRuntime for Service {
         let (mut entities, mut outcomes) = (Vec::new(), Vec::new());
         let request = request.into_inner();
         let pipe = request.target.unwrap_or_default().pipe_id as usize;
+        self.0.reads.lock().push(request.entities.len());
         for wanted in request.entities {
             let Some(entity::Entity::TableEntry(wanted)) = wanted.entity else { continue };
+            if self.0.copied.lock().contains(&wanted.table_id) {
+                outcomes.push(Err(being_copied()));
+                continue;
+            }
+            if self.0.is_unreadable(&wanted) {
+                outcomes.push(Err((Code::Internal, "HW access fails".to_owned())));
+                continue;
+            }
             outcomes.push(self.0.store.lock().read(&wanted, pipe).map(|found| {
                 entities.extend(found.into_iter().map(sluice_tofino::bfrt::entry_entity));
             }));

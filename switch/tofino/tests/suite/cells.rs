@@ -1,7 +1,7 @@
 use sluice_p4runtime::proto::p4::v1 as p4;
 use tonic::Code;
 
-use crate::common::{Bench, Controller, P4INFO, id, server};
+use crate::common::{Bench, Controller, P4INFO, errors, id, server};
 use crate::stand_in::{BFRT, store::PIPES};
 use p4::entity::Entity;
 use p4::p4_data::Data;
@@ -130,4 +130,65 @@ async fn a_meter_reads_as_it_was_written_and_is_unlimited_again_without_a_config
     // The largest burst that a meter of the chip holds, and a rate above a pipe's: at the types' largest the driver's overflows.
     assert_eq!(limits(&bench), [4_000_000_000, 255 << 14, 4_000_000_000, 255 << 14]);
     assert_eq!(controller.read(meter(None)).await, [meter(None)]);
+}
+
+#[tokio::test]
+async fn cells_of_one_request_are_one_request_to_the_driver() {
+    let (bench, mut controller) = Bench::ready().await;
+    for index in 0..60 {
+        bench.driver.store.lock().set_cell(SYN, index, &[[index; PIPES]]);
+    }
+    let pattern = |index| cell("ledger_syn", Some(index), None);
+    // Answered in their order, and each as often as it is asked for.
+    let indices: Vec<i64> = (0..60).rev().chain([7, 7]).collect();
+    bench.driver.reads.lock().clear();
+    let found = controller.read_all(indices.iter().map(|index| pattern(*index)).collect()).await.unwrap();
+    let expected = indices.iter().map(|index| {
+        let value = if *index == 0 { vec![0] } else { vec![*index as u8] };
+        cell("ledger_syn", Some(*index), Some(bits(&value)))
+    });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert_eq!(*bench.driver.reads.lock(), [60], "each cell once");
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_refused_is_named_and_the_others_are_answered() {
+    let (bench, mut controller) = Bench::ready().await;
+    bench.driver.store.lock().set_cell(SYN, 3, &[[9; PIPES]]);
+    let patterns = || [3, -1, 3].map(|index| cell("ledger_syn", Some(index), None)).to_vec();
+    let status = controller.read_all(patterns()).await.unwrap_err();
+    let codes: Vec<_> = errors(&status).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, [Code::Ok, Code::InvalidArgument, Code::Ok], "{}", status.message());
+    // What the driver refuses is found by asking for each cell alone.
+    *bench.driver.unreadable.lock() = Some((SYN.to_owned(), 5));
+    let patterns = [3, 5].map(|index| cell("ledger_syn", Some(index), None)).to_vec();
+    let faults = errors(&controller.read_all(patterns).await.unwrap_err());
+    assert_eq!(faults.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [Code::Ok, Code::Internal]);
+    assert!(faults[1].1.contains("ledger_syn: the driver refuses it: HW access fails"), "{}", faults[1].1);
+}
+
+#[tokio::test]
+async fn readers_of_the_same_cells_wait_for_each_others_copies() {
+    let (bench, mut controller) = Bench::ready().await;
+    bench.driver.store.lock().set_cell(SYN, 3, &[[9; PIPES]]);
+    let others = reading(&bench, vec![cell("ledger_syn", None, None)]).await;
+    let found = controller.read_all([3, 4].map(|index| cell("ledger_syn", Some(index), None)).to_vec()).await.unwrap();
+    assert_eq!(found[0], cell("ledger_syn", Some(3), Some(bits(&[9]))));
+    for cells in others {
+        assert_eq!(cells.await.unwrap().unwrap()[3], cell("ledger_syn", Some(3), Some(bits(&[9]))));
+    }
+}
+
+/// Six more controllers that read at the same time.
+async fn reading(
+    bench: &Bench,
+    patterns: Vec<Entity>,
+) -> Vec<tokio::task::JoinHandle<Result<Vec<Entity>, tonic::Status>>> {
+    let mut others = Vec::new();
+    for election in 1..7 {
+        let mut other = bench.controller(election).await;
+        let patterns = patterns.clone();
+        others.push(tokio::spawn(async move { other.read_all(patterns).await }));
+    }
+    others
 }

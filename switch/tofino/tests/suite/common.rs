@@ -226,7 +226,12 @@ impl Controller {
     }
 
     pub async fn try_read(&mut self, pattern: Entity) -> Result<Vec<Entity>, Status> {
-        let entities = vec![p4::Entity { entity: Some(pattern) }];
+        self.read_all(vec![pattern]).await
+    }
+
+    /// What fits several patterns.
+    pub async fn read_all(&mut self, patterns: Vec<Entity>) -> Result<Vec<Entity>, Status> {
+        let entities = patterns.into_iter().map(|pattern| p4::Entity { entity: Some(pattern) }).collect();
         let request = p4::ReadRequest { device_id: DEVICE, entities, ..Default::default() };
         let mut responses = self.client.read(request).await?.into_inner();
         let mut found = Vec::new();
