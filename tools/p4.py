@@ -62,7 +62,7 @@ TOFINO_FLAGS = ("-DTOFINO", "-D__TARGET_TOFINO__=1")
 TOFINO_BUILDS = {
     "tofino": Build(("tna",), TOFINO_FLAGS),
     "tofino-content": Build(("tna",), (*TOFINO_FLAGS, "-DCONTENT", "-DLEAN"), "content.p4"),
-    "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2")),
+    "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT")),
 }
 """As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
 

@@ -49,6 +49,8 @@ class Chip:
     """Match-action units in a row."""
     containers: Mapping[tuple[str, int], int]
     """PHV containers, both gresses together, by type and width in bits."""
+    options: tuple[str, ...] = ()
+    """For p4c."""
 
 
 CHIPS = {
@@ -67,6 +69,8 @@ CHIPS = {
             **{("normal", 8): 48, ("normal", 16): 72, ("normal", 32): 48},
             **{(kind, width): there for kind in ("mocha", "dark") for width, there in ((8, 16), (16, 24), (32, 16))},
         },
+        # A program that finds no place would be tried with each dark container for minutes before p4c says so.
+        ("--disable-dark-allocation",),
     ),
 }
 """By the name that p4c, the assembler and the driver have for it."""

@@ -1,7 +1,7 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
 There are three programs: `tofino`; `tofino-content`, which switches by content and leaves out what that takes the room
-of; and `tofino2`, for Tofino 2. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It
+of; and `tofino2`, for Tofino 2, which has both. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It
 writes one to p4src/build/NAME as a switch is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the
 pipe's context.json and binary, what the driver calls their configuration (sluice.conf), and a manifest; and the
 compiler's report to results/NAME. A program that does not fit, or is not assembled, changes nothing there.
@@ -136,6 +136,7 @@ def compile_command(program: Program, folder: Path) -> Sequence[str]:
     includes = [str(each) for each in (found, core) if each and each.is_dir()]
     return [
         *(BACK_END, "--target", program.chip, "--arch", p4_resources.CHIPS[program.chip].architecture, "-g"),
+        *p4_resources.CHIPS[program.chip].options,
         *("--verbose", "-Ttable_summary:1,table_dependency_graph:3"),
         *(word for each in includes for word in ("-I", each)),
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),

@@ -153,7 +153,7 @@ TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
 CONTRACTS = {
     "tofino": TOFINO,
     "tofino-content": Contract({**PIN_STATES, **SPLICES}, ONLY_V1MODEL_WITH_CONTENT, SMALLER_TABLE),
-    "tofino2": Contract(ONLY_TOFINO, ONLY_V1MODEL, {**OTHER_SIZE, **SMALLER_SELECTORS}),
+    "tofino2": Contract({**ONLY_TOFINO, **SPLICES}, NEVER_ON_TOFINO, {**OTHER_SIZE, **SMALLER_SELECTORS}),
 }
 """By the program's name (tools/p4_tofino.py)."""
 

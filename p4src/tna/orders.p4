@@ -45,6 +45,7 @@ control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t
 
     // A table, for p4c's assembly of the same as a condition over two bytes ends in "Didn't cover all bytes".
     @hidden
+    @no_gateway_conversion
     table agent_check {
         key = {
             found.agent  : ternary @name("agent");

@@ -139,6 +139,26 @@ def test_a_program_that_is_placed_beyond_the_last_stage_does_not_fit(tmp_path: P
     assert p4_resources.outcome(tmp_path)["fits"] is True
 
 
+def test_a_report_is_measured_by_the_chip_that_it_is_of(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"target": "tofino2"}))
+    log = tmp_path / "table_summary.log"
+    log.write_text("Number of stages in table allocation: 20\n")
+    assert p4_resources.outcome(tmp_path)["fits"] is True
+    log.write_text("Number of stages in table allocation: 21\n")
+    assert p4_resources.outcome(tmp_path)["fits"] is False
+    (tmp_path / "resources.json").write_text(json.dumps({"resources": {"mau": {"mau_stages": [stage(rams=2)]}}}))
+    (tmp_path / "phv.json").write_text(json.dumps({"containers": [{"container_type": "mocha", "bit_width": 16}]}))
+    lines = p4_resources.table(tmp_path).splitlines()
+    assert "| SRAM blocks | 2 | 1600 | 2 of 80 |" in lines
+    assert "| PHV containers of 16 bits, mocha | 1 | 24 | |" in lines
+
+
+def test_a_configuration_names_the_chip_and_its_binary() -> None:
+    written = json.dumps(p4_tofino.configuration(p4_tofino.PROGRAMS["tofino2"]))
+    assert '"chip_family": "tofino2"' in written
+    assert '"config": "pipe/tofino2.bin"' in written
+
+
 def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text(
         "    Maximum stage number according to dependences: \n      INGRESS: 50\n      EGRESS: 12\n"
