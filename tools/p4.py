@@ -42,7 +42,8 @@ class Build:
     @property
     def main(self) -> str:
         """The main file, from the repository's root."""
-        return f"p4src/{self.folders[-1]}/{self.file}"
+        found = next((folder for folder in self.folders if (P4SRC / folder / self.file).exists()), self.folders[-1])
+        return f"p4src/{found}/{self.file}"
 
     @property
     def arguments(self) -> list[str]:
@@ -60,7 +61,8 @@ BUILDS = {
 TOFINO_FLAGS = ("-DTOFINO", "-D__TARGET_TOFINO__=1")
 TOFINO_BUILDS = {
     "tofino": Build(("tna",), TOFINO_FLAGS),
-    "tofino-content": Build(("tna",), (*TOFINO_FLAGS, "-DCONTENT"), "content.p4"),
+    "tofino-content": Build(("tna",), (*TOFINO_FLAGS, "-DCONTENT", "-DLEAN"), "content.p4"),
+    "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT")),
 }
 """As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
 

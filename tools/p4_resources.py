@@ -10,12 +10,10 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-STAGES = 12
-"""MAU stages of a pipe of Tofino 1."""
 
 CHAIN = {"ingress_chain": r"^ *INGRESS: (\d+)", "egress_chain": r"^ *EGRESS: (\d+)"}
 """Of FindDependencyGraph: the number of the last stage, from 0, that the longest chain needs."""
@@ -41,15 +39,47 @@ RESOURCES = {
 }
 """By name: where a stage of resources.json lists what is taken, and how many of it a stage has."""
 
-CONTAINERS = {
-    ("normal", 8): 64,
-    ("normal", 16): 96,
-    ("normal", 32): 64,
-    ("tagalong", 8): 32,
-    ("tagalong", 16): 48,
-    ("tagalong", 32): 32,
+
+@dataclass(frozen=True)
+class Chip:
+    """What a pipe of a chip has."""
+
+    architecture: str
+    stages: int
+    """Match-action units in a row."""
+    containers: Mapping[tuple[str, int], int]
+    """PHV containers, both gresses together, by type and width in bits."""
+    options: tuple[str, ...] = ()
+    """For p4c."""
+
+
+CHIPS = {
+    "tofino": Chip(
+        "tna",
+        12,
+        {
+            **{("normal", 8): 64, ("normal", 16): 96, ("normal", 32): 64},
+            **{("tagalong", 8): 32, ("tagalong", 16): 48, ("tagalong", 32): 32},
+        },
+    ),
+    "tofino2": Chip(
+        "t2na",
+        20,
+        {
+            **{("normal", 8): 48, ("normal", 16): 72, ("normal", 32): 48},
+            **{(kind, width): there for kind in ("mocha", "dark") for width, there in ((8, 16), (16, 24), (32, 16))},
+        },
+        # A program that finds no place would be tried with each dark container for minutes before p4c says so.
+        ("--disable-dark-allocation",),
+    ),
 }
-"""PHV containers of a pipe, both gresses together, by type and width in bits."""
+"""By the name that p4c, the assembler and the driver have for it."""
+
+
+def chip(report: Path) -> Chip:
+    """The chip that a report is of, as p4c's manifest says; Tofino 1 where there is none."""
+    manifest = report / "manifest.json"
+    return CHIPS[json.loads(manifest.read_text())["target"] if manifest.exists() else "tofino"]
 
 
 def chain(said: str) -> dict[str, int]:
@@ -70,7 +100,7 @@ def outcome(report: Path) -> dict[str, object]:
     said = "".join(path.read_text(errors="replace") for path in logs if path.exists())
     text = "".join(path.read_text(errors="replace") for path in sorted(report.rglob("table_summary.log")))
     placed = placement(text)
-    fits = {"fits": placed["stages"] <= STAGES} if "stages" in placed else {}
+    fits = {"fits": placed["stages"] <= chip(report).stages} if "stages" in placed else {}
     return {**chain(said), **placed, **fits}
 
 
@@ -92,19 +122,20 @@ def containers(report: Path) -> dict[str, tuple[int, int]]:
         raise FileNotFoundError(f"no phv.json in {report}: p4c did not come to PHV allocation")
     taken = [(one["container_type"], one["bit_width"]) for one in json.loads(paths[0].read_text())["containers"]]
     return {
-        f"PHV containers of {width} bits" + (", tagalong" if kind == "tagalong" else ""): (
+        f"PHV containers of {width} bits" + ("" if kind == "normal" else f", {kind}"): (
             taken.count((kind, width)),
             there,
         )
-        for (kind, width), there in CONTAINERS.items()
+        for (kind, width), there in chip(report).containers.items()
     }
 
 
 def table(report: Path) -> str:
-    """The resources as a table in Markdown: what is taken, what twelve stages have, and the fullest stage."""
+    """The resources as a table in Markdown: what is taken, what all stages have, and the fullest stage."""
+    there = chip(report).stages
     lines = ["| resource | taken | of | most in a stage |", "|---|---|---|---|"]
     for name, (stages, each) in usage(report).items():
-        lines.append(f"| {name} | {sum(stages)} | {each * STAGES} | {max(stages, default=0)} of {each} |")
+        lines.append(f"| {name} | {sum(stages)} | {each * there} | {max(stages, default=0)} of {each} |")
     lines += [f"| {name} | {taken} | {there} | |" for name, (taken, there) in containers(report).items()]
     return "\n".join(lines)
 

@@ -1,10 +1,10 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
-There are two programs: `tofino`, and `tofino-content`, which switches by content and leaves out what that takes the
-room of. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It writes one to p4src/build/NAME as a switch
-is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the pipe's context.json and tofino.bin, what the
-driver calls their configuration (sluice.conf), and a manifest; and the compiler's report to results/NAME. A program
-that does not fit, or is not assembled, changes nothing there.
+There are three programs: `tofino`; `tofino-content`, which switches by content and leaves out what that takes the room
+of; and `tofino2`, for Tofino 2, which has both. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It
+writes one to p4src/build/NAME as a switch is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the
+pipe's context.json and binary, what the driver calls their configuration (sluice.conf), and a manifest; and the
+compiler's report to results/NAME. A program that does not fit, or is not assembled, changes nothing there.
 
 `check` compares the artefacts with the manifests, and says when sources have changed since. Then it runs p4c's front
 end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its
@@ -29,8 +29,7 @@ BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
 DESCRIPTIONS = ("sluice.p4info.txtpb", "bfrt.json")
 """What p4c's front end makes."""
-CONF, CONTEXT, BINARY = "sluice.conf", "pipe/context.json", "pipe/tofino.bin"
-ARTEFACTS = (*DESCRIPTIONS, CONF, CONTEXT, BINARY)
+CONF, CONTEXT = "sluice.conf", "pipe/context.json"
 HEADERS_VARIABLE = "TNA_INCLUDE"
 NO_BACK_END = "main package  match the expected model"
 OTHER_TARGET = "the main package should be called V1Switch"
@@ -50,6 +49,8 @@ class Program:
     """Of its artefacts."""
     report: Path
     """Of the compiler's words."""
+    chip: str = "tofino"
+    """That it is for, as p4c, the assembler and the driver name it."""
 
     @property
     def manifest(self) -> Path:
@@ -57,12 +58,25 @@ class Program:
         return self.folder / "manifest.json"
 
     @property
+    def binary(self) -> str:
+        """What the assembler makes, named after the chip: from the folder, or from the report's."""
+        return f"pipe/{self.chip}.bin"
+
+    @property
+    def artefacts(self) -> tuple[str, ...]:
+        """The files of the folder but for its manifest."""
+        return (*DESCRIPTIONS, CONF, CONTEXT, self.binary)
+
+    @property
     def assembly(self) -> Path:
         """What the compiler writes for the assembler, named after the source."""
         return self.report / "pipe" / f"{Path(self.build.main).stem}.bfa"
 
 
-PROGRAMS = {name: Program(name, build, BUILD / name, ROOT / "results" / name) for name, build in TOFINO_BUILDS.items()}
+PROGRAMS = {
+    name: Program(name, build, BUILD / name, ROOT / "results" / name, "tofino2" if name == "tofino2" else "tofino")
+    for name, build in TOFINO_BUILDS.items()
+}
 
 
 def headers() -> Path | None:
@@ -109,7 +123,7 @@ def check_front_end(program: Program) -> None:
     print(f"p4-tofino: {program.build.main} passes p4c's front end (its back end is `make p4 TARGET={program.name}`)")
 
 
-def compile_command(build: Build, folder: Path) -> Sequence[str]:
+def compile_command(program: Program, folder: Path) -> Sequence[str]:
     """The command that compiles into a folder; P4Error where no Tofino back end is on PATH."""
     if not shutil.which(BACK_END):
         raise P4Error(
@@ -121,13 +135,14 @@ def compile_command(build: Build, folder: Path) -> Sequence[str]:
     core = found.parents[3] / "p4include" if found else None  # of p4c's sources; an installed p4c finds its own
     includes = [str(each) for each in (found, core) if each and each.is_dir()]
     return [
-        *(BACK_END, "--target", "tofino", "--arch", "tna", "-g"),
+        *(BACK_END, "--target", program.chip, "--arch", p4_resources.CHIPS[program.chip].architecture, "-g"),
+        *p4_resources.CHIPS[program.chip].options,
         *("--verbose", "-Ttable_summary:1,table_dependency_graph:3"),
         *(word for each in includes for word in ("-I", each)),
         *("--p4runtime-force-std-externs", "--p4runtime-files", p4info, "--bf-rt-schema", bfrt),
         *(f"--Wdisable={kind}" for kind in NOT_SAID),
         *("-o", str(folder)),
-        *build.arguments,
+        *program.build.arguments,
     ]
 
 
@@ -136,14 +151,15 @@ def build(program: Program) -> None:
     report = program.report
     shutil.rmtree(report, ignore_errors=True)
     report.mkdir(parents=True)
-    command = compile_command(program.build, report)
+    command = compile_command(program, report)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     (report / "said.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
     outcome = p4_resources.outcome(report)
     if not outcome.get("fits"):  # p4c places as many stages as it takes, and calls that a success
-        raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {p4_resources.STAGES}")
+        there = p4_resources.CHIPS[program.chip].stages
+        raise P4Error(f"the program takes {outcome.get('stages')} stages, and a pipe has {there}")
     if not has_selects(program.assembly.read_text()):
         raise P4Error(
             f"this {BACK_END} has lost every `select` of the parser, so that every packet takes the first case: "
@@ -166,7 +182,14 @@ def assemble(program: Program) -> None:
     """Makes the binary of what was compiled; P4Error with the assembler's words when it refuses."""
     if not shutil.which(ASSEMBLER):
         raise P4Error(f"no {ASSEMBLER} on PATH: it is built with {BACK_END}, and makes the binary")
-    command = [ASSEMBLER, "--target", "tofino", "-o", str((program.report / BINARY).parent), str(program.assembly)]
+    command = [
+        ASSEMBLER,
+        "--target",
+        program.chip,
+        "-o",
+        str((program.report / program.binary).parent),
+        str(program.assembly),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise P4Error(f"{' '.join(command)} says:\n{done.stderr}")
@@ -176,34 +199,34 @@ def keep(program: Program, outcome: dict[str, object]) -> None:
     """Writes the program to its folder, with a manifest of what was made of what."""
     folder, report = program.folder, program.report
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / BINARY).parent.mkdir(parents=True)
-    for name in (*DESCRIPTIONS, BINARY):
+    (folder / program.binary).parent.mkdir(parents=True)
+    for name in (*DESCRIPTIONS, program.binary):
         shutil.copyfile(report / name, folder / name)
     context = json.loads((report / CONTEXT).read_text())
     del context["build_date"]
     (folder / CONTEXT).write_text(json.dumps(context, separators=(",", ":")) + "\n")
-    (folder / CONF).write_text(json.dumps(configuration(), indent=1) + "\n")
+    (folder / CONF).write_text(json.dumps(configuration(program), indent=1) + "\n")
     manifest = {
         "p4c": version(),
         "outcome": outcome,
         "sources": sources(program.build),
-        "artefacts": {name: sha256(folder / name) for name in ARTEFACTS},
+        "artefacts": {name: sha256(folder / name) for name in program.artefacts},
     }
     program.manifest.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def configuration() -> dict[str, object]:
-    """The driver's description of the program: as p4c's own driver writes it, with paths from the file's folder."""
+def configuration(program: Program) -> dict[str, object]:
+    """The driver's description of a program: as p4c's own writes it, with paths from the file's folder."""
     pipeline = {
         "p4_pipeline_name": "pipe",
         "context": CONTEXT,
-        "config": BINARY,
+        "config": program.binary,
         "pipe_scope": [0, 1, 2, 3],
         "path": ".",
     }
-    program = {"program-name": "sluice", "bfrt-config": DESCRIPTIONS[1], "p4_pipelines": [pipeline]}
-    device = {"device-id": 0, "p4_programs": [program], "agent0": "lib/libpltfm_mgr.so"}
-    return {"chip_list": [{"chip_family": "tofino", "instance": 0}], "p4_devices": [device]}
+    described = {"program-name": "sluice", "bfrt-config": DESCRIPTIONS[1], "p4_pipelines": [pipeline]}
+    device = {"device-id": 0, "p4_programs": [described], "agent0": "lib/libpltfm_mgr.so"}
+    return {"chip_list": [{"chip_family": program.chip, "instance": 0}], "p4_devices": [device]}
 
 
 def version() -> str:
@@ -225,7 +248,7 @@ def check_artefacts(program: Program) -> None:
         print(f"p4-tofino: nothing compiled in {where}")
         return
     manifest = json.loads(program.manifest.read_text())
-    found = {name: sha256(program.folder / name) for name in ARTEFACTS if (program.folder / name).exists()}
+    found = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
     if changed := differences(manifest["artefacts"], found):
         raise P4Error(f"edited by hand, or missing: {where}/{', '.join(changed)}: run `make p4 TARGET={program.name}`")
     changed = differences(manifest["sources"], sources(program.build))

@@ -128,6 +128,10 @@ OTHER_SIZE = {
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """What has another size on Tofino, with the reason."""
+SMALLER_SELECTORS = {
+    ("action profile", name): "on Tofino 2 members lie in their selector's half of a stage, which has 40 SRAM blocks"
+    for name in ("ratios", "capacities")
+}
 
 
 @dataclass(frozen=True)
@@ -139,22 +143,17 @@ class Contract:
     other_size: Mapping[Where, str]
 
 
+PIN_STATES = {where: why for where, why in ONLY_TOFINO.items() if where[1].startswith("pin_state")}
+SPLICES = {
+    ("register", "splice_turn_1"): "a stateful unit has two inputs; v1model's splice_cells holds turn and value",
+    **{("register", f"splice_{what}"): "as splice_turn_1" for what in ("turn_2", "value_1", "value_2")},
+}
+
 TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
 CONTRACTS = {
     "tofino": TOFINO,
-    "tofino-content": Contract(
-        {
-            ("register", "pin_state_1"): "a stateful unit has two inputs; v1model's keys hold the states",
-            ("register", "pin_state_2"): "as pin_state_1",
-            (
-                "register",
-                "splice_turn_1",
-            ): "a stateful unit has two inputs; v1model's splice_cells holds turn and value",
-            **{("register", f"splice_{what}"): "as splice_turn_1" for what in ("turn_2", "value_1", "value_2")},
-        },
-        ONLY_V1MODEL_WITH_CONTENT,
-        SMALLER_TABLE,
-    ),
+    "tofino-content": Contract({**PIN_STATES, **SPLICES}, ONLY_V1MODEL_WITH_CONTENT, SMALLER_TABLE),
+    "tofino2": Contract({**ONLY_TOFINO, **SPLICES}, NEVER_ON_TOFINO, {**OTHER_SIZE, **SMALLER_SELECTORS}),
 }
 """By the program's name (tools/p4_tofino.py)."""
 

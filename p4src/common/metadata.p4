@@ -247,7 +247,7 @@ struct metadata_t {
     resources_t  resources;       // of the server; resources
 #if defined(TOFINO) && defined(CONTENT)
     turn_t       turn;            // of a content connection; connections. Of an order, that it asks for; main
-    bit<16>      granted;         // what its cell says to an agent that asks for it; connections
+    granted_t    granted;         // what its cell says to an agent that asks for it; connections
 #endif
 }
 

@@ -1,5 +1,5 @@
 // Every size of the program, each with its reason; what an index counts in bits follows. tools/p4.py defines LARGE for
-// the large build and TOFINO for Tofino's. No target include.
+// the large build and TOFINO for Tofino's, and TOFINO2 besides for Tofino 2's. No target include.
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
@@ -22,6 +22,8 @@ const bit<32> SERVICE_ENDPOINTS = 2048;  // services, and one deny_direct entry 
 // Slots of each of the connection table's two ways.
 #if defined(LARGE)
 const int CONNECTION_SLOT_BITS = 21;     // a million live connections: at most 1.2 % of them unpinned
+#elif defined(TOFINO2)
+const int CONNECTION_SLOT_BITS = 15;     // a register lies in one half of a stage: 2^15 cells of 64 bits take 17 of its 24 map RAMs
 #elif defined(TOFINO)
 const int CONNECTION_SLOT_BITS = 16;     // a register lies in one stage: 2^16 cells of 64 bits take 33 of its 48 map RAMs
 #else
@@ -43,11 +45,19 @@ const int TRANSFER_BITS = 12;
 const bit<32> TRANSFERS        = 1 << TRANSFER_BITS;
 
 const bit<32> CANDIDATES       = 16384;  // handshakes at a time whose ports are pinned to a server that takes no new connections
-const bit<32> SELECTOR_SIZE    = 65536;  // sum of all weights: at least 16 a server in both selectors
+
+// Sum of all weights, in each of two selectors: at least 16 a server.
+#if defined(TOFINO2)
+const bit<32> SELECTOR_SIZE    = 32768;  // 2^16 members and their selector take 42 SRAM blocks, and a half of a stage has 40
+#else
+const bit<32> SELECTOR_SIZE    = 65536;
+#endif
 const bit<32> OTHERS           = 2048;   // groups for the second look: one a server of a small pool, one for each larger pool
 
 // Sum of the weights of those groups.
-#if defined(TOFINO)
+#if defined(TOFINO2)
+const bit<32> OTHERS_SIZE      = 65536;  // as of SELECTOR_SIZE: 51 blocks
+#elif defined(TOFINO)
 const bit<32> OTHERS_SIZE      = 131072; // 2^18 members and their selector find no room in the 80 SRAM blocks of a stage
 #else
 const bit<32> OTHERS_SIZE      = 262144; // a small pool's weights sum to 256

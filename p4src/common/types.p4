@@ -19,6 +19,11 @@ typedef bit<16> destination_id_t; // 0: any that has no entry
 // Connection table.
 #if defined(TOFINO) && defined(CONTENT)
 typedef bit<16> turn_t;        // a content connection's Turn (1 bit: spliced), the shift of its windows (5), its agent (10)
+#if defined(TOFINO2)
+typedef bit<8> granted_t;      // what a turn's cell says to an agent; a unit gives it from its fourth bit on, and 16 would end in the next container
+#else
+typedef bit<16> granted_t;     // what a turn's cell says to an agent; as wide as the cell: the assembler refuses other containers
+#endif
 #endif
 typedef bit<(CONNECTION_SLOT_BITS)> pin_slot_t;
 typedef bit<32> ticks_t;       // time in ticks of TICK_US microseconds, see constants.p4

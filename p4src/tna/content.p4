@@ -2,7 +2,7 @@
 // response rates, resets of refused SYNs and the second look, for which there is no room beside it. Ingress decides and translates;
 // egress tags and counts what it forwarded.
 #include <core.p4>
-#include <tna.p4>
+#include <chip.p4>
 
 #include "target.p4"
 #include "../stages.p4"
@@ -13,6 +13,7 @@
 #include "intake.p4"
 #include "measure_by_table.p4"
 #include "judge.p4"
+#include "orders.p4"
 #include "splice.p4"
 #include "resplice.p4"
 #include "renew_content.p4"
@@ -35,6 +36,9 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     Local() local;
     Answers() answers;
     Judge() judge;
+    ReadOrder() read_order;
+    SignOrder() sign_order;
+    AgentCheck() agent_check;
     HopLimit() hop_limit;
     @name(".SluiceIngress.front.agents")
     Agents() agents;
@@ -58,41 +62,6 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     bit<1> detour;
 
 #define meta all.sluice
-    // What the cell of an order's connection is to be, but for the agent.
-    @hidden
-    action read_order() {
-        @in_hash { meta.turn = 1w1 ++ hdr.splice.shift[4:0] ++ 10w0; }
-    }
-
-    @hidden
-    action sign_order() {
-        meta.turn = meta.turn | meta.agent;
-    }
-
-    @hidden
-    action not_an_agent() {
-        all.verdict.drop = DropReason.not_an_agent;
-        all.decided.undecided = 0;
-    }
-
-    @hidden
-    action as_found() { }
-
-    // A table, for p4c's assembly of the same as a condition over two bytes ends in "Didn't cover all bytes".
-    @hidden
-    table agent_check {
-        key = {
-            all.found.agent  : ternary @name("agent");
-            all.verdict.drop : ternary @name("drop");
-        }
-        actions = { not_an_agent; as_found; }
-        const entries = {
-            (DropReason.none, _) : as_found();
-            (_, DropReason.none) : not_an_agent();
-        }
-        const default_action = as_found();
-    }
-
     @hidden
     action server_unknown() {
         all.verdict.drop = DropReason.server_unknown;
@@ -120,7 +89,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         received.apply(hdr, all, from_parser);
         measure.apply(hdr, meta);
         if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
-        if (hdr.splice.isValid())                                           read_order();
+        read_order.apply(hdr, meta);
         flow.apply(hdr, meta);
         classify.apply(meta, all.found.target);
         local.apply(meta);
@@ -131,8 +100,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         places.apply(meta, all.decided, place);
         payloads.apply(meta);
         judge.apply(hdr, meta, all.found, all.verdict);
-        if (hdr.splice.isValid())                                           sign_order();
-        agent_check.apply();
+        sign_order.apply(hdr, meta);
+        agent_check.apply(all.found, all.verdict, all.decided);
 
         answers.apply(hdr, meta, all.verdict);
         connections.apply(meta, place, all.decided, all.verdict.drop);

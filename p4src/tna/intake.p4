@@ -6,7 +6,7 @@
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
-#if defined(CONTENT)
+#if defined(LEAN)
 #include "ticks.p4"
 #else
 #include "clock.p4"
@@ -14,7 +14,7 @@
 
 control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
-#if defined(CONTENT)
+#if defined(LEAN)
     Ticks() ticks;
 #else
     Clock() clock;
@@ -28,7 +28,7 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
 
     apply {
         widen_port();
-#if defined(CONTENT)
+#if defined(LEAN)
         ticks.apply(from_parser.global_tstamp, meta.sluice.now);
 #else
         clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);

@@ -10,7 +10,7 @@
 
 // What takes a comparison of two fields: for the judge, and for translation.
 control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found) {
-#if !defined(CONTENT)
+#if !defined(LEAN)
     @hidden
     action foreign() {
         found.foreign = 1;
@@ -29,7 +29,7 @@ control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found)
 
     // A condition has room for 32 bits that are compared with other ones.
     apply {
-#if !defined(CONTENT)
+#if !defined(LEAN)
         if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
             foreign();
         } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
@@ -72,7 +72,7 @@ control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inou
     }
 
 #include "judge_table.p4"
-#if defined(CONTENT)
+#if defined(LEAN)
 #include "judge_foreign.p4"
 
     // By the comparisons themselves, a stage before what they say could be read.

@@ -1,6 +1,6 @@
 // sluice for Tofino 1 (TNA). Ingress decides; egress tags and counts what it forwarded.
 #include <core.p4>
-#include <tna.p4>
+#include <chip.p4>
 
 #include "target.p4"
 #include "../stages.p4"
@@ -14,6 +14,7 @@
 #include "bridge.p4"
 #include "verdict.p4"
 #include "deparser.p4"
+#include "egress.p4"
 
 control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
                       in ingress_intrinsic_metadata_from_parser_t from_parser,
@@ -124,31 +125,6 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
     }
 #undef meta
-}
-
-control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress_intrinsic_metadata_t intrinsic,
-                     in egress_intrinsic_metadata_from_parser_t from_parser,
-                     inout egress_intrinsic_metadata_for_deparser_t for_deparser,
-                     inout egress_intrinsic_metadata_for_output_port_t for_port) {
-    // A controller is to find them by the names that they have on every target.
-    @name(".SluiceIngress.tag")
-    Tag() tag;
-    @name(".SluiceIngress.ledger")
-    Ledger() ledger;
-    @name(".SluiceIngress.rates")
-    Rates() rates;
-
-    @hidden
-    action widen_port() {
-        @in_hash { all.egress_port = 7w0 ++ intrinsic.egress_port; }
-    }
-
-    apply {
-        widen_port();
-        tag.apply(hdr, all.egress_port);
-        ledger.apply(all.sluice);
-        rates.apply(hdr, all.sluice);
-    }
 }
 
 // What a stateful unit gives as one number cannot lie in containers of two sizes: the assembler refuses it.

@@ -18,9 +18,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         }
     }
 
-    // 64 bits that the control plane gives each port of the hardware: not 0 for the CPU's, whose number is the switch's.
+    // What the control plane gives each port of the hardware: not 0 for the CPU's, whose number is the switch's.
     state read_port_metadata {
-        bit<64> port = packet.lookahead<bit<64>>();
+        port_metadata_t port = packet.lookahead<port_metadata_t>();
         packet.advance(PORT_METADATA_SIZE);
         meta.decided.looks = 1;
         meta.decided.undecided = 1;
@@ -32,8 +32,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
 
     state parse_resubmitted {
         packet.extract(meta.resubmitted);
+        packet.advance(RESUBMIT_GAP);
         meta.sluice.preferred = meta.resubmitted.preferred;
-#if defined(CONTENT)
+#if defined(LEAN)
         meta.decided.way = meta.resubmitted.way;
         meta.decided.refused = meta.resubmitted.notes;
 #else
@@ -286,14 +287,14 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.pinned = meta.bridge.pinned;
         meta.sluice.inside = meta.bridge.inside;
         meta.sluice.server = meta.bridge.server;
-#if !defined(CONTENT)
+#if !defined(LEAN)
         meta.sluice.payload = meta.bridge.payload;
         meta.sluice.clock = meta.bridge.clock;
 #endif
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
-#if defined(CONTENT)
+#if defined(LEAN)
             default        : accept;
 #else
             default        : parse_ipv4;
@@ -303,7 +304,7 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
 
     state parse_vlan {
         packet.extract(hdr.vlan);
-#if defined(CONTENT)
+#if defined(LEAN)
         transition accept;
     }
 #else

@@ -23,6 +23,7 @@ control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
     action neither() { }
 
     @hidden
+    @no_gateway_conversion
     table numbers {
         key = {
             meta.path         : ternary @name("path");

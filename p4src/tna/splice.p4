@@ -29,6 +29,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
     action neither() { }
 
     @hidden
+    @no_gateway_conversion
     table whose {
         key = {
             meta.path    : ternary @name("path");
@@ -124,6 +125,7 @@ control Confirm(inout headers_t hdr, inout metadata_t meta, in bit<32> value, in
     action neither() { }
 
     @hidden
+    @no_gateway_conversion
     table confirm {
         key = {
             verdict.drop : ternary @name("drop");

@@ -20,15 +20,15 @@ const bit<8> REFUSED = RED;
 // p4c makes a table of each word of a header that is taken off and had been summed up.
 const bool TAKES_OPTIONS_OFF = false;
 
-// What a second pass knows of the first: 64 bits, all that Tofino 1 takes along. Every SYN towards inside takes one, unless it
-// finds its pin in the first.
+// What a second pass knows of the first: all that the chip takes along. Every SYN towards inside takes one, unless it finds its pin in the
+// first.
 header resubmitted_h {
     server_id_t      preferred;
     destination_id_t destination;
     bit<8>           notes;       // what else is decided: recall
     bit<8>           way;
     bit<8>           pass;        // what it is for
-    bit<8>           unused;
+    resubmit_rest_t  unused;
 }
 
 // What egress needs to count a forwarded packet, and cannot see from it.
@@ -40,7 +40,7 @@ header bridge_h {
     bit<1>      inside;
     bit<6>      unused;
     server_id_t server;
-#if !defined(CONTENT)
+#if !defined(LEAN)
     bit<16>     payload;
     rate_time_t clock;
 #endif

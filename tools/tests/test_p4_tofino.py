@@ -48,7 +48,7 @@ def test_without_the_tools_nothing_is_checked_and_that_is_said(
 def test_without_the_back_end_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(P4Error, match="ENABLE_TOFINO"):
-        p4_tofino.compile_command(p4_tofino.PROGRAMS["tofino"].build, tmp_path)
+        p4_tofino.compile_command(p4_tofino.PROGRAMS["tofino"], tmp_path)
 
 
 COMPILED = {name: program for name, program in p4_tofino.PROGRAMS.items() if program.manifest.exists()}
@@ -102,7 +102,7 @@ def test_a_parser_that_lost_its_selects_is_noticed() -> None:
 def test_the_program_that_is_kept_fits_a_pipe_and_is_whole(program: p4_tofino.Program) -> None:
     outcome = json.loads(program.manifest.read_text())["outcome"]
     assert outcome["fits"] is True
-    assert outcome["stages"] <= p4_resources.STAGES
+    assert outcome["stages"] <= p4_resources.CHIPS[program.chip].stages
     context = json.loads((program.folder / p4_tofino.CONTEXT).read_text())
     names = {table["name"] for table in context["tables"]}
     info = text_format.Parse((program.folder / "sluice.p4info.txtpb").read_text(), p4i.P4Info())
@@ -137,6 +137,26 @@ def test_a_program_that_is_placed_beyond_the_last_stage_does_not_fit(tmp_path: P
     assert p4_resources.outcome(tmp_path)["fits"] is False
     log.write_text("Number of stages in table allocation: 12\n")
     assert p4_resources.outcome(tmp_path)["fits"] is True
+
+
+def test_a_report_is_measured_by_the_chip_that_it_is_of(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"target": "tofino2"}))
+    log = tmp_path / "table_summary.log"
+    log.write_text("Number of stages in table allocation: 20\n")
+    assert p4_resources.outcome(tmp_path)["fits"] is True
+    log.write_text("Number of stages in table allocation: 21\n")
+    assert p4_resources.outcome(tmp_path)["fits"] is False
+    (tmp_path / "resources.json").write_text(json.dumps({"resources": {"mau": {"mau_stages": [stage(rams=2)]}}}))
+    (tmp_path / "phv.json").write_text(json.dumps({"containers": [{"container_type": "mocha", "bit_width": 16}]}))
+    lines = p4_resources.table(tmp_path).splitlines()
+    assert "| SRAM blocks | 2 | 1600 | 2 of 80 |" in lines
+    assert "| PHV containers of 16 bits, mocha | 1 | 24 | |" in lines
+
+
+def test_a_configuration_names_the_chip_and_its_binary() -> None:
+    written = json.dumps(p4_tofino.configuration(p4_tofino.PROGRAMS["tofino2"]))
+    assert '"chip_family": "tofino2"' in written
+    assert '"config": "pipe/tofino2.bin"' in written
 
 
 def test_the_chain_is_told_before_any_allocation(tmp_path: Path) -> None:

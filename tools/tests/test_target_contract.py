@@ -39,6 +39,11 @@ def test_the_program_for_content_switching_agrees_with_its_contract(v1model: dic
     assert target_contract.differences(v1model, without, contract) == ["table agents: not on Tofino"]
 
 
+def test_the_program_for_tofino_2_has_what_tofino_1_has_in_two_programs(tofino: dict[tuple[str, str], Object]) -> None:
+    tofino2 = p4_objects.of_program(p4.TOFINO_BUILDS["tofino2"])
+    assert tofino2.keys() == tofino.keys() | p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"]).keys()
+
+
 def test_what_a_program_instantiates_is_what_it_has(tofino: dict[tuple[str, str], Object]) -> None:
     assert p4_objects.of_program(p4.TOFINO_BUILDS["tofino"]) == tofino
     content = p4_objects.of_program(p4.TOFINO_BUILDS["tofino-content"])

@@ -54,7 +54,7 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
 }
 
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-#if defined(CONTENT)
+#if defined(LEAN)
 // No room for it beside content switching.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     apply { }

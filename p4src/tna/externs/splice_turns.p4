@@ -13,8 +13,7 @@
 #define SLUICE_TNA_SPLICE_TURNS_P4
 
 #if defined(CONTENT)
-// What a cell says to an agent. As wide as a cell: the assembler refuses what a unit gives to containers of two sizes.
-typedef bit<16> granted_t;
+// What a cell says to an agent.
 const granted_t GRANTED = 2;           // the connection, or its splice
 const granted_t GRANTED_BEFORE = 4;    // the same splice
 

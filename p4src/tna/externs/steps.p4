@@ -26,14 +26,14 @@ struct step_t {
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-#if !defined(CONTENT)
+#if !defined(LEAN)
     ticks_t pending;              // how old what it stamps is already: idle less the time that is meant
     ticks_t answered;
     ticks_t linger;
 #endif
     ticks_t age;
 
-#if defined(CONTENT)
+#if defined(LEAN)
     // A stage earlier than by two steps.
     @hidden
     action of_pending() {
@@ -132,7 +132,7 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
     }
 
     apply {
-#if defined(CONTENT)
+#if defined(LEAN)
         ages_by_event.apply();
 #else
         ages();

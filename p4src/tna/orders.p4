@@ -1,0 +1,67 @@
+// Orders: what the cell of a splice order's connection is to be, and who may order anything.
+//
+//   reads  the splice order; agent, found.agent
+//   writes turn; undecided
+//   drops  not_an_agent
+#ifndef SLUICE_TNA_ORDERS_P4
+#define SLUICE_TNA_ORDERS_P4
+
+// All of the cell but the agent, who is not known yet.
+control ReadOrder(in headers_t hdr, inout metadata_t meta) {
+    @hidden
+    action read_order() {
+        @in_hash { meta.turn = 1w1 ++ hdr.splice.shift[4:0] ++ 10w0; }
+    }
+
+    apply {
+        if (hdr.splice.isValid()) {
+            read_order();
+        }
+    }
+}
+
+control SignOrder(in headers_t hdr, inout metadata_t meta) {
+    @hidden
+    action sign_order() {
+        meta.turn = meta.turn | meta.agent;
+    }
+
+    apply {
+        if (hdr.splice.isValid()) {
+            sign_order();
+        }
+    }
+}
+
+control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t decided) {
+    @hidden
+    action not_an_agent() {
+        verdict.drop = DropReason.not_an_agent;
+        decided.undecided = 0;
+    }
+
+    @hidden
+    action as_found() { }
+
+    // A table, for p4c's assembly of the same as a condition over two bytes ends in "Didn't cover all bytes".
+    @hidden
+    @no_gateway_conversion
+    table agent_check {
+        key = {
+            found.agent  : ternary @name("agent");
+            verdict.drop : ternary @name("drop");
+        }
+        actions = { not_an_agent; as_found; }
+        const entries = {
+            (DropReason.none, _) : as_found();
+            (_, DropReason.none) : not_an_agent();
+        }
+        const default_action = as_found();
+    }
+
+    apply {
+        agent_check.apply();
+    }
+}
+
+#endif

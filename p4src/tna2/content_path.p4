@@ -1,0 +1,92 @@
+// Content path: what content switching does behind the connection table, before and behind the translation of addresses.
+//
+//   reads  what splice.p4 and resplice.p4 read; server_drop
+//   writes server (an agent, in its turn; the pin's again behind translation), tcp, ipv4.dst; preferred, next_pass
+//   drops  what splice.p4 drops
+#ifndef SLUICE_TNA2_CONTENT_PATH_P4
+#define SLUICE_TNA2_CONTENT_PATH_P4
+
+#include "../tna/splice.p4"
+#include "../tna/resplice.p4"
+
+// What a splice says of a packet, for what follows.
+struct spliced_t {
+    bit<32>     value;            // delta; of an order, whether that is the same
+    bit<1>      detour;           // an answer in the agent's turn: to the agent, with its client as destination
+    server_id_t pin;              // the connection's server, where the packet goes to an agent
+}
+
+control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop, inout spliced_t spliced) {
+    Splice() splice;
+    Unheard() unheard;
+    Resplice() resplice;
+
+    @hidden
+    action keep_pin() {
+        spliced.pin = meta.server;
+    }
+
+    apply {
+        keep_pin();
+        splice.apply(hdr, meta, place, spliced.value, spliced.detour);
+        unheard.apply(meta, drop);
+        resplice.apply(hdr, meta, spliced.value);
+    }
+}
+
+// Ledger and loads count for the connection's server. A client whose agent is gone passes once more, to another one.
+control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropReason server_drop) {
+    @hidden
+    action restore_pin() {
+        meta.server = spliced.pin;
+    }
+
+    @hidden
+    action to_other_agent() {
+        meta.preferred = meta.stable_choice;
+        meta.next_pass = Pass.candidate;
+    }
+
+    @hidden
+    action neither() { }
+
+    // A table, for p4c's assembly of a condition over several bytes ends in "Didn't cover all bytes".
+    @hidden
+    @no_gateway_conversion
+    table agent_gone {
+        key = {
+            server_drop  : ternary @name("server_drop");
+            meta.content : ternary @name("content");
+            meta.held    : ternary @name("held");
+            meta.pass    : ternary @name("pass");
+        }
+        actions = { to_other_agent; neither; }
+        const entries = {
+            (DropReason.none, _, _, _)             : neither();
+            (_, Content.client, 1, Pass.first)     : to_other_agent();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        restore_pin();
+        agent_gone.apply();
+    }
+}
+
+// An answer's own destination again, behind forward. What goes to an agent is no response of a client's.
+control EndDetour(inout headers_t hdr, inout metadata_t meta, in spliced_t spliced) {
+    @hidden
+    action end_detour() {
+        hdr.ipv4.dst = meta.flow.dst;
+        meta.payload = 0;
+    }
+
+    apply {
+        if (spliced.detour == 1) {
+            end_detour();
+        }
+    }
+}
+
+#endif

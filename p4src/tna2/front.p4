@@ -1,0 +1,57 @@
+// Front: what becomes of a packet, as far as no state is taken for it. All stages stand side by side, each with what it has against the
+// packet, and the judge decides.
+//
+//   writes path, inward; verdict; turn (of an order)
+#ifndef SLUICE_TNA2_FRONT_P4
+#define SLUICE_TNA2_FRONT_P4
+
+#include "../v1model/agents.p4"
+#include "../tna/intake.p4"
+#include "../tna/notes.p4"
+#include "../tna/judge.p4"
+#include "../tna/orders.p4"
+
+control Front(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
+              in ingress_intrinsic_metadata_from_parser_t from_parser) {
+    Intake() intake;
+    Received() received;
+    Recall() recall;
+    Measure() measure;
+    HopLimit() hop_limit;
+    ReadOrder() read_order;
+    Flow() flow;
+    // A controller is to find these by the names that they have on every target.
+    @name(".SluiceIngress.classify")
+    Classify() classify;
+    @name(".SluiceIngress.local")
+    Local() local;
+    @name(".SluiceIngress.ports")
+    Ports() ports;
+    Compare() compare;
+    Agents() agents;
+    Payloads() payloads;
+    Judge() judge;
+    SignOrder() sign_order;
+    AgentCheck() agent_check;
+
+    apply {
+        intake.apply(all, intrinsic, from_parser);
+        received.apply(hdr, all, from_parser);
+        recall.apply(all.noted, all.decided, all.next);
+        measure.apply(hdr, all.sluice);
+        if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, all.found.hop);
+        read_order.apply(hdr, all.sluice);
+        flow.apply(hdr, all.sluice);
+        classify.apply(all.sluice, all.found.target);
+        local.apply(all.sluice);
+        ports.apply(all.sluice);
+        compare.apply(hdr, all.sluice, all.found);
+        if (all.sluice.content == Content.agent)                            agents.apply(all.sluice, all.found.agent);
+        payloads.apply(all.sluice);
+        judge.apply(hdr, all.sluice, all.found, all.verdict);
+        sign_order.apply(hdr, all.sluice);
+        agent_check.apply(all.found, all.verdict, all.decided);
+    }
+}
+
+#endif

@@ -1,0 +1,125 @@
+// sluice for Tofino 2 (T2NA): the stages of Tofino 1's two programs in one. Ingress decides and translates; egress tags and counts what
+// it forwarded.
+#include <core.p4>
+#include <chip.p4>
+
+#include "../tna/target.p4"
+#include "../stages.p4"
+
+#include "../tna/parser.p4"
+#include "front.p4"
+#include "content_path.p4"
+#include "counted.p4"
+#include "../tna/renew_content.p4"
+#include "../tna/checksums.p4"
+#include "../tna/bridge.p4"
+#include "../tna/verdict.p4"
+#include "../tna/deparser.p4"
+#include "../tna/egress.p4"
+
+control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
+                      in ingress_intrinsic_metadata_from_parser_t from_parser,
+                      inout ingress_intrinsic_metadata_for_deparser_t for_deparser,
+                      inout ingress_intrinsic_metadata_for_tm_t for_tm) {
+    Front() front;
+    Balance() balance;
+    Stale() stale;
+    Places() places;
+    Acknowledged() acknowledged;
+    Answers() answers;
+    RefuseRouted() refuse_routed;
+    Connections() connections;
+    ContentPath() content_path;
+    Translate() translate;
+    BehindTranslation() behind_translation;
+    SecondLook() second_look;
+    Prefer() prefer;
+    RenewContent() renew;
+    Refusal() refusal;
+    Forward() forward;
+    Confirm() confirm;
+    EndDetour() end_detour;
+    AdjustChecksums() adjust_checksums;
+    Bridge() bridge;
+    Verdict() verdict;
+    Admission() admission;
+    Destinations() destinations;
+    Note() note;
+    Sampling() sampling;
+    Counted() counted;
+    Requests() requests;
+
+    place_t place;
+    spliced_t spliced;
+    bit<1> is_counted;
+
+#define meta all.sluice
+    @hidden
+    action limit_in_next_pass() {
+        meta.next_pass = Pass.limit;
+    }
+
+    @hidden
+    action server_unknown() {
+        all.verdict.drop = DropReason.server_unknown;
+    }
+
+    apply {
+        front.apply(hdr, all, intrinsic, from_parser);
+        balance.apply(meta);
+        stale.apply(meta);
+        places.apply(meta, all.decided, place);
+        acknowledged.apply(hdr, meta, all.acknowledgement);
+        answers.apply(hdr, meta, all.verdict);
+        if (meta.path == Path.routed) {
+            if (all.decided.undecided == 1 && meta.event == Event.syn && meta.inward == 1) limit_in_next_pass();
+            else                                                            refuse_routed.apply(all.decided, all.verdict.drop);
+        }
+
+        connections.apply(meta, place, all.decided, all.verdict.drop);
+        content_path.apply(hdr, meta, place, all.verdict.drop, spliced);
+        translate.apply(hdr, meta, all.server_drop);
+        behind_translation.apply(meta, spliced, all.server_drop);
+        second_look.apply(hdr, meta, all.decided, all.server_drop);
+        if (meta.content != Content.client)                                 prefer.apply(meta);
+        renew.apply(meta, all.decided);
+
+        if (all.verdict.drop == DropReason.admission_refused)               refusal.apply(hdr, meta, all.decided, all.acknowledgement, all.verdict);
+        else if (all.verdict.drop == DropReason.none) {
+            if (all.server_drop != DropReason.none)                         server_unknown();
+            else if (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed) {
+                forward.apply(hdr, all.verdict);
+            } else                                                          confirm.apply(hdr, meta, spliced.value, all.verdict);
+        }
+        end_detour.apply(hdr, meta, spliced);
+        adjust_checksums.apply(hdr, all);
+        if (all.verdict.drop == DropReason.none
+                && (meta.path == Path.to_service || meta.path == Path.from_server || meta.path == Path.routed)) {
+            bridge.apply(meta, all.bridge);
+        }
+        verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
+
+        // A SYN passes twice: what the limits say in its first pass is for the second, so that no stage above depends on them.
+        if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
+        destinations.apply(meta, all.next);
+        note.apply(all.next, all.notes);
+        sampling.apply(meta);
+        counted.apply(meta, all.decided, all.next, is_counted);
+        if (is_counted == 1)                                                requests.apply(meta, all.next);
+    }
+#undef meta
+}
+
+// What a stateful unit gives as one number cannot lie in containers of two sizes: the assembler refuses it.
+@pa_container_size("ingress", "meta.sluice.evicted", 16)
+@pa_container_size("ingress", "meta.sluice.turn", 16)
+@pa_container_size("ingress", "meta.sluice.granted", 16)
+// A window is shifted in a container of its own.
+@pa_container_size("ingress", "hdr.tcp.window", 16)
+@pa_auto_init_metadata
+@pkginfo(name = "sluice", version = "0.1.0")
+Pipeline(SluiceIngressParser(), SluiceIngress(), SluiceIngressDeparser(),
+         SluiceEgressParser(), SluiceEgress(), SluiceEgressDeparser()) pipe;
+
+@pkginfo(name = "sluice", version = "0.1.0")
+Switch(pipe) main;
