@@ -21,6 +21,7 @@ from experiments import __main__ as command
 from experiments.experiment import Experiment, Measure, Point, Record, Report, Say, Values
 from experiments.labruns import RESULTS, LabRuns
 from experiments.machine import this_machine
+from experiments.registry import EXPERIMENTS
 from experiments.store import Store, StoreError
 from topo.switches import REPOSITORY
 
@@ -73,8 +74,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Return what runs the command of an experiment in a directory."""
 
     def run(experiment: Experiment, *arguments: str) -> int:
-        def chosen(names: Sequence[str]) -> list[Experiment]:
-            del names
+        def chosen(names: Sequence[str], switch: str) -> list[Experiment]:
+            del names, switch
             return [experiment]
 
         monkeypatch.setattr(command, "EXPERIMENTS", {"squares": experiment})
@@ -233,9 +234,11 @@ def test_a_report_of_nothing_claims_nothing(run: Run, tmp_path: Path, capsys: py
 
 
 def test_results_of_another_switch_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of(*arguments: str) -> tuple[LabRuns, Path]:
+    any_switch, on_tofino = EXPERIMENTS["r-fig2"], EXPERIMENTS["r-tofino"]
+
+    def of(*arguments: str, experiments: Sequence[Experiment] = (any_switch,)) -> tuple[LabRuns, Path]:
         labs = command.places(command.parse_options(arguments))
-        return labs, command.docs_of(labs.experiments)
+        return labs, command.docs_of(labs.experiments, experiments)
 
     monkeypatch.setenv("SWITCH", "embedded")
     assert of() == (LabRuns(RESULTS / "experiments", RESULTS), REPOSITORY / "docs")
@@ -245,3 +248,7 @@ def test_results_of_another_switch_are_kept_apart(monkeypatch: pytest.MonkeyPatc
     assert of("--output", "/elsewhere") == (LabRuns(Path("/elsewhere"), Path("/elsewhere")), Path("/elsewhere"))
     before = time.time()
     assert of("--again")[0].since >= before
+    monkeypatch.setenv("SWITCH", "tofino")
+    own = RESULTS / "experiments-tofino"
+    assert of(experiments=[on_tofino]) == (LabRuns(own, RESULTS), REPOSITORY / "docs"), "those that are about it"
+    assert of(experiments=[on_tofino, any_switch]) == (LabRuns(own, RESULTS), own)

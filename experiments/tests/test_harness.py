@@ -362,21 +362,26 @@ def test_a_picture_survives_a_disk_that_fills_while_a_new_one_is_written(tmp_pat
 
 
 def test_experiments_are_known_by_name() -> None:
-    assert [one.name for one in chosen([])] == list(EXPERIMENTS)
+    every = [name for name, one in EXPERIMENTS.items() if not one.switch]
+    assert [one.name for one in chosen([], "embedded")] == every
+    assert [one.name for one in chosen([], "tofino")] == [*EXPERIMENTS]
     with pytest.raises(UnknownError, match="no experiment 'fig-9'; there are: r-fig2, "):
-        chosen(["fig-9"])
+        chosen(["fig-9"], "embedded")
+    with pytest.raises(UnknownError, match="r-tofino is about one kind of switch: run it with SWITCH=tofino"):
+        chosen(["r-tofino"], "embedded")
 
 
 @pytest.mark.parametrize(("cores", "minutes"), [(1, 110), (2, 96)])
 def test_the_whole_set_in_its_quick_form_takes_as_long_as_is_said(cores: int, minutes: float) -> None:
-    points = [point for one in EXPERIMENTS.values() for point in one.points(True)]
+    points = [point for one in chosen([], "embedded") for point in one.points(True)]
     assert Progress(points, cores).left_s() <= minutes * 60
     assert f"under {minutes} minutes" in README or cores == 1
 
 
 def test_how_long_the_whole_set_takes_in_full_is_said(tmp_path: Path) -> None:
-    stores = {name: Store(tmp_path, name) for name in EXPERIMENTS}
-    work = plan(list(EXPERIMENTS.values()), stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
+    experiments = chosen([], "embedded")
+    stores = {one.name: Store(tmp_path, one.name) for one in experiments}
+    work = plan(experiments, stores, LabRuns(tmp_path, tmp_path), quick=False, again=False)
     planned_h = Progress([point for points in work.values() for point in points], cores=2).left_s() / 3600
     said = "some 18 hours"
     assert round(planned_h) == 18
