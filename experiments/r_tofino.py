@@ -51,6 +51,7 @@ def take(point: Point, labs: LabRuns, say: Say) -> Values:
     if not demoruns.is_there(directory, labs.since):
         demoruns.make(directory, say)
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
+    del summary["switch"]  # its name, where results have what it lost
     return {**summary, "ratios": _ratios(directory / "trace.jsonl"), "made": demoruns.made(directory)}
 
 
