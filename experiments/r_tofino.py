@@ -125,8 +125,8 @@ EXPERIMENT = Experiment(
     title="R on Tofino's model",
     source="Ohta & Andou, on the chip's own model",
     about=(
-        "The demo behind open-p4studio's model of the chip, its driver and our gateway:"
-        " a tenth of the usual load, servers of 0.06 of their usual CPU, all times 2.5 times as long."
+        "The demo behind open-p4studio's model of the chip, its driver and our gateway."
+        " A tenth of the usual load, servers of 0.06 of their CPU, all times 2.5 times as long."
     ),
     points=points,
     report=report,
