@@ -31,7 +31,7 @@ p4.compile_one(p4.BUILDS[""], p4.BUILD)
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """What the example changes and its packet test needs, with the patch applied."""
-    for folder in ("p4src", "controller", "tools", "testbed", "topo", "ptf-tests"):
+    for folder in ("p4src", "controller", "tools", "testbed", "topo", "workload", "ptf-tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(
         ["git", "apply", "--whitespace=error", str(PATCH)],
