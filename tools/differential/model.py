@@ -2,8 +2,8 @@
 
 What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent nor written:
 
-- Frames have 60 bytes at least; what the twin sends is padded before it is compared. A byte counter of the model has
-  frames' checksums in it.
+- Frames have 60 bytes at least; what the twin sends is padded before it is compared. Of counters the packets are
+  compared: the model's bytes have frames' checksums in them, and some of its counters have none.
 - A meter without a rate admits nothing, so that limits are of all packets or of none.
 - A selector's hash has an order of its own, so that a group has one member, the same one throughout.
 - A key has no state, so that a pin lives for days, and a service's server is never a draining one.
@@ -22,7 +22,6 @@ from .world import SERVERS, TIMERS, Key
 
 LEAST_FRAME = 60
 """Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
-FRAME_CHECKSUM = 4
 STRETCH = 25
 """Frames that are sorted by port, so that several of a port come in a row."""
 ALL = p4r.MeterConfig(cir=10_000_000, cburst=1_000_000, pir=10_000_000, pburst=1_000_000)
@@ -80,7 +79,11 @@ def comparable(state: State) -> State:
     lacking = {_short(name) for name in LACKING}
     return State(
         registers={_short(name): cells for name, cells in state.registers.items() if name.split(".")[1] in STAGES},
-        counters={_short(name): cells for name, cells in state.counters.items() if _short(name) not in lacking},
+        counters={
+            _short(name): {index: (packets, 0) for index, (packets, _) in cells.items()}
+            for name, cells in state.counters.items()
+            if _short(name) not in lacking
+        },
         entries={},
     )
 

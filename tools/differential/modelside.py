@@ -16,8 +16,10 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
+from typing import Any, cast
 
 from finsy.proto import p4i, p4r
+from ptf import afpacket
 from sluice.names import Counter
 
 from testbed import namespaces
@@ -38,6 +40,8 @@ QUIET_S = 1.0
 LARGEST_FRAME = 1 << 16
 ALL_PROTOCOLS = 3
 """ETH_P_ALL (linux/if_ether.h)."""
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+"""linux/socket.h, linux/if_packet.h."""
 
 
 class ModelSide:
@@ -126,12 +130,11 @@ class ModelSide:
     def _receive(self, port: int, opened: socket.socket) -> None:
         while True:
             try:
-                frame, address = opened.recvfrom(LARGEST_FRAME)
-            except OSError:
+                frame = cast(bytes, cast(Any, afpacket).recv(opened, LARGEST_FRAME))
+            except RuntimeError:
                 return  # closed
-            if address[2] != socket.PACKET_OUTGOING:
-                self._came[port].append(frame)
-                self._last_came = time.monotonic()
+            self._came[port].append(frame)
+            self._last_came = time.monotonic()
 
     def came(self) -> dict[int | str, list[bytes]]:
         """What came out since the last call: frames by port, and the controller's share."""
@@ -148,6 +151,9 @@ class ModelSide:
 
 
 def _opened(interface: str) -> socket.socket:
+    """Gives frames that come in, with their VLAN tags, which the kernel takes out and hands over beside them."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
+    opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    cast(Any, afpacket).enable_auxdata(opened)
     opened.bind((interface, 0))
     return opened

@@ -20,7 +20,7 @@ from google.protobuf import text_format
 
 from testbed.errors import SetupError
 from testbed.switches.embedded import BINARY as EMBEDDED
-from tools.differential import compare, side
+from tools.differential import compare, model, side
 from tools.differential.frames import Frames, checksum
 from tools.differential.side import Side, State, last_words, require_running
 from tools.differential.world import CPU_PORT, PORTS, World
@@ -253,3 +253,36 @@ def test_tofinos_tables_do_the_same(tmp_path: Path) -> None:
     command += ["--results", str(tmp_path / "r.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_a_tofino_is_sent_has_ethernets_least_length_and_comes_in_stretches_of_a_port() -> None:
+    frames = model.Frames(random.Random(7)).take(100)
+    assert min(len(frame) for _, frame in frames) == 60
+    for at in range(0, 100, model.STRETCH):
+        ports = [port for port, _ in frames[at : at + model.STRETCH]]
+        assert ports == sorted(ports)
+
+
+def test_groups_that_a_tofino_is_given_have_one_member_that_stays() -> None:
+    world = model.World(Entities(P4INFO), random.Random(3))
+    chosen: dict[tuple[int, bytes], set[bytes]] = {}
+    for updates in (world.start(), *(world.change() for _ in range(200))):
+        for update in updates:
+            if not update.entity.table_entry.action.HasField("action_profile_action_set"):
+                continue
+            entry = update.entity.table_entry
+            (member,) = entry.action.action_profile_action_set.action_profile_actions
+            key = entry.table_id, entry.match[0].exact.value
+            chosen.setdefault(key, set()).add(member.action.params[0].value)
+    assert len(chosen) == 12 and all(len(servers) == 1 for servers in chosen.values())
+
+
+def test_a_tofinos_packets_are_compared_and_not_its_bytes() -> None:
+    twin = State(
+        {"SluiceIngress.ledger.ledger_syn": [1]}, {"SluiceIngress.verdict.counters.verdicts": {0: (2, 120)}}, {}
+    )
+    tofino = State(twin.registers, {"SluiceIngress.verdict.counters.verdicts": {0: (2, 128)}}, {})
+    assert model.comparable(twin) == model.comparable(tofino)
+    fewer = State(twin.registers, {"SluiceIngress.verdict.counters.verdicts": {0: (1, 124)}}, {})
+    assert model.comparable(twin) != model.comparable(fewer)
+    assert model.padded({1: [b"\1"], "controller": [b"\1"]}) == {1: [b"\1" + bytes(59)], "controller": [b"\1"]}
