@@ -72,8 +72,11 @@ def places(options: argparse.Namespace) -> LabRuns:
 
 
 def docs_of(output: Path, experiments: Sequence[Experiment]) -> Path:
-    """Return where the pages go unless said otherwise: from `results` into `docs`, of a switch other than the embedded
-    one only those that are about it; else to the runs."""
+    """Return the folder of the pages where --docs names none.
+
+    It is `docs` for runs in the embedded switch's own results, and for experiments that are about one kind of switch in
+    that kind's; otherwise pages lie beside the runs.
+    """
     (switch, *others) = {one.switch for one in experiments}
     ours = [] if others else [results_directory(RUNS, switch)] if switch else [RESULTS / RUNS]
     return REPOSITORY / "docs" if output.absolute() in ours else output

@@ -76,17 +76,17 @@ def _row(records: Sequence[Record], phase: str) -> list[str]:
     ]
 
 
+def _goal(check: str, outcomes: Sequence[bool]) -> Goal:
+    """A check of the demo, by its outcome in each run."""
+    return Goal(check.replace("_", " "), all(outcomes), f"{sum(outcomes)} of {len(outcomes)}")
+
+
 def report(records: Sequence[Record]) -> Report:
     """A row for each phase, and the demo's checks."""
     heading = ["", *(f"connect time, {figure} (ms)" for figure in ("mean", "median", "p99")), f"R of {LOADED}", "SYNs"]
     final = [one.result["ratios_final"][LOADED] for one in records]
-    held = {
-        name: sum(one.result["checks"][name] for one in records)
-        for name in (records[0].result["checks"] if records else ())
-    }
-    goals = [
-        Goal(name.replace("_", " "), held[name] == len(records), f"{held[name]} of {len(records)}") for name in held
-    ]
+    checks = records[0].result["checks"] if records else ()
+    goals = [_goal(name, [one.result["checks"][name] for one in records]) for name in checks]
     settled = Table(
         [f"ratio of {LOADED} at the end", "weight changes", "broken connections"],
         [

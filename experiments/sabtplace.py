@@ -118,8 +118,8 @@ class MeasuredPlace(Net):
             ends.callback(receiver.stop)
             sender.wait(seconds + GRACE_S)
             seen = self.seen()
-        told = json.loads(sender.output().splitlines()[-1])
-        transfers = [{**one, "switch": slot_of(seen, one["client"], one["port"])} for one in told]
+        reported = json.loads(sender.output().splitlines()[-1])
+        transfers = [{**one, "switch": slot_of(seen, one["client"], one["port"])} for one in reported]
         return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self.kernel().items()}}
 
     def seen(self) -> Sequence[Mapping[str, Any]]:

@@ -55,16 +55,16 @@ def config(switch: Switch, tmp_path: Path) -> Path:
 async def backup(config: Path) -> AsyncGenerator[Running]:
     """A second controller that stands by."""
     async with running(config, ready=False) as it:
-        await until(lambda: it.said, "the second controller to say something")
-        assert it.said[0].startswith("sluice: standby")
+        await until(lambda: it.lines, "the second controller to say something")
+        assert it.lines[0].startswith("sluice: standby")
         yield it
 
 
 async def test_adoption_writes_nothing_at_all(config: Path) -> None:
     async with running(config) as first:
-        assert "adopted=no" in first.said[0]
+        assert "adopted=no" in first.lines[0]
     async with running(config) as second:
-        assert second.said[0].endswith("adopted=yes updates=0"), "meters included"
+        assert second.lines[0].endswith("adopted=yes updates=0"), "meters included"
 
 
 async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch, config: Path) -> None:
@@ -74,7 +74,7 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
         it = await second.__aenter__()
     try:
         await until(it.ready, "the second controller to take over")
-        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert it.lines[-1].endswith("adopted=yes updates=0")
         assert it.controller.world.views[1].balancer.weights() == {2: 256}
     finally:
         await second.__aexit__(None, None, None)
@@ -119,7 +119,7 @@ async def test_switch_restart_is_restored(switch: Switch, config: Path) -> None:
         again = await start(switch.address)
         try:
             await until(lambda: it.ready(2), "the second ready line")
-            assert "adopted=no" in it.said[-1]
+            assert "adopted=no" in it.lines[-1]
             pipeline = load_pipeline()
             async with Session(again.address, 1, pipeline, election_id=1) as reader:
                 found = await read_back(reader)

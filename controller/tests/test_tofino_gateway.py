@@ -80,17 +80,17 @@ async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: P
     """Limits, drains and weights among what is read back; nothing tells the controller what kind of switch it is."""
     assert await detect(address, 1) is TOFINO
     async with running(config) as first:
-        assert "services=1 servers=2 adopted=no" in first.said[0]
+        assert "services=1 servers=2 adopted=no" in first.lines[0]
         assert (await gather(first.controller, pins=True))["services"][0]["name"] == "web"
         await first.controller.drain("s1", drain=True)
     async with running(config) as second:
-        assert second.said[0].endswith("adopted=yes updates=0")
+        assert second.lines[0].endswith("adopted=yes updates=0")
         assert second.controller.world.views[1].balancer.weights() == {2: 256}
         await second.controller.drain("s1", drain=False)
         config.write_text(config.read_text().replace("10.0.3.2, port: 80", "10.0.3.2, port: 81"))
         assert await second.controller.reload() != "reloaded: 0 updates"
     async with running(config) as third:
-        assert third.said[0].endswith("adopted=yes updates=0")
+        assert third.lines[0].endswith("adopted=yes updates=0")
 
 
 async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: Path) -> None:
@@ -107,17 +107,17 @@ async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: P
         async with AsyncExitStack() as killed:
             await killed.enter_async_context(gateway(served, uri, *state))
             async with running(config) as it:
-                assert "adopted=no" in it.said[0]
+                assert "adopted=no" in it.lines[0]
                 await it.controller.drain("s1", drain=True)
                 before = await written()
                 await killed.aclose()
                 async with gateway(served, uri, *state):
                     await until(lambda: it.ready(2), "the second ready line")
-                    assert it.said[-1].endswith("adopted=yes updates=0")
+                    assert it.lines[-1].endswith("adopted=yes updates=0")
                     assert it.controller.world.views[1].balancer.weights() == {2: 256}
                     assert await written() == before
         async with gateway(served, uri, *state), running(config) as later:
-            assert later.said[0].endswith("adopted=yes updates=0")
+            assert later.lines[0].endswith("adopted=yes updates=0")
             assert await written() == before
 
 

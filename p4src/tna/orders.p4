@@ -6,7 +6,7 @@
 #ifndef SLUICE_TNA_ORDERS_P4
 #define SLUICE_TNA_ORDERS_P4
 
-// All of the cell but the agent, who is not known yet.
+// The cell's turn and shift; the agent's number is added by SignOrder, once the sender's table entry is read.
 control ReadOrder(in headers_t hdr, inout metadata_t meta) {
     @hidden
     action read_order() {

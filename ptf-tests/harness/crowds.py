@@ -21,7 +21,7 @@ HOT, OTHER = 1, 2
 def segment(
     destination: str, port: int = 22, source: Host = CLIENT_HOST, client_port: int = 50000, **fields: object
 ) -> Packet:
-    """A TCP segment that is for no service; a SYN unless told otherwise."""
+    """A TCP segment to an address and port of no service; a SYN, unless ``fields`` has other flags."""
     header: dict[str, object] = {"flags": "S", "seq": 1000, **fields}
     tcp = cast(Any, TCP)(sport=client_port, dport=port, **header)
     return layers(ether(source), IP(src=source.address, dst=destination), tcp)
@@ -31,7 +31,7 @@ class Crowd(StageTest):
     """Base of the tests in which a destination's bucket holds a few SYNs and is never refilled."""
 
     def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
-        """Let ``burst`` SYNs of anybody pass, and then ``known`` of clients in memory."""
+        """The destination takes ``burst`` SYNs of any client, and then ``known`` of clients that the switch remembers."""
         self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
         if known is not None:
             self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)

@@ -20,7 +20,7 @@ class Reset(Crowd):
     """Base of the tests in which a refused SYN is answered."""
 
     def resets(self, frame: Packet, *changes: Changes, payload: int = 0, vlan: int | None = None) -> None:
-        """The frame's sender gets a reset, and nobody anything else."""
+        """The switch sends a reset to the frame's sender, and no other frame."""
         sent: Any = frame
         ip, tcp = sent[IP], sent[TCP]
         network: dict[str, Any] = {"src": ip.dst, "dst": ip.src, "ttl": RESET_TTL, "id": ip.id}

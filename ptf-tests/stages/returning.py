@@ -41,7 +41,7 @@ class Remembered(Crowd):
 
 
 def stranger(number: int) -> Host:
-    """A client that nobody has seen before."""
+    """A client that has sent the switch nothing yet."""
     return Host(CLIENT, f"20.1.0.{number}", CLIENT_GATEWAY.mac)
 
 
@@ -135,7 +135,7 @@ class PerDestination(Remembered):
 
 
 class NoMemory(Remembered):
-    """With a time of 0, as in Chen & Heidemann, nobody is remembered, and nobody is looked for."""
+    """With a memory of 0 s, as in Chen & Heidemann, the switch remembers no client and looks for none."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)

@@ -139,7 +139,8 @@ class Tofino(Kind):
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
         # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
         driver += ["--server-listen-local-only", "--skip-port-add"]
-        # The driver spins while it waits for one of the model's registers, some seventy times a second.
+        # Once a second the driver reads counters of every queue of its ports, and spins while it waits for each: an ordinary
+        # process would wait for that processor, and the driver for the model.
         commands = {MODEL: before_all_else(model), DRIVER: driver}
         with _huge_pages():
             started = _started(folder, commands, namespace_pid)

@@ -84,17 +84,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--packets", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--round", type=int, default=ROUND_PACKETS, help="packets between two batches of writes")
+    parser.set_defaults(subject=SLUICE)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--twin", action="store_true", help="with Tofino's tables in place of BMv2")
-    which.add_argument("--model", action="store_true", help="the twin against Tofino's model of $SDE_INSTALL, as root")
-    which.add_argument("--content", action="store_true", help="with a content service, which the twin has not")
-    which.add_argument("--selectors", action="store_true", help="groups of all hash algorithms in place of sluice")
+    which.add_argument(
+        "--twin", dest="subject", action="store_const", const=TWIN, help="with Tofino's tables in place of BMv2"
+    )
+    which.add_argument(
+        "--model",
+        dest="subject",
+        action="store_const",
+        const=MODEL,
+        help="the twin against Tofino's model of $SDE_INSTALL, as root",
+    )
+    which.add_argument(
+        "--content",
+        dest="subject",
+        action="store_const",
+        const=CONTENT,
+        help="with a content service, which the twin has not",
+    )
+    which.add_argument(
+        "--selectors",
+        dest="subject",
+        action="store_const",
+        const=SELECTORS,
+        help="groups of all hash algorithms in place of sluice",
+    )
     parser.add_argument("--switch", type=Path, help="the embedded switch [switch/target/release/sluice-switch]")
     parser.add_argument("--keep", type=Path, help="keep logs and captures in this folder, which must not exist")
     parser.add_argument("--results", type=Path, help="the report [results/differential/PROGRAM.json]")
     options = parser.parse_args(arguments)
-    chosen = {options.selectors: SELECTORS, options.content: CONTENT, options.twin: TWIN, options.model: MODEL}
-    subject = chosen.get(True, SLUICE)
+    subject: Subject = options.subject
     with ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
         folder.mkdir(exist_ok=options.keep is None)

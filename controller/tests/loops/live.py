@@ -31,18 +31,18 @@ async def until(condition: Callable[[], object], what: str = "condition") -> Non
 
 
 class Running:
-    """A controller that runs, and what it has said."""
+    """A controller that runs, and the lines that it has printed."""
 
     def __init__(self, config: Path) -> None:
         self.config_path = config
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._trace_path = config.with_suffix(f".{id(self)}.jsonl")
         self.trace = Trace(self._trace_path)
-        self.controller = Controller(load(config), str(config), self.trace, self.said.append)
+        self.controller = Controller(load(config), str(config), self.trace, self.lines.append)
 
     def ready(self, times: int = 1) -> bool:
         """True once it has announced so often that the switch is programmed."""
-        return sum(line.startswith("sluice: ready") for line in self.said) >= times
+        return sum(line.startswith("sluice: ready") for line in self.lines) >= times
 
     def decisions(self) -> list[dict[str, Any]]:
         """The trace so far."""

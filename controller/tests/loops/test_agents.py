@@ -152,7 +152,7 @@ async def test_rules_change_with_their_generation_and_without_another_key(
         await it.controller.reload()
         assert len(agents[0].configurations) == taken, "nothing has changed"
     async with running(config) as again:
-        assert again.said[-1].endswith("adopted=yes updates=0"), "the generation is the switch's"
+        assert again.lines[-1].endswith("adopted=yes updates=0"), "the generation is the switch's"
         await until(lambda: len(agents[0].configurations) > taken, "a new controller to say it again")
         assert agents[0].has.generation == 2
         assert agents[0].has.cookie_key == before.cookie_key
@@ -315,7 +315,7 @@ async def test_without_agents_clients_are_refused_by_a_reset(
         assert "no agent is left: new connections are refused" in render(shown)
         writes = len(switch.writes)
     async with running(config) as it:
-        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert it.lines[-1].endswith("adopted=yes updates=0")
         assert len(switch.writes) == writes
         for agent in agents:
             await agent.start()

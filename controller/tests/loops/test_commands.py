@@ -33,7 +33,7 @@ async def test_drained_server_gets_nothing_new_and_a_new_controller_knows(
         assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}, "unpinned connections keep their servers"
         assert [e.metadata for e in switch.entries("servers")].count(DRAINING) == 1
     async with running(config) as again:
-        assert "updates=0" in again.said[0]
+        assert "updates=0" in again.lines[0]
         shown = await _ask(again.controller, command="status")
         assert [s["state"] for s in shown["services"][0]["servers"]] == ["draining", "in"]
         await _ask(again.controller, command="undrain", server="web/s1")
@@ -143,7 +143,7 @@ async def test_a_drain_that_the_switch_refuses_is_taken_back_and_does_not_come_a
         await switch.stop()
         await switch.start()
         await until(lambda: it.ready(2), "the second ready line")
-        assert it.said[-1].endswith("adopted=yes updates=0")
+        assert it.lines[-1].endswith("adopted=yes updates=0")
         assert switch.weights(1) == weights
         assert await _states(it.controller) == states
 
@@ -199,7 +199,7 @@ async def test_status_shows_what_goes_on(switch: FakeSwitch, write_config: Write
 
 async def test_standby_says_what_it_is(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config("a.yaml")), running(write_config("b.yaml"), ready=False) as standby:
-        await until(lambda: standby.said, "the standby line")
+        await until(lambda: standby.lines, "the standby line")
         assert (await _ask(standby.controller, command="status"))["role"] == "standby"
         with pytest.raises(Refused, match="does not lead the switch"):
             await _ask(standby.controller, command="drain", server="s1")
@@ -229,7 +229,7 @@ async def test_cancelled_sender_does_not_cost_the_lead(switch: FakeSwitch, write
             sending.cancel()
         await asyncio.sleep(0.1)
         assert link.session.is_primary
-        assert len([line for line in it.said if "ready" in line]) == 1
+        assert len([line for line in it.lines if "ready" in line]) == 1
         await _ask(it.controller, command="drain", server="s1")
 
 

@@ -17,7 +17,7 @@ from sluice.switch.errors import SwitchError
 
 async def test_programs_an_empty_switch_and_says_so(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
-        assert it.said == [f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=28"]
+        assert it.lines == [f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=28"]
     assert switch.pushes == 1
     assert switch.weights(1) == {1: 128, 2: 128}
     assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}
@@ -58,7 +58,7 @@ async def test_controller_restart_changes_nothing_in_the_switch(switch: FakeSwit
         await settled(it)
     left, writes = switch.weights(1), len(switch.writes)
     async with running(config) as again:
-        assert again.said == [
+        assert again.lines == [
             f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=yes updates=0"
         ]
         await until(lambda: len(again.decisions()) >= 2, "two decisions")
@@ -89,7 +89,7 @@ async def test_program_without_a_cookie_is_recognised(switch: FakeSwitch, write_
     assert switch.config is not None
     switch.config.ClearField("cookie")
     async with running(config) as again:
-        assert "adopted=yes" in again.said[0]
+        assert "adopted=yes" in again.lines[0]
     assert switch.pushes == 1
 
 
@@ -101,7 +101,7 @@ async def test_other_program_is_replaced(switch: FakeSwitch, write_config: Write
     switch.config.cookie.cookie += 1
     switch.config.p4info.pkg_info.name = "basic"
     async with running(config) as again:
-        assert "adopted=no" in again.said[0]
+        assert "adopted=no" in again.lines[0]
     assert switch.pushes == 2
 
 
@@ -117,7 +117,7 @@ async def test_another_version_is_replaced_and_its_state_kept(switch: FakeSwitch
     config = write_config()
     await left_by_another_version(switch, config)
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         assert "its program was replaced, and its state kept" in again.controller.world.events.past[0]["text"]
         assert switch.weights(1) == {2: 256}
     assert switch.pushes == 2
@@ -133,7 +133,7 @@ async def test_a_version_whose_state_cannot_be_kept_stays(switch: FakeSwitch, wr
     it = Running(config)
     with pytest.raises(SwitchError, match=r"cell 7 is in use\. Nothing was changed.*sluice run --replace-program"):
         await it.controller.run()
-    assert (it.said, switch.pushes, switch.weights(1)) == ([], 1, {2: 256})
+    assert (it.lines, switch.pushes, switch.weights(1)) == ([], 1, {2: 256})
 
 
 async def test_a_kind_of_switch_that_keeps_nothing_is_not_asked(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -168,7 +168,7 @@ async def test_surplus_entries_of_an_adopted_switch_go(switch: FakeSwitch, write
     text = config.read_text().replace("routes: [{to: 0.0.0.0/0, via: 10.0.1.9}]", "routes: []")
     config.write_text(text)
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=1")
+        assert again.lines[0].endswith("adopted=yes updates=1")
     assert len(switch.entries("routes")) == 3
 
 
@@ -200,14 +200,14 @@ async def test_second_controller_stands_by_and_takes_over(switch: FakeSwitch, wr
         await settled(first)
         second = running(second_config, ready=False)
         it = await second.__aenter__()
-        await until(lambda: it.said, "the second controller to say something")
-        assert it.said == [f"sluice: standby switch={switch.address} device=1"]
+        await until(lambda: it.lines, "the second controller to say something")
+        assert it.lines == [f"sluice: standby switch={switch.address} device=1"]
         await asyncio.sleep(0.2)
         assert it.decisions() == []
     left = switch.weights(1)
     try:
         await until(it.ready, "the second controller to take over")
-        assert "adopted=yes updates=0" in it.said[1]
+        assert "adopted=yes updates=0" in it.lines[1]
         assert switch.weights(1) == left
         assert switch.pushes == 1
         await until(it.decisions, "its first decision")
@@ -226,8 +226,8 @@ async def test_higher_configured_election_id_takes_over_and_the_other_stands_by(
     high.write_text(high.read_text().replace("device_id: 1", "device_id: 1, election_id: 9"))
     async with running(low) as loser:
         async with running(high) as winner:
-            assert "adopted=yes" in winner.said[0]
-            await until(lambda: loser.said[-1].startswith("sluice: standby"), "the other to stand by")
+            assert "adopted=yes" in winner.lines[0]
+            await until(lambda: loser.lines[-1].startswith("sluice: standby"), "the other to stand by")
         await until(lambda: loser.ready(2), "the other to lead again")
 
 
@@ -273,10 +273,10 @@ async def test_a_controller_that_stands_by_notices_that_its_switch_has_gone_with
     behind.write_text(behind.read_text().replace(switch.address, f"127.0.0.1:{port}"))
     try:
         async with running(write_config()), running(behind, ready=False) as it:
-            await until(lambda: it.said, "the second controller to stand by")
+            await until(lambda: it.lines, "the second controller to stand by")
             relay.silence()
-            await until(lambda: len(it.said) == 2, "it to stand by anew")
-            assert it.said == [f"sluice: standby switch=127.0.0.1:{port} device=1"] * 2
+            await until(lambda: len(it.lines) == 2, "it to stand by anew")
+            assert it.lines == [f"sluice: standby switch=127.0.0.1:{port} device=1"] * 2
     finally:
         server.close()
         relay.close()
@@ -298,7 +298,7 @@ async def test_waits_for_a_switch_that_is_not_there_yet(
     await switch.stop()
     async with running(config, ready=False) as it:
         await asyncio.sleep(0.5)
-        assert it.said == []
+        assert it.lines == []
         await switch.start()
         await until(it.ready, "the ready line")
 
@@ -333,7 +333,7 @@ async def test_controller_restart_keeps_what_was_ejected(switch: FakeSwitch, wri
         await until(lambda: switch.weights(1)[1] < 10, "server 1 to be at the probe floor")
         left = switch.weights(1)
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         await until(lambda: len(again.decisions()) >= 3, "three decisions")
         assert 1 in again.controller.world.ejected and switch.weights(1) == left
         feed(switch, 1, syn=10, synack=10)

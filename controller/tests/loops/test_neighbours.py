@@ -76,7 +76,7 @@ async def test_restarted_controller_keeps_neighbours(switch: FakeSwitch, write_c
         switch.arp(2, "10.0.2.2", SERVER)
         await until(lambda: switch.entries("neighbours"), "the neighbour entry")
     async with running(config) as again:
-        assert "updates=0" in again.said[0]
+        assert "updates=0" in again.lines[0]
         assert len(switch.entries("neighbours")) == 1
 
 

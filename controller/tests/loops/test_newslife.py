@@ -122,7 +122,7 @@ async def test_fresh_controller_goes_on_from_the_limit_it_finds(switch: FakeSwit
     leave_limit(switch, FILES, 50)
     before = buckets(switch, "destination_limit"), buckets(switch, "returning_limit")
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         shown = (await status.gather(again.controller))["news"]
         assert shown["limits"] == [
             {
@@ -231,7 +231,7 @@ async def test_a_controller_that_leads_again_goes_on_from_what_the_other_left(
     async with running(low) as again:
         assert buckets(switch, "destination_limit") == {1: (40, 10)}
         async with running(high):
-            await until(lambda: again.said[-1].startswith("sluice: standby"), "the first to stand by")
+            await until(lambda: again.lines[-1].startswith("sluice: standby"), "the first to stand by")
             lift_limits(switch)
             if left:
                 leave_limit(switch, WEB, left)

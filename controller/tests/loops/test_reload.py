@@ -213,7 +213,7 @@ async def test_nobody_waits_for_a_reload_whose_asker_has_gone(switch: FakeSwitch
         await until(lambda: switch.weights(1).keys() == {1}, "the reload")
         (answer,) = await answers(await asked(it, config, OWN))
         assert str(answer).startswith("reloaded: ")
-        assert len(it.said) == 1, "the controller has led all the time"
+        assert len(it.lines) == 1, "the controller has led all the time"
 
 
 async def test_a_mistake_in_a_reload_reaches_its_asker(
@@ -241,7 +241,7 @@ async def test_servers_that_retired_ones_leave_no_room_for_are_refused(
         assert str(answer) == f"{NO_ROOM}: change fewer at a time, the next when those connections have ended"
         seen = len(it.decisions())
         await until(lambda: len(it.decisions()) > seen, "decisions to go on")
-        assert it.controller.role == "primary" and len(it.said) == 1
+        assert it.controller.role == "primary" and len(it.lines) == 1
         assert len(switch.writes) == writes
         (answer,) = await answers(await asked(it, config, pool(1000, 400) + pool(5000, 200)))
         assert str(answer).startswith("reloaded: ")
@@ -255,7 +255,7 @@ async def test_reloads_that_there_is_room_for_one_by_one_only(switch: FakeSwitch
         first, second = await answers(*reloads)
         assert str(first).startswith("reloaded: ")
         assert isinstance(second, Refused) and "400 servers and 800 retired ones" in str(second)
-        assert it.controller.role == "primary" and len(it.said) == 1
+        assert it.controller.role == "primary" and len(it.lines) == 1
         assert {server.port for server in it.controller.world.plan.servers} == set(range(2000, 2400))
 
 

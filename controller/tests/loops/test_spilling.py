@@ -136,7 +136,7 @@ async def test_a_restarted_controller_finds_a_server_full_and_gives_it_its_share
         opened(switch, 8, 0)
         await until(lambda: switch.weights(1) == {2: 256}, "the full one to be left out")
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         assert states(await shown(again)) == ["full", "in"]
         opened(switch, 0, 0)
         await until(lambda: switch.weights(1) == WHOLE, "its share, which is not known any more, is the fair one")
@@ -150,7 +150,7 @@ async def test_all_full_is_found_and_left_by_a_restarted_controller(
         opened(switch, 8, 4)
         await until(lambda: gate(switch) == (0, 0), "nothing to be admitted")
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
     opened(switch, 0, 0)
     async with running(config):
         assert (gate(switch), switch.weights(1)) == (None, WHOLE), "from the first write on"

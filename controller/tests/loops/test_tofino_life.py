@@ -35,7 +35,7 @@ def config(tofino: TofinoSwitch, tmp_path: Path) -> Path:
 
 async def test_start_weights_limits_and_a_restart_of_the_controller(tofino: TofinoSwitch, config: Path) -> None:
     async with running(config) as it:
-        assert it.said[0].startswith(f"sluice: ready switch={tofino.address} device=1 services=1 servers=2 adopted=no")
+        assert it.lines[0].startswith(f"sluice: ready switch={tofino.address} device=1 services=1 servers=2 adopted=no")
         assert tofino.weights(1) == {1: 128, 2: 128}
         admission = tofino.schema.meters[Meter.ADMISSION].id
         assert tofino.meters[admission, 1].cir == 255
@@ -48,7 +48,7 @@ async def test_start_weights_limits_and_a_restart_of_the_controller(tofino: Tofi
         assert shown["services"][0]["name"] == "web"
     left, writes = tofino.weights(1), len(tofino.writes)
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         await until(lambda: len(again.decisions()) >= 2, "two decisions")
         assert tofino.weights(1) == left
     assert tofino.pushes == 1
@@ -60,7 +60,7 @@ async def test_a_drain_outlives_the_controller(tofino: TofinoSwitch, config: Pat
         await it.controller.drain("s1", drain=True)
         assert tofino.weights(1) == {2: 256}
     async with running(config) as again:
-        assert again.said[0].endswith("adopted=yes updates=0")
+        assert again.lines[0].endswith("adopted=yes updates=0")
         assert tofino.weights(1) == {2: 256}
         await again.controller.drain("s1", drain=False)
         assert set(tofino.weights(1)) == {1, 2}

@@ -52,7 +52,7 @@ impl Arbiter {
         Self { device_id, clients: HashMap::new(), highest: BTreeMap::from([(String::new(), None)]) }
     }
 
-    /// Handles a stream's bid and says who is to be told what.
+    /// Handles a stream's bid. Returns the notices that streams are to get.
     ///
     /// # Errors
     /// The status that ends the stream.
@@ -109,7 +109,7 @@ impl Arbiter {
         Ok(vec![self.notice(name, stream)])
     }
 
-    /// Forgets a stream and says who is to be told what.
+    /// Forgets a stream. Returns the notices that the others are to get.
     pub fn close(&mut self, stream: StreamId) -> Vec<Notice> {
         let Some(client) = self.clients.get(&stream) else { return Vec::new() };
         let role = client.role.clone();
@@ -133,8 +133,8 @@ impl Arbiter {
         self.highest.extend(highest.iter().map(|(role, id)| (role.clone(), Some(*id))));
     }
 
-    /// Forgets the election ids of streams that have gone, as after a restart in which the switch lost its state, and says who is to
-    /// be told what.
+    /// Forgets the election ids of streams that have ended, as after a restart in which the switch lost its state. Returns the
+    /// notices that the open streams are to get.
     pub fn forget_past(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         for role in self.highest.keys().cloned().collect::<Vec<_>>() {

@@ -56,7 +56,7 @@ pub struct Driver {
     address: Address,
     /// What is counted of its calls.
     pub calls: Arc<DriverCalls>,
-    /// Whose turn it is to read an array.
+    /// Keeps two reads from copying one array at the same time.
     pub turns: Arc<Turns>,
     program: Option<Arc<DriverProgram>>,
     /// Which of the device's pipes calls are about.

@@ -234,7 +234,7 @@ impl Gateway {
     async fn find(&self, patterns: &[p4::Entity]) -> Result<(Vec<Part>, Vec<Outcome>), Status> {
         let (driver, loaded) = (self.driver()?, self.loaded()?);
         let (mut parts, mut outcomes) = (Vec::new(), Vec::new());
-        let prefetched = Prefetched::read(&loaded, &driver, &self.settings.pipes, patterns).await;
+        let prefetched = Prefetched::read(&loaded, &driver, &self.settings.pipes, patterns).await?;
         for pattern in patterns {
             let pipes = &self.settings.pipes;
             let reader = Reader { loaded: &loaded, driver: &driver, pipes, prefetched: &prefetched };

@@ -1,11 +1,12 @@
 //! Cells that a request asks for one by one: read together, before its patterns are answered one after the other.
 //!
-//! A cell from the device takes the driver as long as a copy of a small array into its memory does. So of several cells the arrays are
-//! copied, in one request, and the cells are read from there, in another.
+//! A cell from the device costs the driver a wait for the device, and so does a copy of a small array into its memory. So the driver
+//! copies the arrays of several cells in one request, and gives the cells in another.
 
 use std::collections::{BTreeSet, HashMap};
 
 use sluice_p4runtime::proto::p4::v1 as p4;
+use tonic::Status;
 
 use crate::bfrt;
 use crate::client::Driver;
@@ -26,9 +27,17 @@ type Array = (u32, u32);
 pub struct Prefetched(HashMap<(u32, u32, u64), TableData>);
 
 impl Prefetched {
-    /// Reads the cells that patterns name. What the driver refuses is left out: its pattern is asked for again, alone, and refused with its
-    /// place.
-    pub async fn read(loaded: &Loaded, driver: &Driver, pipes: &[u32], patterns: &[p4::Entity]) -> Self {
+    /// Reads the cells that patterns name. It leaves out what the driver refuses: the gateway asks for each of those cells again, alone,
+    /// and so refuses the pattern that is at fault, with its place.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub async fn read(
+        loaded: &Loaded,
+        driver: &Driver,
+        pipes: &[u32],
+        patterns: &[p4::Entity],
+    ) -> Result<Self, Status> {
         let mut prefetched = Self::default();
         let (mut registers, mut counters) = (BTreeSet::new(), BTreeSet::new());
         for pattern in patterns.iter().filter_map(|pattern| pattern.entity.as_ref()) {
@@ -39,13 +48,13 @@ impl Prefetched {
             }
         }
         if registers.len() + counters.len() < LEAST {
-            return prefetched;
+            return Ok(prefetched);
         }
         for pipe in pipes {
-            prefetched.fetch(&driver.in_pipe(*pipe), &registers).await;
+            prefetched.fetch(&driver.in_pipe(*pipe), &registers).await?;
         }
-        prefetched.fetch(driver, &counters).await;
-        prefetched
+        prefetched.fetch(driver, &counters).await?;
+        Ok(prefetched)
     }
 
     /// A cell, if it was read.
@@ -53,15 +62,15 @@ impl Prefetched {
         self.0.get(&(driver.pipe(), table, index))
     }
 
-    async fn fetch(&mut self, driver: &Driver, cells: &BTreeSet<(Array, u32)>) {
+    async fn fetch(&mut self, driver: &Driver, cells: &BTreeSet<(Array, u32)>) -> Result<(), Status> {
         if cells.is_empty() {
-            return;
+            return Ok(());
         }
         let tables: BTreeSet<u32> = cells.iter().map(|((table, _), _)| *table).collect();
         let _turns = driver.turns.of(&tables).await;
         let copies = tables.into_iter().map(|table| bfrt::sync(table, "Sync")).collect();
-        if !matches!(driver.write(copies).await, Ok(outcomes) if outcomes.iter().all(Result::is_ok)) {
-            return;
+        if driver.write(copies).await?.iter().any(Result::is_err) {
+            return Ok(());
         }
         let wanted = cells
             .iter()
@@ -72,6 +81,7 @@ impl Prefetched {
                 self.0.insert((driver.pipe(), entry.table_id, index), data);
             }
         }
+        Ok(())
     }
 }
 

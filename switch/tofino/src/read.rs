@@ -320,7 +320,7 @@ impl Reader<'_> {
             let known = &self.loaded.program.registers[register.engine.index()];
             let fields: Vec<u32> = known.fields.iter().flatten().copied().collect();
             let widths = register.data.leaf_widths();
-            // Pipe by pipe: of all at once the driver reads and sends those as well that nobody asked for.
+            // Pipe by pipe: asked for all pipes at once, the driver also reads and sends those that `--pipes` does not name.
             let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             for pipe in self.pipes {
                 let driver = self.driver.in_pipe(*pipe);

@@ -11,8 +11,8 @@ use tokio::sync::OwnedMutexGuard;
 pub struct Turns(Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
-    /// Waits until no one else reads these arrays. They are taken in the order of their ids, so that two readers never wait for each
-    /// other.
+    /// Waits until no other read of these arrays is under way, and keeps them for this read until the guards are dropped. Reads take
+    /// arrays in the order of their ids, so that two never wait for each other. A driver that hangs frees them when its call times out.
     pub async fn of(&self, tables: &BTreeSet<u32>) -> Vec<OwnedMutexGuard<()>> {
         let mut turns = Vec::with_capacity(tables.len());
         for table in tables {

@@ -305,7 +305,7 @@ fn copied(update: &Update) -> Option<u32> {
     }
 }
 
-/// What the driver says of an array that it copies for someone else.
+/// The driver's refusal of an array that it is copying for another request.
 fn being_copied() -> store::Refusal {
     (Code::AlreadyExists, "Entry not found in table Already exists".to_owned())
 }
@@ -346,6 +346,15 @@ impl BfRuntime for Service {
         if let Some(count) = muted {
             request.updates.iter().take(count).for_each(|update| self.0.update(update).unwrap());
             return Err(Status::unavailable("the connection is broken"));
+        }
+        let arrays: Vec<_> = request.updates.iter().filter_map(copied).collect();
+        if let Some(busy) = arrays.iter().position(|array| !self.0.copied.lock().insert(*array)) {
+            arrays[..busy].iter().for_each(|array| drop(self.0.copied.lock().remove(array)));
+            return packed(&[Err(being_copied())]).map(|()| Response::new(WriteResponse::default()));
+        }
+        if !arrays.is_empty() {
+            tokio::time::sleep(COPY).await;
+            self.0.copied.lock().retain(|array| !arrays.contains(array));
         }
         let mut outcomes = Vec::with_capacity(request.updates.len());
         for update in &request.updates {
