@@ -31,7 +31,7 @@ class Crowd(StageTest):
     """Base of the tests in which a destination's bucket holds a few SYNs and is never refilled."""
 
     def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
-        """The destination takes ``burst`` SYNs of any client, and then ``known`` of clients that the switch remembers."""
+        """The destination takes ``burst`` SYNs of any client, then ``known`` of clients that the switch remembers."""
         self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
         if known is not None:
             self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)

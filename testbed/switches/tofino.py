@@ -139,8 +139,8 @@ class Tofino(Kind):
         driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
         # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
         driver += ["--server-listen-local-only", "--skip-port-add"]
-        # Once a second the driver reads counters of every queue of its ports, and spins while it waits for each: an ordinary
-        # process would wait for that processor, and the driver for the model.
+        # The driver reads counters of every queue once a second, and spins while it waits for each: as an ordinary
+        # process the model would wait for that processor, and the driver for the model.
         commands = {MODEL: before_all_else(model), DRIVER: driver}
         with _huge_pages():
             started = _started(folder, commands, namespace_pid)

@@ -17,7 +17,9 @@ from sluice.switch.errors import SwitchError
 
 async def test_programs_an_empty_switch_and_says_so(switch: FakeSwitch, write_config: WriteConfig) -> None:
     async with running(write_config()) as it:
-        assert it.lines == [f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=28"]
+        assert it.lines == [
+            f"sluice: ready switch={switch.address} device=1 services=1 servers=2 adopted=no updates=28"
+        ]
     assert switch.pushes == 1
     assert switch.weights(1) == {1: 128, 2: 128}
     assert switch.weights(1, "choose_stable") == {1: 128, 2: 128}

@@ -349,7 +349,7 @@ impl BfRuntime for Service {
         }
         let arrays: Vec<_> = request.updates.iter().filter_map(copied).collect();
         if let Some(busy) = arrays.iter().position(|array| !self.0.copied.lock().insert(*array)) {
-            arrays[..busy].iter().for_each(|array| drop(self.0.copied.lock().remove(array)));
+            self.0.copied.lock().retain(|array| !arrays[..busy].contains(array));
             return packed(&[Err(being_copied())]).map(|()| Response::new(WriteResponse::default()));
         }
         if !arrays.is_empty() {
