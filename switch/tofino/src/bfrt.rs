@@ -1,8 +1,8 @@
 //! Messages of BF Runtime, made of what they say.
 
 use crate::proto::{
-    DataField, Entity, KeyField, TableData, TableEntry, TableKey, TableOperation, Update, data_field, entity,
-    key_field, update,
+    DataField, Entity, KeyField, TableData, TableEntry, TableFlags, TableKey, TableOperation, Update, data_field,
+    entity, key_field, update,
 };
 
 /// An exact field of a key.
@@ -77,6 +77,12 @@ pub fn entry(table_id: u32, key: TableKey, data: TableData) -> TableEntry {
 /// An entry named by its key alone.
 pub fn key_only(table_id: u32, key: TableKey) -> TableEntry {
     TableEntry { table_id, key: Some(key), ..Default::default() }
+}
+
+/// A cell of an array, to read: from the device, or from what the driver has copied of it.
+pub fn cell(table_id: u32, key_field: u32, index: u32, from_hw: bool) -> Entity {
+    let table_flags = from_hw.then(|| TableFlags { from_hw, ..Default::default() });
+    entry_entity(TableEntry { table_flags, ..key_only(table_id, number_key(key_field, index)) })
 }
 
 /// All entries of a table: deleting this clears it.

@@ -282,20 +282,17 @@ impl Reader<'_> {
             return Ok(index.map(|index| (index, data.clone())).into_iter().collect());
         }
         let _turn = driver.turns.of(&BTreeSet::from([id])).await;
-        let entry = match index {
-            Some(index) => proto::TableEntry {
-                table_flags: Some(TableFlags { from_hw: true, ..Default::default() }),
-                ..bfrt::key_only(id, bfrt::number_key(key, index as u32))
-            },
+        let wanted = match index {
+            Some(index) => bfrt::cell(id, key, index as u32, true),
             None => {
                 let synced = driver.write(vec![bfrt::sync(id, "Sync")]).await;
                 let synced =
                     synced.map_err(|status| Fault { code: status.code(), message: status.message().to_owned() })?;
                 synced.into_iter().collect::<Outcome<()>>()?;
-                bfrt::whole_table(id)
+                bfrt::entry_entity(bfrt::whole_table(id))
             }
         };
-        let answers = self.ask(driver, vec![bfrt::entry_entity(entry)]).await?;
+        let answers = self.ask(driver, vec![wanted]).await?;
         let mut cells: Vec<_> = answers
             .into_iter()
             .filter_map(|entry| {
