@@ -140,6 +140,9 @@ class StageTest(BaseTest):
 
     maxDiff = None
 
+    NEEDS: tuple[Table | Register, ...] = ()
+    """Tables and registers besides those that a base class names, without any of which the program cannot be tested."""
+
     @property
     def switch(self) -> Switch:
         """The switch under test."""
@@ -149,20 +152,18 @@ class StageTest(BaseTest):
         super().setUp()
         if (reason := exclusions.reason(self.switch.pipeline.target.name, str(self))) is not None:
             self.skipTest(f"{exclusions.BY_DESIGN}{reason}")
+        self.needs(*(need for base in type(self).__mro__ for need in vars(base).get("NEEDS", ())))
         self.dataplane: Any = cast(Any, ptf).dataplane_instance
         self._flush()
         self._unspent: dict[tuple[Meter, int], P4MeterEntry] = {}
         self._counts = self.switch.counts()
 
-    def needs(self, table: Table) -> None:
-        """Skip the test where the program is compiled without what this table is of."""
-        if self.switch.schema.tables.get(table) is None:
-            self.skipTest(f"this program has no table {table.rsplit('.', 1)[-1]}")
-
-    def needs_register(self, register: Register) -> None:
-        """Skip the test where the program is compiled without what this register is of."""
-        if not self.switch.has(register):
-            self.skipTest(f"this program has no register {register.rsplit('.', 1)[-1]}")
+    def needs(self, *needs: Table | Register) -> None:
+        """Skip the test where the program is compiled without one of these tables and registers."""
+        for need in needs:
+            is_table = isinstance(need, Table)
+            if self.switch.schema.tables.get(need) is None if is_table else not self.switch.has(need):
+                self.skipTest(f"this program has no {'table' if is_table else 'register'} {need.rsplit('.', 1)[-1]}")
 
     def tearDown(self) -> None:
         self.doCleanups()
@@ -415,7 +416,7 @@ class StageTest(BaseTest):
         self.exchange(plan.CLIENT, probe.syn())
         (pin,) = self.pins(probe.key)
         self.switch.touched.add(flow.key)
-        self.switch.pins.put(flow.key, Pin(way, flow.server.id, state, pin.stamp - age))
+        self.switch.pins.put([(flow.key, Pin(way, flow.server.id, state, pin.stamp - age))])
         for place, (slot, own) in enumerate(
             ((probe.key.slot_1, flow.key.slot_1), (probe.key.slot_2, flow.key.slot_2)), 1
         ):

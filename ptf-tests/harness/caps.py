@@ -66,11 +66,11 @@ class Talk:
 class Capped(StageTest):
     """Base: S1 is managed, with caps that no window reaches unless a test gives others."""
 
+    NEEDS = (Table.RESOURCES,)
     send, receive = BARE, BARE
 
     def setUp(self) -> None:
         super().setUp()
-        self.needs(Table.RESOURCES)
         self.insert(entries.managed(S1, self.send, self.receive))
 
     def cap(self, talk: Talk, send: int = 0, receive: int = 0, fingerprint: int | None = None) -> None:

@@ -102,9 +102,10 @@ class Talk:
 class Closing(StageTest):
     """Base: idle connections of s1 may be closed."""
 
+    NEEDS = (Table.RESOURCES,)
+
     def setUp(self) -> None:
         super().setUp()
-        self.needs(Table.RESOURCES)
         session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
         self._session(P4UpdateType.INSERT, session)
         self.addCleanup(self._session, P4UpdateType.DELETE, session)

@@ -136,9 +136,10 @@ def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = 
 class ContentTest(StageTest):
     """Base: SHOP with its agents and groups, for the time of the test. IMAGES' connections go to X1, FAST's to X3."""
 
+    NEEDS = (Table.AGENTS,)
+
     def setUp(self) -> None:
         super().setUp()
-        self.needs(Table.AGENTS)
         shop = SHOP
         self.insert(
             *(entries.server(server) for server in SERVERS),

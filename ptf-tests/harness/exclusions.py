@@ -1,6 +1,6 @@
 """What a target cannot do by design: tests that it skips and counts that it does not have, each with the reason.
 
-Tests of a stage that a program is compiled without skip themselves (`StageTest.needs`); they do not stand here.
+Tests of a stage that a program is compiled without skip themselves (`StageTest.NEEDS`); they do not stand here.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Looking(StageTest):
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
         """Draw always `first`, and beside it one of the others; or as many as there are looks less one."""
-        self.needs_register(LOADS[looks - 1])
+        self.needs(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
         self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])

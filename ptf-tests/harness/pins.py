@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,8 +46,8 @@ class PinTable(Protocol):
         """Where the table has a connection: way 1, way 2, both or nowhere."""
         ...
 
-    def put(self, key: Tuple5, pin: Pin) -> None:
-        """Write a connection's slot."""
+    def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
+        """Write connections' slots."""
         ...
 
     def free(self, way: int, slot: int) -> None:
@@ -76,13 +77,16 @@ class KeyedPins:
                 pins.append(Pin(way, server, PinState(state), stamp))
         return pins
 
-    def put(self, key: Tuple5, pin: Pin) -> None:
+    def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
         """See PinTable."""
+        self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
+
+    @staticmethod
+    def _cells(key: Tuple5, pin: Pin) -> Iterator[tuple[str, int, int]]:
         cell, server, _ = WAYS[pin.way - 1]
         slot = (key.slot_1, key.slot_2)[pin.way - 1]
-        value = (key.fingerprint << STATE_BITS | pin.state) << STAMP_BITS | pin.stamp
-        self._registers.write(cell, slot, value)
-        self._registers.write(server, slot, pin.server)
+        yield cell, slot, (key.fingerprint << STATE_BITS | pin.state) << STAMP_BITS | pin.stamp
+        yield server, slot, pin.server
 
     def free(self, way: int, slot: int) -> None:
         """See PinTable."""
@@ -114,12 +118,15 @@ class SplitPins:
                 pins.append(Pin(way, server, PinState(state), stamp))
         return pins
 
-    def put(self, key: Tuple5, pin: Pin) -> None:
+    def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
         """See PinTable."""
+        self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
+
+    def _cells(self, key: Tuple5, pin: Pin) -> Iterator[tuple[str, int, int]]:
         slot = self._place(key, pin.way)
         values = (key.whole_fingerprint * _WORD | pin.stamp, pin.server, self.known(pin.state))
         for cell, value in zip(WAYS[pin.way - 1], values, strict=True):
-            self._registers.write(cell, slot, value)
+            yield cell, slot, value
 
     def free(self, way: int, slot: int) -> None:
         """See PinTable."""

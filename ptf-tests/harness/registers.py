@@ -18,6 +18,9 @@ from tools.target.client import RPC_S
 
 from .client import Client
 
+BATCH = 2000
+"""Cells that one request writes."""
+
 
 class Registers(Protocol):
     """Cells of a register are unsigned integers. A register goes by its full name (Register, TofinoRegister)."""
@@ -28,6 +31,10 @@ class Registers(Protocol):
 
     def write(self, register: str, index: int, value: int) -> None:
         """Set one cell."""
+        ...
+
+    def write_all(self, cells: Iterable[tuple[str, int, int]]) -> None:
+        """Set cells, each by its register, index and value."""
         ...
 
     def clear(self, register: str) -> None:
@@ -55,7 +62,12 @@ class P4RuntimeRegisters:
         return [values[self._ids[register], index] for register, index in wanted]
 
     def write(self, register: str, index: int, value: int) -> None:
-        self._client.write([self._update(self._ids[register], p4r.Index(index=index), value)])
+        self.write_all([(register, index, value)])
+
+    def write_all(self, cells: Iterable[tuple[str, int, int]]) -> None:
+        updates = [self._update(self._ids[register], p4r.Index(index=index), value) for register, index, value in cells]
+        for begin in range(0, len(updates), BATCH):
+            self._client.write(updates[begin : begin + BATCH])
 
     def clear(self, register: str) -> None:
         self._client.write([self._update(self._ids[register], None, 0)])
@@ -101,6 +113,10 @@ class ThriftRegisters:
 
     def write(self, register: str, index: int, value: int) -> None:
         self._client.bm_register_write(_CONTEXT, register, index, value)
+
+    def write_all(self, cells: Iterable[tuple[str, int, int]]) -> None:
+        for register, index, value in cells:
+            self.write(register, index, value)
 
     def clear(self, register: str) -> None:
         # Not bm_register_reset: it replaces the cells while packets use them.

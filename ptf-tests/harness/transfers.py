@@ -39,9 +39,10 @@ _SPAN = (1 << SENT_AT_BITS) - 1
 class TransferTest(StageTest):
     """Base: the transfers of S1 and S2 are measured, all of them. Offsets count from the server's first byte."""
 
+    NEEDS = (Table.RESOURCES,)
+
     def setUp(self) -> None:
         super().setUp()
-        self.needs(Table.RESOURCES)
         self.insert(entries.managed(S1, measured=1), entries.managed(S2, measured=1))
         self.addCleanup(self.forget)
 

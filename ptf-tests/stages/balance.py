@@ -213,7 +213,7 @@ class RewriteUnderTraffic(Drawing):
             finished.set()
             writer.join()
         self.assertEqual(failures, [])
-        self.assertGreater(rewrites, 20)
+        self.assertGreater(rewrites, len(groups), "not every group came into force while SYNs arrived")
         self.assertEqual(set(servers.values()), set(WEB.servers))
         # The last ones: of the first, the pending time may be over by now on a slow target.
         for key in keys[-100:]:

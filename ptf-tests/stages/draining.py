@@ -16,14 +16,6 @@ from sluice.names import Counter, DropReason, Meter, PinState, Register
 class Draining(StageTest):
     """Base: S1 drains, and new connections go to S2."""
 
-    CANDIDATES = True
-    """Whether the test is about candidates: the second server of a connection, until an ACK decides."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        if self.CANDIDATES:
-            self.needs_register(Register.CANDIDATE_KEY)
-
     def drains(self) -> None:
         """From now on until the end of the test."""
         self.drain(S1)
@@ -38,7 +30,13 @@ class Draining(StageTest):
         return moved
 
 
-class EveryState(Draining):
+class Candidates(Draining):
+    """Base of tests of candidates: the second server of a connection, until an ACK decides."""
+
+    NEEDS = (Register.CANDIDATE_KEY,)
+
+
+class EveryState(Candidates):
     """A new connection goes elsewhere, whatever became of the old one with its ports."""
 
     def runTest(self) -> None:
@@ -55,7 +53,7 @@ class EveryState(Draining):
                     self.switch.clear_connections()
 
 
-class Retransmitted(Draining):
+class Retransmitted(Candidates):
     """SYNs and SYN-ACKs of the new handshake, sent again: the same server, whatever the weights are by then."""
 
     def runTest(self) -> None:
@@ -73,7 +71,7 @@ class Retransmitted(Draining):
         self.assertPinned(moved, PinState.ESTABLISHED)
 
 
-class Undrained(Draining):
+class Undrained(Candidates):
     """The old server is undrained before the handshake with the candidate ends: it ends there all the same."""
 
     def runTest(self) -> None:
@@ -93,7 +91,7 @@ class Undrained(Draining):
                 self.switch.clear_connections()
 
 
-class OldOneLives(Draining):
+class OldOneLives(Candidates):
     """A SYN in the client's name, and ACKs with other numbers, move nothing: the old connection goes on."""
 
     def runTest(self) -> None:
@@ -113,7 +111,7 @@ class OldOneLives(Draining):
         self.assertPinned(moved, PinState.ESTABLISHED)
 
 
-class LateWordsOfTheOldServer(Draining):
+class LateWordsOfTheOldServer(Candidates):
     """What the old server still sends, to connections that moved, ends nothing."""
 
     def runTest(self) -> None:
@@ -128,7 +126,7 @@ class LateWordsOfTheOldServer(Draining):
         self.client_sends(moved, moved.data())
 
 
-class WholeConnections(Draining):
+class WholeConnections(Candidates):
     """One client with one port, connection after connection, each with its FINs: none goes to the draining server."""
 
     def runTest(self) -> None:
@@ -142,7 +140,7 @@ class WholeConnections(Draining):
             self.drains()
 
 
-class UnknownServer(Draining):
+class UnknownServer(Candidates):
     """So it is with a pin to a server that the switch does not know any more."""
 
     def runTest(self) -> None:
@@ -158,8 +156,6 @@ class UnknownServer(Draining):
 class WithoutSlot(Draining):
     """Both ways are taken, and the choice by capacity is draining: a new connection is not made. An old one goes on."""
 
-    CANDIDATES = False
-
     def runTest(self) -> None:
         met = crowd()
         self.establishes(met.first)
@@ -171,7 +167,7 @@ class WithoutSlot(Draining):
         self.client_sends(late, late.data(), unpinned_mid(WEB))
 
 
-class NobodyElse(Draining):
+class NobodyElse(Candidates):
     """With nothing to choose from, a new connection is not made; what was there stays."""
 
     def runTest(self) -> None:
@@ -187,8 +183,6 @@ class NobodyElse(Draining):
 class Red(Draining):
     """A SYN above its service's rate claims no candidate, nor does it reach the draining server."""
 
-    CANDIDATES = False
-
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
         flow = Flow(WEB, S1)
@@ -202,8 +196,6 @@ class Red(Draining):
 class MeteredOnce(Draining):
     """The second pass takes no second token, and the SYN is offered once."""
 
-    CANDIDATES = False
-
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
         flow = Flow(WEB, S1)
@@ -216,8 +208,6 @@ class MeteredOnce(Draining):
 class DrawnAgain(Draining):
     """An ejected server that is drawn all the same, for its share of probes, gets the connection: no endless passes."""
 
-    CANDIDATES = False
-
     def runTest(self) -> None:
         self.drain(S1)
         flow = Flow(WEB, S1)
@@ -226,7 +216,7 @@ class DrawnAgain(Draining):
         self.assertPinned(flow, PinState.PENDING)
 
 
-class PlaceTaken(Draining):
+class PlaceTaken(Candidates):
     """Two handshakes that meet in the place of one candidate: the second is made when the first is."""
 
     def runTest(self) -> None:

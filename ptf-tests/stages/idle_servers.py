@@ -17,12 +17,12 @@ from sluice.names import PinState, Register, Table
 class Seeking(Looking):
     """Base: S1 is drawn first, S2 beside it, and S3 may be sought out while it is idle."""
 
+    NEEDS = (Table.IDLE_MEMBERS,)
     SOUGHT: tuple[Server, ...] = (S3,)
     BEFORE_ANY = False
 
     def setUp(self) -> None:
         super().setUp()
-        self.needs(Table.IDLE_MEMBERS)
         self.look(S1, {S2: 1})
         self.insert(entries.idle_members(WEB, self.SOUGHT, before_any=self.BEFORE_ANY))
 

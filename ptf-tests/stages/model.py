@@ -59,11 +59,11 @@ def ids(weights: Mapping[Server, int]) -> dict[int, int]:
 class RandomPackets(StageTest):
     """Whatever comes, the switch does as the model does."""
 
+    NEEDS = (Register.CANDIDATE_KEY,)
     seed = 1
 
     def setUp(self) -> None:
         super().setUp()
-        self.needs_register(Register.CANDIDATE_KEY)
         self.source = random.Random(self.seed)
         self.flows = self._flows()
         self.words = {flow.key: ("", S1, ANSWER) for flow in self.flows}

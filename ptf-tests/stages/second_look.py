@@ -113,8 +113,9 @@ class ThirdForItsWeight(Looking):
 class IdleEndsTheLooking(Looking):
     """A third is looked at only while the lighter of the two has a connection open, however much more its weight is."""
 
+    NEEDS = (Register.LOAD_THIRD,)
+
     def runTest(self) -> None:
-        self.needs_register(Register.LOAD_THIRD)
         self.insert(entries.seen(GROUP, (S2, S3), {S2: 1, S3: 9}))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
@@ -297,8 +298,9 @@ class Evicted(Looking):
 class CandidateMoves(Looking):
     """A connection that moves off a draining server is taken off it, and counts for its new one, when it moves."""
 
+    NEEDS = (Register.CANDIDATE_KEY,)
+
     def runTest(self) -> None:
-        self.needs_register(Register.CANDIDATE_KEY)
         flow = Flow(WEB, S1)
         self.establishes(flow)
         self.drain(S1)
@@ -366,10 +368,10 @@ class Even(Looking):
 
     WEIGHTS: Mapping[Server, int] = {S1: 128, S2: 85, S3: 43}
     DRAWS = 120
+    NEEDS = (Register.DRAW_POINT,)
 
     def setUp(self) -> None:
         super().setUp()
-        self.needs_register(Register.DRAW_POINT)
         self.switch.registers.clear(Register.DRAW_POINT)
         self.switch.modify([entries.service(WEB, shares=sum(self.WEIGHTS.values()))])
         self.addCleanup(self.switch.modify, [entries.service(WEB)])
@@ -461,10 +463,10 @@ class OpensAgainFromTheSecondWay(Looking):
         self.establishes(met.first)
         self.establishes(met.second)
         self.assertLoads(s1=2)
+        self.set_timers(linger=-1)
         for flow in (met.first, met.second):
             self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
         self.assertLoads()
-        self.set_timers(linger=-1)
         self.opens(met.second)
         self.assertPinned(met.second, PinState.PENDING, way=1)
         self.assertLoads(s1=1)

@@ -76,7 +76,7 @@ def _huge_pages() -> Generator[None]:
 
 def configuration(pipeline: Path) -> str:
     """The driver's: the program in a folder, by absolute paths. Raises SetupError where p4c's is not there."""
-    path = pipeline / "sluice.conf"
+    path = next(pipeline.glob("*.conf"), pipeline / "sluice.conf")
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -1,0 +1,107 @@
+"""What campus.py asks by finsy, asked by p4runtime-shell: `campus_shell.py ADDRESS FOLDER INTERFACE`.
+
+Its interpreter has p4runtime-shell, which wants an older protobuf than sluice does, and so an environment of its own.
+The gateway at ADDRESS drives campus, of FOLDER; INTERFACE is the other end of the switch's port 1.
+"""
+# pyright: reportMissingImports=false
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+import p4runtime_sh.shell as sh
+from p4runtime_sh.shell import (
+    ActionProfileGroup,
+    ActionProfileMember,
+    CloneSessionEntry,
+    DigestEntry,
+    DigestList,
+    FwdPipeConfig,
+    MulticastGroupEntry,
+    PacketOut,
+    RegisterEntry,
+    TableEntry,
+)
+
+HOST, STATION = "02:00:00:00:00:0c", "02:00:00:00:00:0d"
+FRAME = bytes.fromhex("02000000000d02000000000c88b5") + bytes(60)
+AWAIT_S = 20.0
+
+
+def main() -> None:
+    """Write one of everything, read it back, send a frame, and take it all away again."""
+    address, folder, interface = sys.argv[1:]
+    empty = Path("/dev/null")
+    sh.setup(1, address, (0, 1000), config=FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), str(empty)))
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    wire.bind((interface, 0))
+
+    rule = TableEntry("Ingress.acl")(action="Ingress.deny", priority=7)
+    rule.match["hdr.ipv4.source"] = "10.1.0.0&&&255.255.0.0"
+    rule.match["hdr.ipv4.total_length"] = "60..200"
+    rule.insert()
+    (found,) = list(TableEntry("Ingress.acl").read())
+    assert found.priority == 7 and "10" in str(found), found
+    print(f"ok: a ternary entry, read back with its counter {found.counter_data}".replace("\n", " "))
+
+    member = ActionProfileMember("Ingress.ports")(member_id=1, action="Ingress.send")
+    member.action["port"] = "2"
+    member.insert()
+    group = ActionProfileGroup("Ingress.ports")(group_id=1)
+    group.add(1, 3)
+    group.insert()
+    route = TableEntry("Ingress.routes")(group_id=1)
+    route.match["hdr.ipv4.destination"] = "10.2.0.0/16"
+    route.insert()
+    (found,) = list(ActionProfileGroup("Ingress.ports").read())
+    print(f"ok: a group of one member, {found.members}".replace("\n", " "))
+
+    flood = MulticastGroupEntry(2).add(1).add(2)
+    flood.insert()
+    mirror = CloneSessionEntry(9).add(3)
+    mirror.insert()
+    print("ok: a multicast group and a clone session")
+
+    digest = DigestEntry("new_host_t")
+    digest.max_list_size, digest.ack_timeout_ns = 1, 10**9
+    digest.insert()
+    known = TableEntry("Ingress.hosts")(action="Ingress.known", idle_timeout_ns=10**9)
+    known.match["hdr.ethernet.source"], known.match["meta.ingress_port"] = STATION, "1"
+    known.insert()
+    wire.send(FRAME)
+    (message,) = list(DigestList().sniff(timeout=3))[:1]
+    assert message.digest.data[0].struct.members[0].bitstring.lstrip(b"\0") == bytes.fromhex("02000000000c"), message
+    print("ok: the digest of a new host")
+    before = next(iter(RegisterEntry("Ingress.arrivals", 1).read())).data
+    wire.send(FRAME)
+    deadline = time.monotonic() + AWAIT_S
+    while next(iter(RegisterEntry("Ingress.arrivals", 1).read())).data == before:
+        assert time.monotonic() < deadline, "the register does not count"
+        time.sleep(0.1)
+    print("ok: a register counts arrivals")
+
+    (silent,) = list(sh.IdleTimeoutNotification().sniff(timeout=5))[:1]
+    assert silent.idle_notification.table_entry, silent
+    print("ok: an idle entry is notified")
+
+    receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    receiver.bind((interface, 0))
+    receiver.settimeout(AWAIT_S)
+    out = PacketOut(FRAME)
+    out.metadata["egress_port"] = "1"
+    out.metadata["unused"] = "0"
+    out.send()
+    while not receiver.recv(2048).startswith(FRAME):
+        pass
+    print("ok: a packet-out leaves by its port")
+
+    for each in (known, digest, mirror, flood, route, group, member, rule):
+        each.delete()
+    assert not list(TableEntry("Ingress.acl").read())
+    print("ok: everything deleted")
+    sh.teardown()
+
+
+if __name__ == "__main__":
+    main()
