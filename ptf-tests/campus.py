@@ -14,7 +14,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from testbed import namespaces  # noqa: E402
 from testbed.errors import SetupError  # noqa: E402
 
 CAMPUS = ROOT / "switch/tofino/tests/campus"
+LOGS = ROOT / "results/ptf/campus"
 PORTS = [1, 2, 3]
 FLOOD = 1
 """The multicast group of all ports."""
@@ -62,18 +62,18 @@ class LearningSwitch:
         flood = fy.P4TableAction("flood", group=FLOOD)
         await self.switch.write(
             [
-                +fy.P4DigestEntry("new_host_t", max_list_size=1, ack_timeout_ns=10**9),
+                +fy.P4DigestEntry("new_host", max_list_size=1, ack_timeout_ns=10**9),
                 +fy.P4MulticastGroupEntry(FLOOD, replicas=PORTS),
                 ~fy.P4TableEntry("stations", action=flood, is_default_action=True),
             ]
         )
 
     async def _digests(self) -> None:
-        async for digest in self.switch.read_digests("new_host_t"):
+        async for digest in self.switch.read_digests("new_host"):
             for host in digest:
                 new: Any = host
                 source, port = int(new["source"]), int(new["port"])
-                match = {"hdr.ethernet.source": source, "meta.ingress_port": port}
+                match = {"source": source, "ingress_port": port}
                 known = fy.P4TableEntry(
                     "hosts", match=fy.Match(match), action=fy.Action("known"), idle_timeout_ns=SILENT_S * 10**9
                 )
@@ -84,8 +84,8 @@ class LearningSwitch:
     async def _timeouts(self) -> None:
         async for silent in self.switch.read_idle_timeouts():
             for entry in silent:
-                source, port = int(entry["hdr.ethernet.source"]), int(entry["meta.ingress_port"])
-                match = fy.Match({"hdr.ethernet.source": source, "meta.ingress_port": port})
+                source, port = int(entry["source"]), int(entry["ingress_port"])
+                match = fy.Match({"source": source, "ingress_port": port})
                 await self.switch.write([-fy.P4TableEntry("hosts", match=match), -self._station(source, port)])
                 del self.hosts[source]
 
@@ -95,7 +95,7 @@ class LearningSwitch:
 
     @staticmethod
     def _station(address: int, port: int) -> fy.P4TableEntry:
-        match = fy.Match({"hdr.ethernet.destination": address})
+        match = fy.Match({"destination": address})
         return fy.P4TableEntry("stations", match=match, action=fy.Action("forward", port=port))
 
 
@@ -175,16 +175,16 @@ async def filters(app: LearningSwitch, wires: Wires) -> None:
     """Of two ternary entries that match the one with the higher priority decides, and its counter counts."""
 
     def rule(source: str, priority: int, action: str, **more: object) -> fy.P4TableEntry:
-        match = fy.Match({"hdr.ipv4.source": source, **more})
+        match = fy.Match({"source": source, **more})
         return fy.P4TableEntry("acl", match=match, action=fy.Action(action), priority=priority)
 
     wide, narrow = (
         rule("10.1.0.0/16", 10, "deny"),
-        rule("10.1.1.1", 20, "punt", **{"hdr.ipv4.total_length": "60...200"}),
+        rule("10.1.1.1", 20, "punt", **{"total_length": "60...200"}),
     )
     await app.switch.write([+wide, +narrow])
     send_to_3 = fy.P4IndirectAction([1 * fy.Action("send", port=3)])
-    route = fy.P4TableEntry("routes", match=fy.Match({"hdr.ipv4.destination": "10.2.0.0/16"}), action=send_to_3)
+    route = fy.P4TableEntry("routes", match=fy.Match({"destination": "10.2.0.0/16"}), action=send_to_3)
     await app.switch.write([+route])
     denied, punted, passed = datagram("10.1.2.3"), datagram("10.1.1.1"), datagram("10.9.9.9")
     for frame in (denied, punted, passed):
@@ -204,13 +204,13 @@ async def filters(app: LearningSwitch, wires: Wires) -> None:
     (arrivals,) = await read(app.switch, fy.P4RegisterEntry("arrivals", index=1))
     assert arrivals.data >= 4, arrivals
     print(f"ok: a register counts arrivals, {arrivals.data}", flush=True)
-    await app.switch.write([-wide, -narrow, -route])
+    await app.switch.delete([wide, narrow, route])
 
 
 async def sends(app: LearningSwitch, wires: Wires) -> None:
     """A packet of the controller leaves by the port that its header names."""
     frame = station_frame(BOB, ADA)
-    await app.switch.write([fy.P4PacketOut(frame, egress_port=2)])
+    await app.switch.write([fy.P4PacketOut(frame, egress_port=2, unused=0)])
     await wires.comes(2, frame)
     print("ok: a packet-out leaves by its port", flush=True)
 
@@ -235,13 +235,12 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING)
     namespaces.enter_new()
     cables = namespaces.lay(PORTS)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "switch.log"
-        with targets.running("tofino", cables, log, CAMPUS) as switch:
-            asyncio.run(program(switch.address, cables))
-            if options.shell:
-                words = [options.shell, str(HERE / "campus_shell.py"), switch.address, str(CAMPUS), cables[0].test_end]
-                return subprocess.run(words, check=False, env={**os.environ, "PYTHONPATH": ""}).returncode
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with targets.running("tofino", cables, LOGS / "switch.log", CAMPUS) as switch:
+        asyncio.run(program(switch.address, cables))
+        if options.shell:
+            words = [options.shell, str(HERE / "campus_shell.py"), switch.address, str(CAMPUS), cables[0].test_end]
+            return subprocess.run(words, check=False, env={**os.environ, "PYTHONPATH": ""}).returncode
     return 0
 
 

@@ -5,9 +5,10 @@ The gateway at ADDRESS drives campus, of FOLDER; INTERFACE is the other end of t
 """
 # pyright: reportMissingImports=false
 
+import os
 import socket
 import sys
-import time
+import traceback
 from pathlib import Path
 
 import p4runtime_sh.shell as sh
@@ -18,9 +19,9 @@ from p4runtime_sh.shell import (
     DigestEntry,
     DigestList,
     FwdPipeConfig,
+    IdleTimeoutNotification,
     MulticastGroupEntry,
     PacketOut,
-    RegisterEntry,
     TableEntry,
 )
 
@@ -33,7 +34,13 @@ def main() -> None:
     """Write one of everything, read it back, send a frame, and take it all away again."""
     address, folder, interface = sys.argv[1:]
     empty = Path("/dev/null")
-    sh.setup(1, address, (0, 1000), config=FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), str(empty)))
+    sh.setup(
+        1,
+        address,
+        (0, 1000),
+        config=FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), str(empty)),
+        verbose=False,
+    )
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     wire.bind((interface, 0))
 
@@ -43,7 +50,7 @@ def main() -> None:
     rule.insert()
     (found,) = list(TableEntry("Ingress.acl").read())
     assert found.priority == 7 and "10" in str(found), found
-    print(f"ok: a ternary entry, read back with its counter {found.counter_data}".replace("\n", " "))
+    print("ok: a ternary entry, read back")
 
     member = ActionProfileMember("Ingress.ports")(member_id=1, action="Ingress.send")
     member.action["port"] = "2"
@@ -55,7 +62,7 @@ def main() -> None:
     route.match["hdr.ipv4.destination"] = "10.2.0.0/16"
     route.insert()
     (found,) = list(ActionProfileGroup("Ingress.ports").read())
-    print(f"ok: a group of one member, {found.members}".replace("\n", " "))
+    print(f"ok: a group of one member, {len(found.members)}")
 
     flood = MulticastGroupEntry(2).add(1).add(2)
     flood.insert()
@@ -63,26 +70,20 @@ def main() -> None:
     mirror.insert()
     print("ok: a multicast group and a clone session")
 
-    digest = DigestEntry("new_host_t")
+    digest = DigestEntry("new_host")
     digest.max_list_size, digest.ack_timeout_ns = 1, 10**9
     digest.insert()
+    idle, digests = IdleTimeoutNotification(), DigestList()
     known = TableEntry("Ingress.hosts")(action="Ingress.known", idle_timeout_ns=10**9)
     known.match["hdr.ethernet.source"], known.match["meta.ingress_port"] = STATION, "1"
     known.insert()
     wire.send(FRAME)
-    (message,) = list(DigestList().sniff(timeout=3))[:1]
+    (message,) = list(digests.sniff(timeout=3))[:1]
     assert message.digest.data[0].struct.members[0].bitstring.lstrip(b"\0") == bytes.fromhex("02000000000c"), message
     print("ok: the digest of a new host")
-    before = next(iter(RegisterEntry("Ingress.arrivals", 1).read())).data
-    wire.send(FRAME)
-    deadline = time.monotonic() + AWAIT_S
-    while next(iter(RegisterEntry("Ingress.arrivals", 1).read())).data == before:
-        assert time.monotonic() < deadline, "the register does not count"
-        time.sleep(0.1)
-    print("ok: a register counts arrivals")
 
-    (silent,) = list(sh.IdleTimeoutNotification().sniff(timeout=5))[:1]
-    assert silent.idle_notification.table_entry, silent
+    (silent,) = list(idle.sniff(timeout=5))[:1]
+    assert silent.idle_timeout_notification.table_entry, silent
     print("ok: an idle entry is notified")
 
     receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -104,4 +105,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # the shell's threads wait for the stream, and would keep the interpreter
+    os._exit(0)

@@ -16,8 +16,8 @@ UNPINNED_SHARE = 0.012
 """At most, of so many live connections (p4src/common/sizes.p4)."""
 
 LAST = 1024
-"""Connections that begin by packets; the others are written. Tofino's model takes 5 s for them, and a SYN's slot is free
-again after 10 s at the earliest."""
+"""Connections that begin by packets; the others are written. Tofino's model takes 5 s for them, and there a SYN's
+slot is free again after 10 s at the earliest."""
 
 LONG = 100_000
 """Ticks: nearly two hours, so that none of the connections ends during the test."""
