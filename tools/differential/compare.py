@@ -13,7 +13,7 @@ from sluice.switch import closing
 from .side import State
 
 SHOWN_BYTES = 160
-EXAMPLES = 5
+EXAMPLES = 20
 
 Differ = Callable[[str, int, int], bool]
 """Whether two values of a register's cell differ."""

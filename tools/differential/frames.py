@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .world import (
@@ -107,6 +108,7 @@ class Frames:
     """An endless source of frames with their ports."""
 
     rng: random.Random
+    client_ports: Sequence[int] = CLIENT_PORTS
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
         """So many frames."""
@@ -176,14 +178,16 @@ class Frames:
         """From a client to a service."""
         rng = self.rng
         vip, protocol, service_port = rng.choice(list(SERVICES.values()))
-        client = rng.choice(CLIENTS), rng.choice(CLIENT_PORTS)
+        client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         return self._between(client, (vip, service_port), protocol, FLAGS)
 
     def _answer(self) -> tuple[int, bytes]:
         """From a server to a client."""
         rng = self.rng
         host, protocol, server_port, _ = rng.choice(list(SERVERS.values()))
-        return self._between((host, server_port), (rng.choice(CLIENTS), rng.choice(CLIENT_PORTS)), protocol, ANSWERS)
+        return self._between(
+            (host, server_port), (rng.choice(CLIENTS), rng.choice(self.client_ports)), protocol, ANSWERS
+        )
 
     def _routed(self) -> tuple[int, bytes]:
         """Between any two hosts, servers' own endpoints included."""
@@ -225,7 +229,7 @@ class Frames:
         rng = self.rng
         number = rng.choice(list(SERVERS))
         host, protocol, server_port, service = SERVERS[number]
-        client = rng.choice(CLIENTS), rng.choice(CLIENT_PORTS)
+        client = rng.choice(CLIENTS), rng.choice(self.client_ports)
         vip, _, service_port = SERVICES[service]
         if rng.random() < 0.5:
             # the server complains about what the client sent it

@@ -7,23 +7,39 @@ What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent
 - A meter without a rate admits nothing, so that limits are of all packets or of none.
 - A selector's hash has an order of its own, so that a group has one member, the same one throughout.
 - A key has no state, so that a pin lives for days, and a service's server is never a draining one.
+- The time of a pending pin is the program's, 10 s: a connection is met again within a stretch of frames only, which is
+  shorter than that.
+- Ingress does not know how long a frame is. A header that ends up to four bytes behind its frame is read from the
+  frame's checksum, and an IPv4 length beyond the frame goes unnoticed.
+- The UDP checksum of a packet inside an ICMP error becomes zero.
+- Loads are weighed by logarithms, the twin's exactly: no service looks at a second server.
+- The ledger is in egress: every next hop has its neighbour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from finsy.proto import p4r
 from sluice.names import Counter
 
+from tools.target.entities import Value
+
 from . import frames, world
 from .side import State
-from .world import SERVERS, TIMERS, Key
+from .world import CLIENTS, OTHERS, SERVER_HOSTS, SERVERS, TCP, TIMERS, UDP, Key, host_mac, router_mac
 
 LEAST_FRAME = 60
 """Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
+FRAME_CHECKSUM = 4
+"""Of Ethernet, behind each frame (IEEE 802.3, 3.2.9)."""
+ERRORS = (3, 4, 5, 11, 12)
+"""ICMP's messages that have a packet inside (RFC 792)."""
 STRETCH = 25
 """Frames that are sorted by port, so that several of a port come in a row."""
+PORTS_A_STRETCH = 64
+MET_AGAIN = 200
+"""Frames within which a connection is met again: some five seconds of the model's."""
 ALL = p4r.MeterConfig(cir=10_000_000, cburst=1_000_000, pir=10_000_000, pburst=1_000_000)
 NONE = p4r.MeterConfig()
 
@@ -36,9 +52,23 @@ STAGES = ("ledger", "requests", "loads")
 class Frames(frames.Frames):
     """Those that a Tofino can be sent, in stretches of one port."""
 
+    _made = 0
+
+    def one(self) -> tuple[int, bytes]:
+        """A frame of the stretch's connections that meets no difference by design."""
+        if self._made % MET_AGAIN == 0:
+            first = self.rng.randrange(1024, 1 << 16) // PORTS_A_STRETCH * PORTS_A_STRETCH
+            self.client_ports = range(first, first + PORTS_A_STRETCH)
+        self._made += 1
+        while True:
+            port, frame = super().one()
+            frame = frame.ljust(LEAST_FRAME, b"\0")
+            if not (ends_in_checksum(frame) or is_cut(frame) or has_udp_inside(frame)):
+                return port, frame
+
     def take(self, count: int) -> list[tuple[int, bytes]]:
         """So many frames with their ports."""
-        made = [(port, frame.ljust(LEAST_FRAME, b"\0")) for port, frame in super().take(count)]
+        made = super().take(count)
         stretches = [made[at : at + STRETCH] for at in range(0, len(made), STRETCH)]
         return [frame for stretch in stretches for frame in sorted(stretch, key=lambda one: one[0])]
 
@@ -46,12 +76,36 @@ class Frames(frames.Frames):
 class World(world.World):
     """Entries that mean the same on both."""
 
-    groups = tuple(group for group in world.GROUPS if group[1] != "choose_other_servers")
+    groups = tuple(group for group in world.GROUPS if group[0] != "choose_other")
     settings = (("timers", "set_timers", TIMERS[:1]), *world.SETTINGS[1:])
 
     def _group(self, table: str, action: str, service: int) -> tuple[Key, p4r.Entity]:
-        servers = [number for number, server in SERVERS.items() if server[3] == service]
-        return self._group_of(table, action, service, [servers[table == "choose_other"]])
+        return self._group_of(
+            table, action, service, [next(n for n, server in SERVERS.items() if server[3] == service)]
+        )
+
+    def _member(self, action: str, number: int, service: int) -> dict[str, int]:
+        member = super()._member(action, number, service)
+        return {**member, "others_id": 0} if "others_id" in member else member
+
+    def _foundation(self) -> list[tuple[Key, p4r.Entity]]:
+        return [made for made in super()._foundation() if made[0][0] != "neighbours"]
+
+    def start(self) -> list[p4r.Update]:
+        """Everything that a working router needs, with neighbours that never go."""
+        neighbours = (
+            self._entry(
+                "neighbours",
+                {"next_hop": host},
+                "set_neighbour",
+                {"port": frames.port_of(host), "src": router_mac(frames.port_of(host)), "dst": host_mac(host)},
+            )
+            for host in (*CLIENTS, *SERVER_HOSTS, *OTHERS)
+        )
+        return [*map(self._set, neighbours), *super().start()]
+
+    def _next_hop(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
+        return self._via(match)
 
     def _draining(self) -> tuple[Key, p4r.Entity]:
         return self._destination()
@@ -64,6 +118,49 @@ class World(world.World):
         return p4r.Update(
             type=p4r.Update.MODIFY, entity=self.entities.meter(name, index, self.rng.choice((ALL, ALL, NONE)))
         )
+
+
+def header_ends(frame: bytes) -> Iterator[int]:
+    """Where each header of a frame ends that a parser looks for, as far as the frame goes."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    kind = frame[at - 2 : at]
+    if kind == b"\x08\x06":
+        yield at + 28
+    if kind != b"\x08\x00":
+        return
+    yield at + 20
+    while at + 20 <= len(frame):
+        protocol = frame[at + 9]
+        at += 4 * (frame[at] & 0xF)
+        yield at
+        yield at + 8
+        if protocol == TCP:
+            yield at + 20
+            yield at + 4 * (frame[at + 12] >> 4 if at + 12 < len(frame) else 0)
+        if protocol != frames.ICMP or at >= len(frame) or frame[at] not in ERRORS:
+            return
+        at += 8
+        yield at + 20
+
+
+def ends_in_checksum(frame: bytes) -> bool:
+    """Whether one of a frame's headers ends within the checksum behind it."""
+    return any(len(frame) < end <= len(frame) + FRAME_CHECKSUM for end in header_ends(frame))
+
+
+def is_cut(frame: bytes) -> bool:
+    """Whether a frame's IPv4 packet is longer than the frame."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    return frame[at - 2 : at] == b"\x08\x00" and at + int.from_bytes(frame[at + 2 : at + 4], "big") > len(frame)
+
+
+def has_udp_inside(frame: bytes) -> bool:
+    """Whether a frame is an ICMP error with a UDP datagram inside."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    if frame[at - 2 : at] != b"\x08\x00" or frame[at + 9] != frames.ICMP:
+        return False
+    inside = at + 4 * (frame[at] & 0xF) + 8
+    return inside + 9 < len(frame) and frame[inside + 9] == UDP
 
 
 def padded(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:

@@ -52,6 +52,7 @@ class ModelSide:
         self.client: Client | None = None
         self._verdicts = 0
         self._counted = 0
+        self._waiting: list[tuple[int, bytes]] = []
         self._last_came = time.monotonic()
         self._came: dict[int, list[bytes]] = defaultdict(list)
         self._endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder)
@@ -100,9 +101,11 @@ class ModelSide:
         return answer_to(self.client, updates)
 
     def send(self, frames: Sequence[tuple[int, bytes]], marker: bytes) -> None:
-        """Send frames in this order, a stretch of a port when the one before has its verdicts, then the marker by
-        every port. Returns when all have theirs."""
-        for port, stretch in groupby([*frames, *((port, marker) for port in self._sockets)], itemgetter(0)):
+        """Send frames in this order, a stretch of a port when the one before has its verdicts, then the marker by one
+        port. Returns when all have theirs. The other ports' markers wait for the next call, as at the other switch."""
+        first, *others = ((port, marker) for port in self._sockets)
+        waiting, self._waiting = self._waiting, others
+        for port, stretch in groupby([*waiting, *frames, first], itemgetter(0)):
             for _, frame in stretch:
                 self._sockets[port].send(frame)
                 self._counted += 1

@@ -96,10 +96,8 @@ class World:
     def start(self) -> list[p4r.Update]:
         """Everything that a working router needs."""
         updates = [self._set(made) for made in self._foundation()]
-        for service in SERVICES:
-            updates += [self._set(self._group("choose", "choose_server", service))]
-            updates += [self._set(self._group("choose_other", "choose_other_server", service))]
-            updates += [self._set(self._group("choose_stable", "choose_stable_server", service))]
+        groups = [group for group in self.groups if group[1] != "choose_other_servers"]
+        updates += [self._set(self._group(*group, service)) for service in SERVICES for group in groups]
         defaults = (self.entities.default(table, action, settings[0]) for table, action, settings in self.settings)
         return [*updates, *(p4r.Update(type=p4r.Update.MODIFY, entity=entity) for entity in defaults)]
 
@@ -236,15 +234,16 @@ class World:
         address = self.rng.choice((*CLIENTS, *SERVER_HOSTS, *OTHERS, ipv4("192.168.7.7")))
         length = self.rng.randint(1, 32)
         prefix = address >> (32 - length) << (32 - length)
-        match: dict[str, Value] = {"destination": (prefix, length)}
-        if self.rng.random() < 0.5:
-            made = self._entry("routes", match, "connected", {})
-        else:
-            hop = self.rng.choice((*CLIENTS, *OTHERS))
-            made = self._entry("routes", match, "via", {"next_hop": hop})
+        made = self._next_hop({"destination": (prefix, length)})
         if made[0] in self.there:
             return p4r.Update(type=p4r.Update.DELETE, entity=self.there.pop(made[0]))
         return self._set(made)
+
+    def _next_hop(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
+        return self._entry("routes", match, "connected", {}) if self.rng.random() < 0.5 else self._via(match)
+
+    def _via(self, match: Mapping[str, Value]) -> tuple[Key, p4r.Entity]:
+        return self._entry("routes", match, "via", {"next_hop": self.rng.choice((*CLIENTS, *OTHERS))})
 
     def _meter(self) -> p4r.Update:
         """So many packets and no more: rates of zero make it independent of time.
