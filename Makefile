@@ -106,8 +106,8 @@ format: $(STAMPS)/python ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff format .
 	cd switch && cargo fmt
 
-p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino, tofino-content or tofino2: p4src/tna (docs/reference/targets.md)
-ifneq ($(filter tofino tofino-content tofino2,$(TARGET)),)
+p4: $(STAMPS)/python ## compile p4src/ with p4c, then generate the names; TARGET=tofino or tofino2: p4src/tna (docs/reference/targets.md)
+ifneq ($(filter tofino tofino2,$(TARGET)),)
 	$(BIN)/python -m tools.p4_tofino build $(TARGET)
 else
 	$(BIN)/python -m tools.gen_judge

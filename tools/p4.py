@@ -58,10 +58,8 @@ BUILDS = {
     "twin": Build(("twin", "v1model"), ("--Wdisable=unused", "-DTWIN")),
 }
 """By the folder below p4src/build."""
-TOFINO_FLAGS = ("-DTOFINO", "-D__TARGET_TOFINO__=1")
 TOFINO_BUILDS = {
-    "tofino": Build(("tna",), TOFINO_FLAGS),
-    "tofino-content": Build(("tna",), (*TOFINO_FLAGS, "-DCONTENT", "-DLEAN"), "content.p4"),
+    "tofino": Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1")),
     "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT")),
 }
 """As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""

@@ -1,10 +1,10 @@
 """Compiles p4src/tna with p4c's Tofino back end, and checks what can be checked without it.
 
-There are three programs: `tofino`; `tofino-content`, which switches by content and leaves out what that takes the room
-of; and `tofino2`, for Tofino 2, which has both. `build` needs `p4c-barefoot` and its assembler `bfas` on PATH. It
-writes one to p4src/build/NAME as a switch is to have it: P4Info (with P4Runtime's standard externs), bfrt.json, the
-pipe's context.json and binary, what the driver calls their configuration (sluice.conf), and a manifest; and the
-compiler's report to results/NAME. A program that does not fit, or is not assembled, changes nothing there.
+There are two programs: `tofino`, and `tofino2` for Tofino 2, which switches by content as well. `build` needs
+`p4c-barefoot` and its assembler `bfas` on PATH. It writes one to p4src/build/NAME as a switch is to have it: P4Info
+(with P4Runtime's standard externs), bfrt.json, the pipe's context.json and binary, what the driver calls their
+configuration (sluice.conf), and a manifest; and the compiler's report to results/NAME. A program that does not fit, or
+is not assembled, changes nothing there.
 
 `check` compares the artefacts with the manifests, and says when sources have changed since. Then it runs p4c's front
 end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its

@@ -90,41 +90,18 @@ ONLY_V1MODEL = {
 }
 """The other way round."""
 
-NO_ROOM = "finds no room beside content switching"
-ONLY_V1MODEL_WITH_CONTENT = {
-    **NEVER_ON_TOFINO,
-    ("table", "destinations"): NO_ROOM,
-    **{("action", name): "as destinations" for name in ("limit_destination", "unlisted")},
-    **{("meter", name): "as destinations" for name in ("destination_limit", "returning_limit")},
-    ("register", "admitted_clients"): "as destinations",
-    **{("register", f"requests_{what}"): "as destinations" for what in ("offered", "admitted", "refused", "returning")},
-    ("table", "sampling"): NO_ROOM,
-    ("action", "set_sampling"): "as sampling",
-    **{("register", name): "as sampling" for name in ("sample_next", "sample_ring")},
-    ("table", "rate_settings"): NO_ROOM,
-    ("action", "set_rates"): "as rate_settings",
-    **{("register", name): "as rate_settings" for name in ("rate_flow", "rate_bytes")},
-    ("table", "choose_other"): NO_ROOM,
-    ("action", "choose_other_server"): "as choose_other",
-    ("action profile", "others_by_ratio"): "as choose_other",
-    **{("register", f"load_{what}"): "as choose_other" for what in ("first", "other", "evicted")},
-    **{("register", f"stale_{what}"): "as choose_other" for what in ("first", "other")},
-    ("register", "refusing_other"): "as choose_other",
-}
-
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
 """What only the compiled program of Tofino has besides, with the reason."""
 
 OWN_IDS = {"register", "counter", "meter", "action profile"}
 """Kinds whose @id p4c's Tofino back end passes over (1.2.5.16): their ids are its own, and are looked up by name."""
 
-SMALLER_TABLE = {
-    ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
-    for what in ("key", "server")
-    for way in (1, 2)
-}
 OTHER_SIZE = {
-    **SMALLER_TABLE,
+    **{
+        ("register", f"pin_{what}_{way}"): "a register lies in one stage of Tofino, with its 48 map RAMs"
+        for what in ("key", "server")
+        for way in (1, 2)
+    },
     ("action profile", "others_by_ratio"): "its members lie beside its selector, in the 80 SRAM blocks of one stage",
 }
 """What has another size on Tofino, with the reason."""
@@ -143,7 +120,6 @@ class Contract:
     other_size: Mapping[Where, str]
 
 
-PIN_STATES = {where: why for where, why in ONLY_TOFINO.items() if where[1].startswith("pin_state")}
 SPLICES = {
     ("register", "splice_turn_1"): "a stateful unit has two inputs; v1model's splice_cells holds turn and value",
     **{("register", f"splice_{what}"): "as splice_turn_1" for what in ("turn_2", "value_1", "value_2")},
@@ -152,7 +128,6 @@ SPLICES = {
 TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
 CONTRACTS = {
     "tofino": TOFINO,
-    "tofino-content": Contract({**PIN_STATES, **SPLICES}, ONLY_V1MODEL_WITH_CONTENT, SMALLER_TABLE),
     "tofino2": Contract({**ONLY_TOFINO, **SPLICES}, NEVER_ON_TOFINO, {**OTHER_SIZE, **SMALLER_SELECTORS}),
 }
 """By the program's name (tools/p4_tofino.py)."""

@@ -16,10 +16,8 @@ control Bridge(in metadata_t meta, inout bridge_h bridge) {
         bridge.inside = meta.inside;
         bridge.unused = 0;
         bridge.server = meta.server;
-#if !defined(LEAN)
         bridge.payload = meta.payload;
         bridge.clock = meta.clock;
-#endif
     }
 
     apply {

@@ -28,14 +28,12 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
         hdr.inner_transport.fourth = 0;
     }
 
-#if !defined(LEAN)
     @hidden
     action reset() {
         meta.transport_rest = 0x5014 + 6 + 20;
         meta.acknowledged = meta.acknowledgement;
         meta.tcp_changed = 1;
     }
-#endif
 
     @hidden
     action neither() { }
@@ -50,15 +48,9 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
             hdr.udp.checksum        : ternary @name("udp_checksum");
             hdr.inner_ipv4.protocol : ternary @name("inner_protocol");
         }
-#if defined(LEAN)
-        actions = { segment; datagram; inside; inside_udp; neither; }
-#else
         actions = { segment; datagram; inside; inside_udp; reset; neither; }
-#endif
         const entries = {
-#if !defined(LEAN)
             (1, _, _, _, _, _)                              : reset();
-#endif
             (_, Path.to_service, true, _, _, _)             : segment();
             (_, Path.to_service, _, true, 0, _)             : neither();           // its sender computed none
             (_, Path.to_service, _, true, _, _)             : datagram();

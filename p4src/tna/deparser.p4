@@ -44,13 +44,8 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 hdr.inner_transport.src_port, hdr.inner_transport.dst_port, hdr.inner_transport.fourth, meta.icmp_rest });
         }
         if (for_deparser.resubmit_type == RESUBMIT_NEXT_PASS) {
-#if defined(LEAN)
-            next_pass.emit<resubmitted_h>({ meta.sluice.preferred, 0, meta.next.refused, meta.sluice.vacant,
-                                            (bit<8>)meta.sluice.next_pass, 0 });
-#else
             next_pass.emit<resubmitted_h>({ meta.sluice.preferred, meta.next.destination, meta.notes, meta.sluice.vacant,
                                             (bit<8>)meta.sluice.next_pass, 0 });
-#endif
         }
         if (for_deparser.digest_type == DIGEST_ARP_SENDER) {
             arp_sender.pack({ meta.sluice.ingress_port, hdr.arp.target, hdr.arp.target_mac, hdr.arp.sender });
@@ -79,9 +74,7 @@ control SluiceEgressDeparser(packet_out packet, inout headers_t hdr, in egress_m
     apply {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
-#if !defined(LEAN)
         packet.emit(hdr.ipv4);
-#endif
     }
 }
 

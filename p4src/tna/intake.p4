@@ -6,19 +6,11 @@
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
-#if defined(LEAN)
-#include "ticks.p4"
-#else
 #include "clock.p4"
-#endif
 
 control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t intrinsic,
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
-#if defined(LEAN)
-    Ticks() ticks;
-#else
     Clock() clock;
-#endif
 
     // By the hash units: the port of the hardware has 9 bits, and would cut every other one there.
     @hidden
@@ -28,11 +20,7 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
 
     apply {
         widen_port();
-#if defined(LEAN)
-        ticks.apply(from_parser.global_tstamp, meta.sluice.now);
-#else
         clock.apply(from_parser.global_tstamp, meta.sluice.now, meta.sluice.clock);
-#endif
     }
 }
 

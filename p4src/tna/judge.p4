@@ -10,12 +10,10 @@
 
 // What takes a comparison of two fields: for the judge, and for translation.
 control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found) {
-#if !defined(LEAN)
     @hidden
     action foreign() {
         found.foreign = 1;
     }
-#endif
 
     @hidden
     action same() {
@@ -29,13 +27,11 @@ control Compare(in headers_t hdr, inout metadata_t meta, inout findings_t found)
 
     // A condition has room for 32 bits that are compared with other ones.
     apply {
-#if !defined(LEAN)
         if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
             foreign();
         } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
             foreign();
         }
-#endif
         if (hdr.ipv4.src == hdr.ipv4.dst) {
             same();
         }
@@ -72,25 +68,10 @@ control Judge(in headers_t hdr, inout metadata_t meta, in findings_t found, inou
     }
 
 #include "judge_table.p4"
-#if defined(LEAN)
-#include "judge_foreign.p4"
-
-    // By the comparisons themselves, a stage before what they say could be read.
-    apply {
-        if (hdr.ethernet.dst[47:16] != meta.router_mac[47:16]) {
-            judge_foreign.apply();
-        } else if (hdr.ethernet.dst[15:0] != meta.router_mac[15:0]) {
-            judge_near.apply();
-        } else {
-            judge.apply();
-        }
-    }
-#else
 
     apply {
         judge.apply();
     }
-#endif
 }
 
 #endif

@@ -34,14 +34,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         packet.extract(meta.resubmitted);
         packet.advance(RESUBMIT_GAP);
         meta.sluice.preferred = meta.resubmitted.preferred;
-#if defined(LEAN)
-        meta.decided.way = meta.resubmitted.way;
-        meta.decided.refused = meta.resubmitted.notes;
-#else
         meta.next.destination = meta.resubmitted.destination;
         meta.decided.way = meta.resubmitted.way;
         meta.noted = meta.resubmitted.notes;
-#endif
         meta.sluice.pass = (Pass)meta.resubmitted.pass;
         transition parse_ethernet;
     }
@@ -287,27 +282,17 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.pinned = meta.bridge.pinned;
         meta.sluice.inside = meta.bridge.inside;
         meta.sluice.server = meta.bridge.server;
-#if !defined(LEAN)
         meta.sluice.payload = meta.bridge.payload;
         meta.sluice.clock = meta.bridge.clock;
-#endif
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
-#if defined(LEAN)
-            default        : accept;
-#else
             default        : parse_ipv4;
-#endif
         }
     }
 
     state parse_vlan {
         packet.extract(hdr.vlan);
-#if defined(LEAN)
-        transition accept;
-    }
-#else
         transition parse_ipv4;
     }
 
@@ -327,7 +312,6 @@ parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metada
         meta.sluice.connection.client_port = ports[15:0];
         transition accept;
     }
-#endif
 }
 
 #endif

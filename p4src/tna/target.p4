@@ -40,10 +40,8 @@ header bridge_h {
     bit<1>      inside;
     bit<6>      unused;
     server_id_t server;
-#if !defined(LEAN)
     bit<16>     payload;
     rate_time_t clock;
-#endif
 }
 
 struct ingress_metadata_t {

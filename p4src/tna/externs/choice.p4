@@ -54,12 +54,6 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
 }
 
 // The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
-#if defined(LEAN)
-// No room for it beside content switching.
-control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
-    apply { }
-}
-#else
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(PROFILE_OTHERS_BY_RATIO)
@@ -91,7 +85,6 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
         choose_other.apply();
     }
 }
-#endif
 
 // The weights of capacity.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {

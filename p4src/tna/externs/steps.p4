@@ -26,57 +26,11 @@ struct step_t {
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-#if !defined(LEAN)
     ticks_t pending;              // how old what it stamps is already: idle less the time that is meant
     ticks_t answered;
     ticks_t linger;
-#endif
     ticks_t age;
 
-#if defined(LEAN)
-    // A stage earlier than by two steps.
-    @hidden
-    action of_pending() {
-        age = times.idle - times.pending;
-    }
-
-    @hidden
-    action of_answered() {
-        age = times.idle - times.answered;
-    }
-
-    @hidden
-    action of_linger() {
-        age = times.idle - times.linger;
-    }
-
-    @hidden
-    action of_idle() {
-        age = times.idle;
-    }
-
-    @hidden
-    action of_now() {
-        age = 0;
-    }
-
-    @hidden
-    table ages_by_event {
-        key = {
-            meta.event : ternary @name("event");
-            meta.pass  : ternary @name("pass");
-        }
-        actions = { of_pending; of_answered; of_linger; of_idle; of_now; }
-        const entries = {
-            (Event.syn, Pass.renew) : of_pending();
-            (Event.syn, _)          : of_idle();
-            (Event.syn_ack, _)      : of_answered();
-            (Event.fin, _)          : of_linger();
-            (Event.reset, _)        : of_linger();
-        }
-        const default_action = of_now();
-    }
-#else
     // One step an action, so that a stateful unit is given fields, not sums.
     @hidden
     action ages() {
@@ -84,7 +38,6 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
         answered = times.idle - times.answered;
         linger = times.idle - times.linger;
     }
-#endif
 
     @hidden
     action stamp() {
@@ -132,9 +85,6 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
     }
 
     apply {
-#if defined(LEAN)
-        ages_by_event.apply();
-#else
         ages();
         if (meta.event == Event.syn) {
             if (meta.pass == Pass.renew) {
@@ -149,7 +99,6 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
         } else {
             age = 0;
         }
-#endif
         stamp();
         by_event.apply();
     }
