@@ -11,7 +11,9 @@ What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent
   shorter than that.
 - Ingress does not know how long a frame is. A header that ends up to four bytes behind its frame is read from the
   frame's checksum, and an IPv4 length beyond the frame goes unnoticed.
-- The UDP checksum of a packet inside an ICMP error becomes zero.
+- The UDP checksum of a packet inside an ICMP error becomes zero. The checksum of its IPv4 header is adjusted, not
+  computed: a wrong one stays wrong.
+- A refused SYN with IPv4 options is dropped silently.
 - Loads are weighed by logarithms, the twin's exactly: no service looks at a second server.
 - The ledger is in egress: every next hop has its neighbour.
 """
@@ -63,7 +65,7 @@ class Frames(frames.Frames):
         while True:
             port, frame = super().one()
             frame = frame.ljust(LEAST_FRAME, b"\0")
-            if not (ends_in_checksum(frame) or is_cut(frame) or has_udp_inside(frame)):
+            if not any(by_design(frame) for by_design in BY_DESIGN):
                 return port, frame
 
     def take(self, count: int) -> list[tuple[int, bytes]]:
@@ -120,13 +122,24 @@ class World(world.World):
         )
 
 
+def network_header(frame: bytes) -> tuple[int, int]:
+    """Where what is behind a frame's Ethernet header, and at most one tag, begins; and its EtherType."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    return at, int.from_bytes(frame[at - 2 : at], "big")
+
+
+def ipv4_header(frame: bytes) -> int | None:
+    """Where a frame's IPv4 header begins; None when it has no whole one."""
+    at, kind = network_header(frame)
+    return at if kind == frames.IPV4 and len(frame) >= at + 20 else None
+
+
 def header_ends(frame: bytes) -> Iterator[int]:
     """Where each header of a frame ends that a parser looks for, as far as the frame goes."""
-    at = 18 if frame[12:14] == b"\x81\x00" else 14
-    kind = frame[at - 2 : at]
-    if kind == b"\x08\x06":
+    at, kind = network_header(frame)
+    if kind == frames.ARP:
         yield at + 28
-    if kind != b"\x08\x00":
+    if kind != frames.IPV4:
         return
     yield at + 20
     while at + 20 <= len(frame):
@@ -150,17 +163,30 @@ def ends_in_checksum(frame: bytes) -> bool:
 
 def is_cut(frame: bytes) -> bool:
     """Whether a frame's IPv4 packet is longer than the frame."""
-    at = 18 if frame[12:14] == b"\x81\x00" else 14
-    return frame[at - 2 : at] == b"\x08\x00" and at + int.from_bytes(frame[at + 2 : at + 4], "big") > len(frame)
+    at = ipv4_header(frame)
+    return at is not None and at + int.from_bytes(frame[at + 2 : at + 4], "big") > len(frame)
 
 
-def has_udp_inside(frame: bytes) -> bool:
-    """Whether a frame is an ICMP error with a UDP datagram inside."""
-    at = 18 if frame[12:14] == b"\x81\x00" else 14
-    if frame[at - 2 : at] != b"\x08\x00" or frame[at + 9] != frames.ICMP:
+def has_odd_packet_inside(frame: bytes) -> bool:
+    """Whether a frame is an ICMP error about a UDP datagram, or about a packet with a wrong checksum."""
+    at = ipv4_header(frame)
+    if at is None or frame[at + 9] != frames.ICMP:
         return False
-    inside = at + 4 * (frame[at] & 0xF) + 8
-    return inside + 9 < len(frame) and frame[inside + 9] == UDP
+    inside = frame[at + 4 * (frame[at] & 0xF) + 8 :]
+    return len(inside) >= 20 and (inside[9] == UDP or frames.checksum(inside[: 4 * (inside[0] & 0xF)]) != 0)
+
+
+def is_syn_with_options(frame: bytes) -> bool:
+    """Whether a frame is a SYN with options in its IPv4 header."""
+    at = ipv4_header(frame)
+    if at is None or frame[at + 9] != TCP or frame[at] & 0xF <= 5:
+        return False
+    flags = at + 4 * (frame[at] & 0xF) + 13
+    return flags < len(frame) and frame[flags] & (frames.SYN | frames.ACK) == frames.SYN
+
+
+BY_DESIGN = (ends_in_checksum, is_cut, has_odd_packet_inside, is_syn_with_options)
+"""Of frames that are not sent: each says whether a frame is one."""
 
 
 def padded(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:
