@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import SetupError
-from testbed.namespaces import lay, listening
+from testbed.namespaces import interface_packets, lay, listening
 from testbed.processes import Process
 from testbed.realtime import before_all_else
 
@@ -126,8 +126,7 @@ class Tofino(Kind):
     ) -> Generator[None]:
         """Start the model, with a cable for the CPU's port, and the driver with the program, until the block ends."""
         root, folder = installation(), endpoints.folder.resolve()
-        (cpu,) = lay([CPU_PORT], namespace_pid)
-        interfaces = {**ports, CPU_PORT: cpu.switch_end}
+        interfaces = {**ports, CPU_PORT: _cpu_end(namespace_pid)}
         listed = [{"device_port": number, "if": name} for number, name in sorted(interfaces.items())]
         (folder / "ports.json").write_text(json.dumps({"PortToIf": listed}))
         (folder / "driver.conf").write_text(configuration(pipeline.resolve()))
@@ -148,6 +147,14 @@ class Tofino(Kind):
                 yield
             finally:
                 _stop(started)
+
+
+def _cpu_end(namespace_pid: int | None) -> str:
+    """The model's end of the CPU port's cable, which outlives a model that is started anew."""
+    if (left := f"sw{CPU_PORT}") in interface_packets(namespace_pid or os.getpid()):
+        return left
+    (cable,) = lay([CPU_PORT], namespace_pid)
+    return cable.switch_end
 
 
 def _started(folder: Path, commands: Mapping[str, Sequence[str]], namespace_pid: int | None) -> list[Process]:

@@ -33,8 +33,8 @@ ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate
 class Upgrading(Net):
     """Client, switch, two servers, and controllers of several versions."""
 
-    def __init__(self) -> None:
-        super().__init__("sluice-upgrade-")
+    def __init__(self, prefix: str = "sluice-upgrade-") -> None:
+        super().__init__(prefix)
 
     def build(self) -> None:
         """See Net."""
@@ -97,10 +97,11 @@ def configuration(switch: dict[str, Any], control: Path) -> dict[str, Any]:
 
 
 class Load:
-    """steady.py in the client's namespace."""
+    """steady.py in the client's namespace: so many held connections, so many new ones a second."""
 
-    def __init__(self, net: Upgrading) -> None:
-        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(HELD), str(PER_S)]
+    def __init__(self, net: Upgrading, held: int = HELD, per_s: float = PER_S) -> None:
+        self._held = held
+        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(held), str(per_s)]
         self.process = net.start("load", [sys.executable, *words], "client")
 
     def told(self) -> tuple[int, int, list[str]]:
@@ -115,7 +116,7 @@ class Load:
 
         def more() -> bool:
             now = self.told()
-            return bool(now[2]) or (now[0] >= held + 3 * HELD and now[1] >= made + 10)
+            return bool(now[2]) or (now[0] >= held + 3 * self._held and now[1] >= made + 10)
 
         self.process.await_true("goes on", more, READY_S)
         assert self.told()[2] == []

@@ -70,9 +70,14 @@ impl Table {
         p4_name(&self.name)
     }
 
-    /// The id of the data field of this name, beside the actions'.
+    /// The data field of this name, beside the actions'.
+    pub fn data_field(&self, name: &str) -> Option<&Field> {
+        self.data.iter().flat_map(Data::fields).find(|field| field.name == name)
+    }
+
+    /// Its id.
     pub fn data_id(&self, name: &str) -> Option<u32> {
-        self.data.iter().flat_map(Data::fields).find(|field| field.name == name).map(|field| field.id)
+        self.data_field(name).map(|field| field.id)
     }
 }
 

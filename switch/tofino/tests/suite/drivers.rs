@@ -76,6 +76,14 @@ async fn the_cpus_port_is_made_known_to_parser_and_traffic_manager() {
 }
 
 #[tokio::test]
+async fn tofino_2s_port_metadata_have_a_width_of_their_own() {
+    let driver = crate::stand_in::Driver::new(include_str!("../../../../p4src/build/tofino2/bfrt.json"));
+    let p4info = include_str!("../../../../p4src/build/tofino2/sluice.p4info.txtpb");
+    let bench = Bench::at(driver, p4info, &[0], Some(2)).await;
+    assert_eq!(cpu_ports(&bench.driver), (vec![vec![0, 2]], vec![vec![0, 0, 0, 2]]));
+}
+
+#[tokio::test]
 async fn without_a_cpu_port_the_drivers_stays() {
     let (bench, _) = Bench::ready().await;
     assert_eq!(cpu_ports(&bench.driver), (vec![], vec![]));

@@ -1,0 +1,124 @@
+"""Gateway, controller and driver of Tofino's model are killed and started again, in any order, under load.
+
+Needs $SDE_INSTALL, an installation of open-p4studio (docs/guide/tofino.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+from sluice.switch.pipeline import artefacts
+
+from testbed.processes import Process, run_in
+from testbed.switches import TOFINO, Endpoints
+from testbed.switches.tofino import INSTALLATION
+from topo.nets import GRPC_PORT, SWITCH
+from topo.tests.test_upgrade import Load, Upgrading
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
+    pytest.mark.skipif(INSTALLATION not in os.environ, reason=f"${INSTALLATION} names no open-p4studio"),
+]
+
+PORTS = {port: f"port{port}" for port in (1, 2, 3)}
+READY_S = 120.0
+"""The model is cleared in 10 to 45 s."""
+HELD, PER_S = 3, 1.0
+"""The model carries some 450 packets a second."""
+
+
+class OnTheModel(Upgrading):
+    """Client, two servers, and a Tofino between them."""
+
+    def __init__(self) -> None:
+        super().__init__("sluice-tofino-")
+        self._model = ExitStack()
+
+    def serve(self, ports: object) -> None:
+        """Model and driver, the gateway, and the controller, which is `sluice run` with this configuration."""
+        del ports
+        self.stack.callback(self._model.close)
+        self.config = self.version("tofino")
+        self.endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory)
+        self.power_on()
+        self.gateway = self.start_gateway()
+        self.running = self.controller(self.config)
+
+    def power_on(self) -> None:
+        """Start model and driver, which serves then; what ran of them before has ended."""
+        self._model.close()
+        pipeline = artefacts() / TOFINO.folder
+        self._model.enter_context(TOFINO.around(PORTS, self.endpoints, pipeline, self.pid(SWITCH)))
+
+    def start_gateway(self) -> Process:
+        """Start the gateway, with a state that outlives it."""
+        command = TOFINO.command(TOFINO.find(), PORTS, self.endpoints)
+        return self.start("gateway", [*command, "--state", str(self.directory / "state")], SWITCH)
+
+    def ask(self, *words: str) -> str:
+        """What a command of `sluice` prints."""
+        sluice = str(Path(sys.executable).with_name("sluice"))
+        return run_in(self.pid(SWITCH), [sluice, *words, "--config", str(self.config)])
+
+
+@pytest.fixture(scope="module")
+def net() -> Iterator[OnTheModel]:
+    with OnTheModel() as running:
+        yield running
+
+
+def ready(controller: Process, times: int) -> str:
+    """The last line that says that a controller is ready, when it has said so so many times."""
+
+    def lines() -> list[str]:
+        return [line for line in controller.output().splitlines() if line.startswith("sluice: ready")]
+
+    controller.await_true(f"ready {times} times", lambda: len(lines()) >= times, READY_S)
+    return lines()[-1]
+
+
+def test_restarts_in_any_order(net: OnTheModel) -> None:
+    assert "adopted=no" in ready(net.running, 1)
+    load = Load(net, HELD, PER_S)
+    load.goes_on()
+
+    # The gateway alone: the controller goes on.
+    net.gateway.stop(timeout_s=0.0)
+    net.gateway = net.start_gateway()
+    assert ready(net.running, 2).endswith("adopted=yes updates=0")
+    load.goes_on()
+
+    # The controller alone, with a drained server and a limit; then both, the gateway first, and the controller first.
+    net.ask("drain", "s1")
+    content = yaml.safe_load(net.config.read_text())
+    content["services"][0]["admission"] = {"rate_per_s": 250, "burst": 32}
+    net.config.write_text(yaml.safe_dump(content))
+    assert net.ask("reload").startswith("reloaded: ")
+    for parts in (("controller",), ("gateway", "controller"), ("controller", "gateway")):
+        for part in parts:
+            (net.gateway if part == "gateway" else net.running).stop(timeout_s=0.0)
+        for part in parts:
+            if part == "gateway":
+                net.gateway = net.start_gateway()
+            else:
+                net.running = net.controller(net.config)
+        assert ready(net.running, 1).endswith("adopted=yes updates=0"), parts
+        assert "draining" in net.ask("status"), parts
+        load.goes_on()
+    net.ask("undrain", "s1")
+    load.process.stop()
+    assert load.told()[2] == []
+
+    # The chip: connections end with it, the configuration does not.
+    net.power_on()
+    begun = time.monotonic()
+    assert "adopted=no" in ready(net.running, 2)
+    print(f"the configuration is as before {time.monotonic() - begun:.1f} s after the driver serves")
+    Load(net, HELD, PER_S).goes_on()
