@@ -12,13 +12,21 @@ Structure"), so that numpy finds all of them at once:
     1a <length>                 (RegisterEntry.data)
       0a <length> <value>       (P4Data.bitstring, big-endian)
 ```
+The data of a struct, which Tofino's pairs are, repeat themselves for each member:
+```
+    1a <length>                 (RegisterEntry.data)
+      2a <length>               (P4Data.struct)
+        0a <length>             (P4StructLike.members)
+          0a <length> <value>   (P4Data.bitstring)
+```
 A write repeats `22 <length> 08 02 12 <length>`: WriteRequest.updates, Update.type MODIFY and entity, and the same
 register_entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from finsy.proto import p4d, p4r
@@ -35,9 +43,12 @@ class OtherShape(Exception):
 
 
 def decode(
-    answer: bytes, register_ids: Sequence[int]
+    answer: bytes, register_ids: Sequence[int], structs: Mapping[int, Sequence[int]] = MappingProxyType({})
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
     """Register (its place in ``register_ids``), index and value of every cell of a serialised ReadResponse, in order.
+
+    ``structs``: bits of each member, by the id of each register whose cells are structs; together at most 64. The value
+    of such a cell is its members' bits one behind the other.
 
     Raises OtherShape, also for cells of any other register. O(bytes + cells times registers).
     """
@@ -59,10 +70,14 @@ def decode(
     index_size = raw[at].astype(np.int64)
     indices = _indices(raw, at + 1, index_size)
     data = at + 1 + index_size
-    length = raw[data + 3].astype(np.int64)
-    _require(bool(((raw[data] == 0x1A) & (raw[data + 1] == length + 2) & (raw[data + 2] == 0x0A)).all()))
-    _require(bool((data + 4 + length == ends).all()) and int(length.max()) <= 8)
-    return whose, indices, _values(raw, data + 4, length)
+    _require(bool(((raw[data] == 0x1A) & (data + 2 + raw[data + 1] == ends)).all()))
+    values = np.zeros(starts.size, np.uint64)
+    for place, number in enumerate(register_ids):
+        its = whose == place
+        read = _members(raw, data[its] + 2, structs[number]) if number in structs else _bitstrings(raw, data[its] + 2)
+        values[its], behind = read
+        _require(bool((behind == ends[its]).all()))
+    return whose, indices, values
 
 
 def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint64]) -> bytes:
@@ -128,6 +143,28 @@ def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDA
         _require(bool(((octet >= 0x80) == (size[held] > place + 1)).all()))
         indices[held] |= (octet & 0x7F) << 7 * (place - 1)
     return indices
+
+
+def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Values of the P4Data that begin there, and where they end."""
+    length = raw[at + 1].astype(np.int64)
+    _require(bool(((raw[at] == 0x0A) & (length <= _VALUE_BYTES)).all()))
+    return _values(raw, at + 2, length), at + 2 + length
+
+
+def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The same of P4Data that are structs."""
+    _require(bool((raw[at] == 0x2A).all()))
+    end, value = at + 2 + raw[at + 1], np.zeros(at.size, np.uint64)
+    at = at + 2
+    for width in widths:
+        _require(bool((raw[at] == 0x0A).all()))
+        behind = at + 2 + raw[at + 1]
+        member, at = _bitstrings(raw, at + 2)
+        _require(bool((at == behind).all()))
+        value = value << np.uint64(width) | member
+    _require(bool((at == end).all()))
+    return value, end
 
 
 def _values(raw: _Bytes, at: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -150,7 +150,7 @@ class P4RuntimeRegisters:
         self, answer: bytes, numbers: Sequence[int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
         try:
-            return cellwire.decode(answer, numbers)
+            return cellwire.decode(answer, numbers, member_widths(self._session.pipeline.schema))
         except cellwire.OtherShape:
             entries = [entity.register_entry for entity in p4r.ReadResponse.FromString(answer).entities]
             entries = [entry for entry in entries if entry.register_id in numbers]

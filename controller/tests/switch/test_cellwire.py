@@ -131,3 +131,52 @@ def test_index_zero_is_the_first_cell() -> None:
 
 def test_nothing_is_encoded_as_nothing() -> None:
     assert encode(REGISTER, np.zeros(0, np.int64), np.zeros(0, np.uint64)) == b""
+
+
+def pairs(cells: dict[int, tuple[bytes, ...]], register: int = REGISTER) -> bytes:
+    """Cells of structs, as a switch encodes them."""
+    return b"".join(
+        p4r.ReadResponse(
+            entities=[
+                p4r.Entity(
+                    register_entry=p4r.RegisterEntry(
+                        register_id=register,
+                        index=p4r.Index(index=index),
+                        data=p4d.P4Data(
+                            struct=p4d.P4StructLike(members=[p4d.P4Data(bitstring=value) for value in members])
+                        ),
+                    )
+                )
+            ]
+        ).SerializeToString()
+        for index, members in cells.items()
+    )
+
+
+def test_structs_among_cells_of_one_number() -> None:
+    source = random.Random(4)
+    values = {index: (source.randrange(1 << 32), source.randrange(1 << 16)) for index in range(300)}
+    cells = {
+        index: tuple(value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big") for value in members)
+        for index, members in values.items()
+    }
+    whose, indices, read = decode(
+        pairs(cells) + answer({7: b"\3"}, REGISTER + 1), [REGISTER, REGISTER + 1], {REGISTER: (32, 16)}
+    )
+    assert whose.tolist() == [0] * 300 + [1] and indices.tolist() == [*range(300), 7]
+    assert read.tolist() == [first << 16 | second for first, second in values.values()] + [3]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        answer({1: b"\1"}),
+        pairs({1: (b"\1",)}),
+        pairs({1: (b"\1", b"\2", b"\3")}),
+        pairs({1: (b"\1", b"\2" * 9)}),
+        pairs({1: (b"\1", b"\2")})[:-1],
+    ],
+)
+def test_structs_of_another_form_are_refused(content: bytes) -> None:
+    with pytest.raises(OtherShape):
+        decode(content, [REGISTER], {REGISTER: (32, 32)})
