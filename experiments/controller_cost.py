@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from sluice.balance.slowness import READINGS
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.balancing import touched
 from sluice.loops.link import Link
 from sluice.loops.world import World

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.dataplane.connection import FINGERPRINT_BITS
 from sluice.dataplane.transfers import (
     EDGE_BITS,

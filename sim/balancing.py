@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
 from sluice.balance.slowness import MEETINGS
-from sluice.config import ConnectionsConfig
+from sluice.config.model import ConnectionsConfig
 from sluice.dataplane.draws import Group
 
 from .clock import Clock

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import yaml
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 
 from workload.causes import (
     BACKLOG,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.news import Decision
 from sluice.switch.plan import Server
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sluice.addresses import Address
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.dataplane.draws import Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import RateCells, place

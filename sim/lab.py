@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 from sluice.addresses import Address, number
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.news import Decision
 
 from workload.crowd.configuration import controller_config

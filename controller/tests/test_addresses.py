@@ -11,7 +11,7 @@ from sluice.dataplane.connection import Connection
 ROOT = Path(__file__).resolve().parents[2]
 NAMING = {
     "controller/sluice/addresses.py",
-    "controller/sluice/configtypes.py",  # takes version 4 only
+    "controller/sluice/config/types.py",  # takes version 4 only
     "controller/tests/test_config_fields.py",  # tells fields apart by their type
 }
 """The modules that name a version's own type."""

@@ -18,8 +18,8 @@ import pytest
 import sluice
 from configs import web
 from fakeswitch import FakeSwitch
-from sluice import livecommands
-from sluice.cli import main
+from sluice.cli import live
+from sluice.cli.main import main
 from sluice.loops.trace import Appended
 from sluice.names import DropReason
 
@@ -85,7 +85,7 @@ def test_a_broken_pipe_that_is_not_the_output_is_an_error(
     def broken(_: object) -> int:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe", "metrics")
 
-    monkeypatch.setattr(livecommands, "_mode", broken)
+    monkeypatch.setattr(live, "_mode", broken)
     assert main(["mode", "web", "paper"]) == 1
     assert capsys.readouterr().err == "sluice: metrics: Broken pipe\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from configs import web
 from sluice.balance import Mode
-from sluice.configload import ConfigError, load, parse
+from sluice.config.load import ConfigError, load, parse
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from content import content
-from sluice.configcontent import ContentConfig
-from sluice.configload import ConfigError, parse
+from sluice.config.content import ContentConfig
+from sluice.config.load import ConfigError, parse
 
 
 def test_agents_stand_for_servers_and_groups_are_named_once() -> None:

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import pytest
 import yaml
 from pydantic import BaseModel
-from sluice import configtypes
-from sluice.config import Config
-from sluice.configload import ConfigError, parse
-from sluice.yamlplace import Path, dotted
+from sluice.config import types
+from sluice.config.load import ConfigError, parse
+from sluice.config.model import Config
+from sluice.config.yamlplace import Path, dotted
 
 DOCUMENT: dict[str, Any] = {
     "switch": {"address": "127.0.0.1:9559"},
@@ -69,7 +69,7 @@ class Leaf:
 
     path: Path
     kinds: frozenset[object]
-    """Types, and the names of ``configtypes`` for text."""
+    """Types, and the names of ``types`` for text."""
     optional: bool
 
     def __str__(self) -> str:
@@ -77,10 +77,10 @@ class Leaf:
 
 
 TEXT = {
-    name: getattr(configtypes, name)
+    name: getattr(types, name)
     for name in ("HostPort", "HostName", "MacAddress", "Name", "FilePath", "SocketPath", "Control", "Extension")
 }
-NAMED = TEXT | {name: getattr(configtypes, name) for name in ("Size", "Refusal", "Match")}
+NAMED = TEXT | {name: getattr(types, name) for name in ("Size", "Refusal", "Match")}
 
 
 def leaves(hint: Any, path: Path = (), optional: bool = False) -> Iterator[Leaf]:
@@ -152,7 +152,7 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
     }.items():
         assert kind in found[name].kinds
     told = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
-    assert {leaf for leaf in LEAVES if leaf not in told} == set(), "give it a kind, of configtypes if it is text"
+    assert {leaf for leaf in LEAVES if leaf not in told} == set(), "give it a kind, of types if it is text"
 
 
 def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from configs import web
 from content import content
-from sluice.configload import ConfigError, parse
-from sluice.configtypes import in_bytes
+from sluice.config.load import ConfigError, parse
+from sluice.config.types import in_bytes
 from sluice.loops.resourcesview import managed_of
 from sluice.resources.need import Needs
 

@@ -13,20 +13,20 @@ from configs import web
 from live import Running, running, until
 from sluice.addresses import from_text
 from sluice.balance import Counts
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.transfers import Flow, Segment, TransferCells
-from sluice.explain import explain
 from sluice.loops import metrics
 from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
-from sluice.status import gather
-from sluice.statustext import render
 from sluice.switch.pipeline import load as load_pipeline
 from sluice.switch.programmer import Programmer
 from sluice.switch.reconcile import read_back
 from sluice.switch.session import Session
+from sluice.views.explain import explain
+from sluice.views.status import gather
+from sluice.views.statustext import render
 
 from testbed.ports import free_port
 from testbed.switches.embedded import BINARY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from configs import web
 from content import content
-from sluice.configload import ConfigError, parse
+from sluice.config.load import ConfigError, parse
 
 METRICS, PAGE = 'metrics: {{address: "{}"}}\n', 'page: {{address: "{}"}}\n'
 

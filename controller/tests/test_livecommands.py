@@ -24,12 +24,12 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from scapy.utils import wrpcap
 from sluice.addresses import from_text
-from sluice.cli import main
+from sluice.cli.main import main
 from sluice.dataplane.connection import Connection
 from sluice.loops import control
 from sluice.names import TICK_BASE, PinState, Register
-from sluice.status import gather
-from sluice.statustext import render
+from sluice.views.status import gather
+from sluice.views.statustext import render
 from test_cli import ENV, SLUICE
 from test_embedded_switch import pytestmark as built
 

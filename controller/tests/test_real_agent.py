@@ -12,7 +12,7 @@ from realagent import needed, real_agent
 from sluice.agents.client import connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import configuration
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.switch.plan import make_plan
 from sluice.switch.rules import Rules
 

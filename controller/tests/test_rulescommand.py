@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from content import content
-from sluice import cli, programs
+from sluice import programs
 from sluice.agents import binary
-from sluice.yamlplace import load, resolve
+from sluice.cli import main as cli
+from sluice.config.yamlplace import load, resolve
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/content/sluice.yaml"
 PROGRAM = programs.find(binary.NAME)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from configs import web
-from sluice.cli import main
+from sluice.cli.main import main
 from test_cli import ENV, SLUICE
 from test_livecommands import acall, at_terminal, led
 

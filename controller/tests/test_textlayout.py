@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pagestatus import server, service, status
 from rich.cells import cell_len
-from sluice.statustext import news_lines, render
-from sluice.textlayout import cut, labels, narrow, wrapped
+from sluice.views.statustext import news_lines, render
+from sluice.views.textlayout import cut, labels, narrow, wrapped
 
 WIDTHS = (40, 60, 80, 95, 120)
 

@@ -13,9 +13,9 @@ from configs import web
 from finsy.proto import p4d, p4r
 from live import running, until
 from sluice.names import Register
-from sluice.status import gather
 from sluice.switch.targets import TOFINO
 from sluice.switch.targets.detect import detect
+from sluice.views.status import gather
 
 from testbed.ports import free_port
 from testbed.switches.tofino import GATEWAY

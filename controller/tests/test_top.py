@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from pagestatus import server, service, status
 from rich.console import Console
+from sluice.cli.topview import SORTS, Choice, details, named, ordered, pressed, table
 from sluice.page.rates import Rates, Sample
-from sluice.topview import SORTS, Choice, details, named, ordered, pressed, table
 from test_cli import ENV, SLUICE
 from test_livecommands import led
 

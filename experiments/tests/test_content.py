@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from matplotlib.figure import Figure
-from sluice.configload import parse
+from sluice.config.load import parse
 
 from experiments import content_agent, content_rules, content_splice, content_ttfb, contentload, contentplace
 from experiments.alternatives import PROGRAMS

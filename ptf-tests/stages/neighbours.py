@@ -32,7 +32,7 @@ from harness.plan import (
 )
 from harness.probes import plain
 from harness.switch import differences
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
 from sluice.names import Meter, PuntReason, Register, Table

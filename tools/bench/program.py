@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.switch.errors import SwitchError
 from sluice.switch.programmer import Programmer
 

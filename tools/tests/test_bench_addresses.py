@@ -3,7 +3,7 @@
 from ipaddress import IPv4Interface, IPv4Network
 
 from sluice.addresses import from_text
-from sluice.config import Config
+from sluice.config.model import Config
 
 from tools.bench.addresses import CLIENTS, INTERFACES, extra_routes, server_addresses
 from tools.bench.forwarders import rps_mask

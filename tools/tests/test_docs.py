@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sluice.configload import parse
+from sluice.config.load import parse
 
 from tools import gen_docs
 from tools.docs.commands import check

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 
 from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.tests.test_bench_interrupt import marked, processes_of

@@ -10,8 +10,8 @@ import yaml
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.names import Action, Table
 from sluice.switch.choice import program_for
 from sluice.switch.closing import Closing, services_of

@@ -21,8 +21,8 @@ import yaml
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.names import Action, Register, Table
 from sluice.resources.columns import NONE
 from sluice.resources.sharer import Caps

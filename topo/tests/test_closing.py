@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPResponse
 
 import pytest
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.switch.programmer import Programmer
 
 from testbed.namespaces import socket_in

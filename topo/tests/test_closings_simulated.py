@@ -16,7 +16,7 @@ from math import fsum
 
 import pytest
 from sluice.addresses import Packed, from_text
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.transfers import flow_index
 from sluice.switch.programmer import Programmer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sluice import configload
+from sluice.config import load
 from sluice.news.limit import bucket
 from sluice.switch.bucket import Bucket
 
@@ -231,14 +231,14 @@ def test_the_controller_takes_every_variants_configuration(tmp_path: Path, varia
         news=variant.news(SERVER.settle(Settings()), "trace.csv"),
     )
     (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
-    configload.load(tmp_path / "sluice.yaml")
+    load.load(tmp_path / "sluice.yaml")
 
 
 def test_a_further_service_has_an_address_and_a_server_program(tmp_path: Path) -> None:
     content = controller_config(
         FAST, control_socket=tmp_path / "sock", thrift=False, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)]
     )
-    service = configload.parse(yaml.safe_dump(content)).services[-1]
+    service = load.parse(yaml.safe_dump(content)).services[-1]
     assert (service.name, str(service.address), service.port) == ("further-3", "10.0.0.104", 80)
     assert [(str(server.address), server.port) for server in service.servers] == [("10.0.12.1", 8083)]
 
@@ -271,7 +271,7 @@ def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: f
         static_per_s=per_s,
         news=HOT_SPOT.news(settings, "trace.csv"),
     )
-    config = configload.parse(yaml.safe_dump(content))
+    config = load.parse(yaml.safe_dump(content))
     admission = config.services[0].admission
     assert admission is not None and config.news is not None
     own = bucket(per_s * k, config.news)

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from sluice.config import SwitchConfig
+from sluice.config.model import SwitchConfig
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.transfers import flow_index
 from sluice.names import Register

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.configcontent import ContentConfig
+from sluice.config.content import ContentConfig
 
 from .messages import Problem
 

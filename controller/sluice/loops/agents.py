@@ -19,8 +19,8 @@ from sluice.agents.abilities import Ability, Learned, merged
 from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import GroupName, Problem, Report, Told, configuration, shared
-from sluice.config import Config
-from sluice.configcontent import REFUSE
+from sluice.config.content import REFUSE
+from sluice.config.model import Config
 from sluice.log import logger
 from sluice.names import Meter, Table
 from sluice.switch.plan import Plan, Service

@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sluice.config import Config, NewsConfig
+from sluice.config.model import Config, NewsConfig
 from sluice.log import logger
 from sluice.news import Average, NewsMode, Usual
 from sluice.wholefile import write_whole

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from sluice.balance import Balancer, Mode
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
 
 from .newsview import NewsView

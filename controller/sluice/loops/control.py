@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sluice import status
-from sluice.configload import ConfigError
-from sluice.explain import explain
+from sluice.config.load import ConfigError
 from sluice.log import logger
 from sluice.switch.errors import SwitchError
+from sluice.views import status
+from sluice.views.explain import explain
 
 from .commands import Refused
 from .controller import Controller

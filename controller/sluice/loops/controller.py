@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice.balance import Mode
-from sluice.config import Config
-from sluice.configload import load
+from sluice.config.load import load
+from sluice.config.model import Config
 from sluice.log import logger, switch_name
 from sluice.switch.answers import subscribe
 from sluice.switch.choice import program_for

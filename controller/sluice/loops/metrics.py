@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice import status
 from sluice.log import logger
+from sluice.views import status
 
 from .controller import Controller
 

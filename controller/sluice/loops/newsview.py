@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from sluice.addresses import Address, Packed, from_packed, order
 from sluice.balance import Counts
-from sluice.config import NewsConfig
+from sluice.config.model import NewsConfig
 from sluice.log import logger
 from sluice.names import DESTINATIONS, Meter
 from sluice.news import (

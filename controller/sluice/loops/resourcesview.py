@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.balance import Counts
-from sluice.config import ServerConfig
-from sluice.configresources import ReceiveConfig, ResourcesConfig, SendConfig
-from sluice.configtypes import Size, in_bytes
+from sluice.config.model import ServerConfig
+from sluice.config.resources import ReceiveConfig, ResourcesConfig, SendConfig
+from sluice.config.types import Size, in_bytes
 from sluice.names import TICK_US
 from sluice.resources import shares
 from sluice.resources.columns import Columns, Flags

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sluice.addresses import Address
 from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, full_servers, refuses
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
 from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import Client, ui
 
-from sluice.config import PageConfig
+from sluice.config.model import PageConfig
 
 from .elements import Page
 from .guard import Guard

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sluice.config import NewsConfig
-from sluice.configload import load
+from sluice.config.load import load
+from sluice.config.model import NewsConfig
 from sluice.loops.world import World
 
 from .against import Comparison, TraceError, compare, decisions, first_reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.loops.world import World
 
 from .capture import Segment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.config import SwitchConfig
+from sluice.config.model import SwitchConfig
 
 from . import pipeline
 from .pipeline import Pipeline

@@ -10,7 +10,7 @@ import numpy as np
 from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
-from sluice.config import ConnectionsConfig
+from sluice.config.model import ConnectionsConfig
 from sluice.dataplane.pins import LIFETIMES
 from sluice.dataplane.table import FINGERPRINT_SHIFT, STATE_BITS, STATE_SHIFT, WRAP
 from sluice.names import Action, PinState, Register, Table

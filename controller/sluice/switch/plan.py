@@ -10,7 +10,7 @@ from itertools import count
 from sluice.addresses import Address
 from sluice.balance import Mode
 from sluice.balance.looks import MOST_LOOKS
-from sluice.config import Config, InterfaceConfig, ServerConfig, ServiceConfig
+from sluice.config.model import Config, InterfaceConfig, ServerConfig, ServiceConfig
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
 Endpoint = tuple[Address, int, int]

@@ -24,7 +24,7 @@ from sluice import proxies
 from sluice.addresses import Address, from_text
 from sluice.balance import Counts, fair_shares, largest_remainder
 from sluice.balance.ratios import Member
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import Counter, DropReason, Register
 

@@ -9,7 +9,7 @@ import numpy as np
 from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
-from sluice.config import NewsConfig
+from sluice.config.model import NewsConfig
 from sluice.names import Action, Register, Table
 from sluice.news.flows import FlowKeys
 from sluice.news.flowshare import Slots

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from sluice.config import Config
+from sluice.config.model import Config
 
 _NOTE = b"rules="
 _LARGEST = 255

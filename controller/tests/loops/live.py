@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fakeswitch import FakeSwitch
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
 

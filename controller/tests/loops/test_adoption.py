@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from configs import web
 from sluice.balance import Counts
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter

@@ -20,8 +20,8 @@ from sluice.loops import agents as agents_loop
 from sluice.loops import control, metrics
 from sluice.loops.commands import Refused
 from sluice.names import UNREAD
-from sluice.status import gather
-from sluice.statustext import render
+from sluice.views.status import gather
+from sluice.views.statustext import render
 
 SHOP, A1, A2, X1, X2, X3 = 1, 1, 2, 3, 4, 5
 BOTH = {A1: 64, A2: 192}

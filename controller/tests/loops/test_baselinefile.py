@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.baselinefile import EVERY_S, LIFE_S, BaselineFile
 from sluice.loops.world import World
 from sluice.news import Average, Usual

@@ -12,9 +12,8 @@ import pytest
 from fakeswitch import FakeSwitch
 from finsy import P4CloneSessionEntry
 from live import PATIENCE_S, Running, WriteConfig, running, until
-from sluice import status
 from sluice.addresses import Address, from_text
-from sluice.configload import load, parse
+from sluice.config.load import load, parse
 from sluice.frames import tickle
 from sluice.loops.link import Link
 from sluice.loops.stages import SwitchStages
@@ -24,6 +23,7 @@ from sluice.switch import closing
 from sluice.switch.closing import Candidate, services_of
 from sluice.switch.plan import Plan, make_plan
 from sluice.switch.targets.units import MICROSECONDS
+from sluice.views import status
 
 S1 = 1
 CLIENT = "192.0.2.77"

@@ -11,8 +11,8 @@ from live import PATIENCE_S, WriteConfig, feed, running, settled, until
 from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
-from sluice.statustext import render
 from sluice.switch.translate import DRAINING
+from sluice.views.statustext import render
 
 
 async def _ask(controller: Controller, **request: Any) -> Any:

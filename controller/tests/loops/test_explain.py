@@ -19,7 +19,6 @@ from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
 from sluice.dataplane.idle import PLACES
-from sluice.explaintext import render
 from sluice.loops import control, controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
@@ -27,6 +26,7 @@ from sluice.loops.history import weights_at
 from sluice.names import TICK_BASE, PinState
 from sluice.switch.connections import read_slots
 from sluice.switch.registers import Registers
+from sluice.views.explaintext import render
 
 CLIENT, SERVICE = from_text("10.0.1.77"), from_text("10.0.0.100")
 NOW = TICK_BASE + 1_000_000

@@ -9,7 +9,7 @@ import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, feed, running, settled, until
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
 from sluice.switch.errors import SwitchError

@@ -15,7 +15,7 @@ from live import WriteConfig, running, until
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sluice.addresses import IPV4_BITS, Address, from_number, from_text
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.link import Link
 from sluice.loops.neighbourqueue import NeighbourQueue
 from sluice.loops.neighbours import Neighbours

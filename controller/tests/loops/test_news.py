@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.addresses import from_text
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.balancing import BEHIND_S
 from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
@@ -23,9 +23,9 @@ from sluice.names import RATE_FLOWS, Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
 from sluice.replay.driver import Controlled, Driver, LiveTimes
-from sluice.status import news_status
-from sluice.statustext import news_lines
 from sluice.switch.bucket import Bucket
+from sluice.views.status import news_status
+from sluice.views.statustext import news_lines
 from virtual import FAST_BPS, Run, Switch
 
 WEB, HOST, STRANGER = "10.0.0.100", "10.0.2.77", "10.0.2.99"

@@ -8,12 +8,12 @@ import pytest
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
-from sluice import status, statustext
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.loops.baselinefile import BaselineFile
 from sluice.loops.commands import Refused
 from sluice.loops.world import World
 from sluice.news import Average, Usual
+from sluice.views import status, statustext
 
 NEWS = (
     "news: {mode: production, production: {detection_s: 60, window_s: 60, remember_s: 6.5536},"

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from sluice import status
 from sluice.addresses import from_text
 from sluice.loops.controller import Controller
 from sluice.loops.metrics import StatusCollector
-from sluice.status import news_status
+from sluice.views import status
+from sluice.views.status import news_status
 from virtual import Run
 
 WEB = "10.0.0.100"

@@ -14,7 +14,7 @@ from fakeswitch import FakeSwitch, Memory
 from finsy import P4TableEntry
 from finsy.proto import p4r
 from sluice.balance import Balancer, Counts
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.balancing import TABLES, balance, touched
 from sluice.loops.commands import set_drain
 from sluice.loops.link import Link

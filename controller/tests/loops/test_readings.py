@@ -11,7 +11,7 @@ from fakeswitch import Memory
 from hypothesis import given
 from hypothesis import strategies as st
 from sluice.balance.slowness import MEETINGS
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops.balancing import balance
 from sluice.loops.commands import reconfigure
 from sluice.loops.grid import nearest, next_turn

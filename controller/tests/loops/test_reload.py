@@ -12,17 +12,17 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.balance import Mode
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.loops import controller
 from sluice.loops.adoption import adopt
 from sluice.loops.commands import Refused
 from sluice.loops.world import World
 from sluice.names import TICK_BASE, PinState, Register
-from sluice.status import gather
 from sluice.switch import pipeline
 from sluice.switch.errors import SwitchError
 from sluice.switch.reconcile import read_back
 from sluice.switch.session import Session
+from sluice.views.status import gather
 
 OWN = "  - {name: s1, address: 10.0.2.2, port: 80}\n  - {name: s2, address: 10.0.3.2, port: 80}\n"
 ALONE = "  - {name: s1, address: 10.0.2.2, port: 80}\n"

@@ -12,7 +12,7 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch, Memory
 from measured import Seen
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops import resources
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link

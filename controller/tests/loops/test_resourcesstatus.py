@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from live import WriteConfig, running, until
-from sluice import status
 from sluice.loops import controller
 from sluice.loops.link import Link
 from sluice.loops.metrics import families
 from sluice.loops.world import World
 from sluice.names import Register
 from sluice.resources.sharer import Decision
-from sluice.statustext import render
+from sluice.views import status
+from sluice.views.statustext import render
 from test_resources import Lab
 
 RESOURCES = "{send: {budget: 1MB, needs: paper}, receive: {budget: 7MB}, idle: {limit: 100, rate: 1000}}"

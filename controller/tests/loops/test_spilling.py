@@ -13,18 +13,18 @@ from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, settled, until
 from sluice.balance import Counts
-from sluice.configload import parse
-from sluice.explaintext import render as explained
+from sluice.config.load import parse
 from sluice.loops import spilling
 from sluice.loops.link import Link
 from sluice.loops.metrics import StatusCollector
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
-from sluice.status import gather
-from sluice.statustext import render
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import State
+from sluice.views.explaintext import render as explained
+from sluice.views.status import gather
+from sluice.views.statustext import render
 from test_explain import explain
 from virtual import Updates
 

@@ -12,8 +12,8 @@ from configs import web
 from fakeswitch import FakeSwitch, Memory
 from live import WriteConfig
 from numpy.typing import NDArray
-from sluice.config import ConnectionsConfig
-from sluice.configload import load, parse
+from sluice.config.load import load, parse
+from sluice.config.model import ConnectionsConfig
 from sluice.loops.adoption import adopt
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link

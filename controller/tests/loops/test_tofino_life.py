@@ -9,12 +9,12 @@ import pytest
 import tofinoprogram
 from configs import web
 from live import feed, running, settled, until
-from sluice.configload import load
+from sluice.config.load import load
 from sluice.loops.controller import Controller
 from sluice.loops.trace import Trace
 from sluice.names import Meter
-from sluice.status import gather
 from sluice.switch.errors import SwitchError
+from sluice.views.status import gather
 from tofinoswitch import TofinoSwitch
 
 

@@ -14,7 +14,7 @@ from fakeswitch import Memory
 from sluice.addresses import from_text
 from sluice.agents.client import AgentError, AgentSilent
 from sluice.agents.messages import Problem, Report, Told
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.loops import agents as agents_loop
 from sluice.loops import news
 from sluice.loops.agents import DEAD_S, INTERVAL_S, LAST_S, Agents

@@ -15,8 +15,8 @@ from configs import web
 from fakeswitch import Memory
 from finsy.proto import p4r
 from sluice.addresses import from_text
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.loops import news
 from sluice.loops.balancing import balance
 from sluice.loops.baselinefile import BaselineFile

@@ -29,7 +29,7 @@ from sluice.loops import control
 from sluice.names import Register
 from sluice.page import view
 from sluice.page.token import token_of
-from sluice.status import news_status
+from sluice.views.status import news_status
 from test_cli import ENV, SLUICE
 from test_news import ONSET, PRODUCTION, WEB, crowd
 from virtual import Run
@@ -425,7 +425,7 @@ def test_what_the_page_needs_is_said(tmp_path: Path, unused_tcp_port: int) -> No
 
     def said(*arguments: str, without: bool = False) -> tuple[int, str]:
         hide = "import sys; sys.modules['nicegui'] = None; " if without else "import sys; "
-        program = f"{hide}from sluice.cli import main; sys.exit(main(sys.argv[1:]))"
+        program = f"{hide}from sluice.cli.main import main; sys.exit(main(sys.argv[1:]))"
         done = subprocess.run(
             [sys.executable, "-c", program, "page", "-c", str(config), *arguments],
             capture_output=True, text=True, timeout=60, check=False, env=ENV,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from recordings import CLIENT, HEADER, S1, VIP, configured, connection, frame, load, recorded, write
-from sluice.cli import main
+from sluice.cli.main import main
 from sluice.dataplane.pins import SYN
 from sluice.replay.capture import Segment, read_capture
 

@@ -12,7 +12,7 @@ from configs import web
 from hypothesis import given
 from hypothesis import strategies as st
 from scapy.utils import RawPcapNgWriter
-from sluice.cli import main
+from sluice.cli.main import main
 from sluice.replay.capture import read_capture
 from sluice.replay.capturefile import CaptureError, CaptureFile
 

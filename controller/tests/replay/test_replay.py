@@ -17,9 +17,9 @@ from configs import web
 from numpy.typing import NDArray
 from recordings import CLIENT, S1, S2, VIP, Packet, connection, load, write
 from sluice.balance import Balancer, Counts, Member
-from sluice.cli import main
-from sluice.configload import load as load_config
-from sluice.configload import parse
+from sluice.cli.main import main
+from sluice.config.load import load as load_config
+from sluice.config.load import parse
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, RST, SYN
 from sluice.loops.balancing import balance

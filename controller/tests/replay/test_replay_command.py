@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import sluice
 from recordings import configured, load, write
-from sluice.cli import main
+from sluice.cli.main import main
 from sluice.replay.against import TraceError
 from sluice.replay.againstnews import intervals
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from configs import web
 from sluice.addresses import from_text
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.dataplane.pins import ACK, SYN
 from sluice.loops.world import World
 from sluice.replay.capture import Segment

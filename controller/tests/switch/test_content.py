@@ -12,7 +12,7 @@ from content import content
 from fakeswitch import FakeSwitch
 from finsy import P4IndirectAction, P4TableAction, P4TableEntry
 from sluice.addresses import from_text
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.names import Action, Table
 from sluice.switch import pipeline
 from sluice.switch.plan import Moved, Plan, make_plan

@@ -7,7 +7,7 @@ import pytest
 from fakeswitch import Memory
 from pytest import approx
 from sluice.addresses import IPV4_BITS, from_text, packed
-from sluice.config import NewsConfig
+from sluice.config.model import NewsConfig
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
 from sluice.news.rates import flow_mask

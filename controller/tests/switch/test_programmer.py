@@ -11,7 +11,7 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from sluice.balance import Counts
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.names import DropReason, PuntReason, Register
 from sluice.switch.errors import SwitchError
 from sluice.switch.programmer import Programmer

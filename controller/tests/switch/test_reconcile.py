@@ -9,8 +9,8 @@ import pytest
 from configs import web
 from fakeswitch import FakeSwitch
 from finsy.proto import p4r
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.loops.commands import reconfigure
 from sluice.loops.world import World
 from sluice.names import Action, Meter, Table

@@ -11,7 +11,7 @@ import pytest
 import thriftpy2
 from fakeswitch import FakeSwitch, Memory
 from finsy.proto import p4d, p4r
-from sluice.config import ConnectionsConfig
+from sluice.config.model import ConnectionsConfig
 from sluice.names import REGISTER_SIZES, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.bmv2thrift import IDL

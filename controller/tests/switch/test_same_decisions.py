@@ -11,8 +11,8 @@ import tofinoprogram
 from configs import web
 from fakeswitch import FakeSwitch, Memory
 from pytest import approx
-from sluice.config import ConnectionsConfig, NewsConfig
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import ConnectionsConfig, NewsConfig
 from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter, PinState, Register

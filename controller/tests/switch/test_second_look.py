@@ -11,8 +11,8 @@ from finsy import P4IndirectAction, P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from sluice.balance import Mode, weight_sum
 from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
-from sluice.config import ConnectionsConfig
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import ConnectionsConfig
 from sluice.loops.balancing import WEIGHTS
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline

@@ -14,7 +14,7 @@ from fakeswitch import FakeSwitch, Memory
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sluice.config import ConnectionsConfig
+from sluice.config.model import ConnectionsConfig
 from sluice.names import PinState, Register
 from sluice.switch.bucket import Bucket
 from sluice.switch.connections import pins_of, read_slots

@@ -10,8 +10,8 @@ import pytest
 import tofinoprogram
 from configs import web
 from fakeswitch import FakeSwitch
-from sluice.config import Config
-from sluice.configload import parse
+from sluice.config.load import parse
+from sluice.config.model import Config
 from sluice.names import REGISTER_SIZES, Meter, Register
 from sluice.switch import pipeline
 from sluice.switch.errors import SwitchError

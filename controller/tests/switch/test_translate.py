@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from configs import web
 from finsy import P4TableAction
-from sluice.configload import parse
+from sluice.config.load import parse
 from sluice.switch.plan import Retired
 from sluice.switch.programmer import initial_state
 from sluice.switch.state import State

@@ -10,7 +10,7 @@ from pathlib import Path
 from finsy import P4Schema
 
 from sluice.balance.looks import MOST_LOOKS
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.names import Action, Table
 from sluice.switch.bucket import Bucket
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from finsy import P4Schema
 
-from sluice.config import Config
+from sluice.config.model import Config
 
 from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess, lacks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from finsy import P4Schema
 
-from sluice.config import Config
+from sluice.config.model import Config
 from sluice.switch.bucket import Bucket
 
 from .profile import lacks

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .config import PageConfig
-from .configload import load
-from .configtypes import HostPort
-from .log import logger
-from .loops.commands import Refused
+from sluice.config.load import load
+from sluice.config.model import PageConfig
+from sluice.config.types import HostPort
+from sluice.log import logger
+from sluice.loops.commands import Refused
 
 _log = logger("page")
 
@@ -51,7 +51,7 @@ def _page(options: argparse.Namespace) -> int:
         page = page.model_copy(update={"address": options.address})
     if find_spec("nicegui") is None:
         raise Refused("the page needs NiceGUI: pip install 'sluice[page]'")
-    from .page.serve import serve  # noqa: PLC0415 - takes a second, and is there with the extra only
+    from sluice.page.serve import serve  # noqa: PLC0415 - takes a second, and is there with the extra only
 
     serve(page, options.socket or config.control, _announce, attached=options.attached, history=options.history)
     return 0

@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from .page import view
-from .page.rates import Rates, Sample
-from .textlayout import GAP, labels
+from sluice.page import view
+from sluice.page.rates import Rates, Sample
+from sluice.views.textlayout import GAP, labels
 
 Row = tuple[Mapping[str, Any], Mapping[str, Any]]
 """A service of a status, and one of its servers."""

@@ -20,10 +20,11 @@ from sluice.loops.link import Link
 from sluice.loops.pinages import Since
 from sluice.loops.world import World
 from sluice.names import PinState, Register
-from sluice.newsyn import NewSyn
 from sluice.switch.admission import wanted as admitted
 from sluice.switch.connections import lifetime_s, whose
 from sluice.switch.plan import Service
+
+from .newsyn import NewSyn
 
 PORTS = 1 << 16
 _KEYS, _SERVERS = (Register.PIN_KEY_1, Register.PIN_KEY_2), (Register.PIN_SERVER_1, Register.PIN_SERVER_2)

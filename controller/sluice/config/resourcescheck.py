@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .config import Config, ServerConfig
-from .configresources import ReceiveConfig, ResourcesConfig, SendConfig
-from .configtypes import Size, in_bytes
-from .resources.pauses import DEFAULT_AGE_S
+from sluice.resources.pauses import DEFAULT_AGE_S
+
+from .model import Config, ServerConfig
+from .resources import ReceiveConfig, ResourcesConfig, SendConfig
+from .types import Size, in_bytes
 from .yamlplace import Finding, Path
 
 LEAST_BUDGET = 16 << 10

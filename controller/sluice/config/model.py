@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .balance import BalanceOptions
-from .balance.looks import MOST_LOOKS
-from .configcontent import ContentConfig
-from .configresources import ResourcesConfig, ServerResourcesConfig
-from .configtypes import (
+from sluice.balance import BalanceOptions
+from sluice.balance.looks import MOST_LOOKS
+from sluice.news import NewsOptions
+
+from .content import ContentConfig
+from .resources import ResourcesConfig, ServerResourcesConfig
+from .types import (
     FilePath,
     Given,
     HostName,
@@ -28,7 +30,6 @@ from .configtypes import (
     TransportPort,
     Vlan,
 )
-from .news import NewsOptions
 
 
 class SwitchConfig(Section):

@@ -14,13 +14,14 @@ from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
 from sluice.loops.trace import number
 from sluice.loops.world import ServiceView
-from sluice.resourcesstatus import server_status
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
 from sluice.switch.secondlook import read_loads
 from sluice.switch.verdict import Traffic, read_traffic
+
+from .resources import server_status
 
 _NOT_YET = "Not judged yet: the first window has not ended."
 

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from .textlayout import wrapped
+from sluice.views.textlayout import wrapped
 
 _STYLES = (
     (r"(?m)^\S.*?(?=  mode )", "bold"),

@@ -16,12 +16,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import explaintext, packetpath, terminal, textlayout
-from .balance import Mode
-from .configload import DEFAULT_CONFIG, load
-from .loops import controlclient
-from .loops.commands import Refused
-from .statustext import render
+from sluice.balance import Mode
+from sluice.config.load import DEFAULT_CONFIG, load
+from sluice.loops import controlclient
+from sluice.loops.commands import Refused
+from sluice.views import explaintext, packetpath, textlayout
+from sluice.views.statustext import render
+
+from . import terminal
 
 TIMED_OUT = 3
 """Exit status: what was waited for has not come."""

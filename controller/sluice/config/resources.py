@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .configtypes import Given, Section, Size
-from .resources.idle import IdleOptions
-from .resources.need import Needs
+from sluice.resources.idle import IdleOptions
+from sluice.resources.need import Needs
+
+from .types import Given, Section, Size
 
 Sharing = Literal["sabt", "abt", "equal", "fixed"]
 

@@ -9,14 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from . import programs, resourcescheck
-from .agents import binary
-from .agents.messages import Problem
-from .config import Config, ServiceConfig
-from .configload import Complaint, ConfigError, complaint_of, load, load_with_lines
-from .loops.commands import Refused
-from .yamlplace import Finding, resolve
-from .yamlplace import Path as Place
+from sluice import programs
+from sluice.agents import binary
+from sluice.agents.messages import Problem
+from sluice.config import resourcescheck
+from sluice.config.load import Complaint, ConfigError, complaint_of, load, load_with_lines
+from sluice.config.model import Config, ServiceConfig
+from sluice.config.yamlplace import Finding, resolve
+from sluice.config.yamlplace import Path as Place
+from sluice.loops.commands import Refused
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

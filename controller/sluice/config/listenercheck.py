@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .config import Config
+from .model import Config
 from .yamlplace import Finding, Path
 
 _EVERYWHERE = ("0.0.0.0", "[::]")

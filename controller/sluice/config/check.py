@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sluice.addresses import BROADCAST, Address
+from sluice.balance import weight_sum
+from sluice.balance.options import LARGEST
+from sluice.names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
+from sluice.news import NewsMode
+
 from . import contentcheck, listenercheck, resourcescheck
-from .addresses import BROADCAST, Address
-from .balance import weight_sum
-from .balance.options import LARGEST
-from .config import Config
-from .names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
-from .news import NewsMode
+from .model import Config
 from .yamlplace import Finding, Path
 
 INTERVAL_MIN_S = 0.01

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import programs
-from .addresses import from_packed
-from .config import Config
-from .loops.commands import Refused
-from .replay.capturefile import CaptureFile
-from .switch import copy
+from sluice import programs
+from sluice.addresses import from_packed
+from sluice.config.model import Config
+from sluice.loops.commands import Refused
+from sluice.replay.capturefile import CaptureFile
+from sluice.switch import copy
 
 _LEAST, _MOST = 14, 9216
 """Bytes of an Ethernet frame."""

@@ -13,21 +13,24 @@ from contextlib import AsyncExitStack, suppress
 
 import shtab
 
-from . import __version__, configcommand, livecommands, log, pagecommand, proxies, rulescommand, terminal, topcommand
-from .config import Config
-from .configload import DEFAULT_CONFIG, ConfigError, load
-from .loops import control, metrics
-from .loops.commands import Refused
-from .loops.controller import Controller
-from .loops.newstrace import NewsTrace
-from .loops.supervisor import Supervisor
-from .loops.trace import Trace
-from .loops.watchedtime import WatchedLoop
-from .replay import command
-from .replay.against import TraceError
-from .replay.capture import CaptureError
-from .switch.errors import SwitchError
-from .switch.targets import TARGETS
+from sluice import __version__, log, proxies
+from sluice.config.load import DEFAULT_CONFIG, ConfigError, load
+from sluice.config.model import Config
+from sluice.loops import control, metrics
+from sluice.loops.commands import Refused
+from sluice.loops.controller import Controller
+from sluice.loops.newstrace import NewsTrace
+from sluice.loops.supervisor import Supervisor
+from sluice.loops.trace import Trace
+from sluice.loops.watchedtime import WatchedLoop
+from sluice.replay import command
+from sluice.replay.against import TraceError
+from sluice.replay.capture import CaptureError
+from sluice.switch.errors import SwitchError
+from sluice.switch.targets import TARGETS
+
+from . import live, page, rules, terminal, top
+from .config import init as write_example
 
 _STDOUT = 1
 _log = log.logger("control")
@@ -91,22 +94,22 @@ def make_parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="check a configuration, offline")
     _config_option(check)
     check.add_argument("--json", action="store_true", help="as JSON")
-    check.set_defaults(run=rulescommand.check)
+    check.set_defaults(run=rules.check)
 
     match = commands.add_parser("match", help="say which rule of a content service takes a request, offline")
     _config_option(match)
     match.add_argument("--json", action="store_true", help="as JSON")
-    rulescommand.add_options(match)
-    match.set_defaults(run=rulescommand.match)
+    rules.add_options(match)
+    match.set_defaults(run=rules.match)
 
-    livecommands.add(commands, _config_option)
-    pagecommand.add(commands, _config_option)
-    topcommand.add(commands, _config_option)
+    live.add(commands, _config_option)
+    page.add(commands, _config_option)
+    top.add(commands, _config_option)
 
     config = commands.add_parser("config", help="a configuration to begin with")
     init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
     _config_option(init)
-    init.set_defaults(run=configcommand.init)
+    init.set_defaults(run=write_example)
 
     completion = commands.add_parser("completion", help="print a completion script for a shell")
     completion.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
@@ -173,7 +176,7 @@ async def _serve(
             stack.enter_context(metrics.serve(controller, config.metrics.address))
         await stack.enter_async_context(supervisor.watching())
         if config.page:
-            await stack.enter_async_context(pagecommand.child(options.config))
+            await stack.enter_async_context(page.child(options.config))
         with suppress(asyncio.CancelledError):
             await controller.run()
 

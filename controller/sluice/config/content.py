@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .configtypes import Control, Extension, IpAddress, Match, Name, Refusal, Section, Size
+from .types import Control, Extension, IpAddress, Match, Name, Refusal, Section, Size
 
 Sticky = Literal["connection", "client", "none"]
 REFUSE = "refuse"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .loops.commands import Refused
+from sluice.loops.commands import Refused
 
 NAME = "sluice.yaml"
 
@@ -24,6 +24,6 @@ def init(options: argparse.Namespace) -> int:
 
 
 def template() -> Path:
-    """The example: beside this module in an installed package, in ``examples`` of a checkout."""
-    installed = Path(__file__).with_name(NAME)
-    return installed if installed.is_file() else Path(__file__).parents[2] / "examples" / NAME
+    """The example: in an installed package, or in ``examples`` of a checkout."""
+    installed = Path(__file__).parents[1] / NAME
+    return installed if installed.is_file() else Path(__file__).parents[3] / "examples" / NAME

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .config import Config, ServerConfig, ServiceConfig
-from .configcontent import REFUSE, ContentConfig
-from .names import AGENTS
+from sluice.names import AGENTS
+
+from .content import REFUSE, ContentConfig
+from .model import Config, ServerConfig, ServiceConfig
 from .yamlplace import Finding, Path
 
 

@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from . import yamlplace
-from .config import Config
-from .configcheck import findings
+from .check import findings
+from .model import Config
 
 DEFAULT_CONFIG = "sluice.yaml"
 """The file that commands read which are given none."""

@@ -20,12 +20,13 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from sluice.config.load import load
+from sluice.loops import controlclient
+from sluice.loops.commands import Refused
+from sluice.page import view
+from sluice.page.rates import Rates, Sample
+
 from . import terminal, topview
-from .configload import load
-from .loops import controlclient
-from .loops.commands import Refused
-from .page import view
-from .page.rates import Rates, Sample
 from .topview import Choice
 
 _PERIOD_S = 2.0

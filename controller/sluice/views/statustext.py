@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sluice.config.content import REFUSE
+
 from . import textlayout
-from .configcontent import REFUSE
-from .resourcesstatus import lines as resources_lines
+from .resources import lines as resources_lines
 
 _INDENT = "  "
 """In front of what belongs to a service."""

@@ -1,0 +1,1 @@
+"""What a controller shows of itself: the status, what explains a packet, and their text."""
