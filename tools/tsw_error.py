@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 from sluice.dataplane.rates import window
+from sluice.dataplane.units import STEPS
 from sluice.names import RATE_TICK_US, TICK_BASE
 from sluice.switch.rates import decode
-from sluice.switch.targets.units import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
 

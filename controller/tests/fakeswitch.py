@@ -21,9 +21,9 @@ from finsy.proto import U128, p4d, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import any_pb2
 from numpy.typing import NDArray
 from sluice.addresses import from_text
+from sluice.dataplane.units import MICROSECONDS, Units
 from sluice.names import CONNECTION_SLOTS, REGISTER_SIZES, Register
 from sluice.switch.keys import Key, key_of
-from sluice.switch.targets.units import MICROSECONDS, Units
 
 Stream = asyncio.Queue[p4r.StreamMessageResponse]
 

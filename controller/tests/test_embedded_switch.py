@@ -18,12 +18,12 @@ from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.transfers import Flow, Segment, TransferCells
-from sluice.loops import metrics
 from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
 from sluice.switch.pipeline import load as load_pipeline
 from sluice.switch.programmer import Programmer
 from sluice.switch.reconcile import read_back
 from sluice.switch.session import Session
+from sluice.views import metrics
 from sluice.views.explain import explain
 from sluice.views.status import gather
 from sluice.views.statustext import render

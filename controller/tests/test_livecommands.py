@@ -26,8 +26,8 @@ from scapy.utils import wrpcap
 from sluice.addresses import from_text
 from sluice.cli.main import main
 from sluice.dataplane.connection import Connection
-from sluice.loops import control
 from sluice.names import TICK_BASE, PinState, Register
+from sluice.views import control
 from sluice.views.status import gather
 from sluice.views.statustext import render
 from test_cli import ENV, SLUICE

@@ -15,9 +15,9 @@ from harness.plan import CLIENT_HOST, S1, S1_HOST, S3, S3_HOST, UNROUTED, UPLINK
 from harness.probes import ether, routed
 from harness.slots import Response, Tuple5
 from sluice.dataplane.rates import window
+from sluice.dataplane.units import FREE_STEPS
 from sluice.names import RATE_TICK_US, DropReason, Register
 from sluice.switch.targets import TOFINO
-from sluice.switch.targets.units import FREE_STEPS
 
 STEP = 64
 """65.5 ms: about what a segment takes with all that is checked."""

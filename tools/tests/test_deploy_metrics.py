@@ -32,10 +32,11 @@ from sluice.agents.client import connected
 from sluice.agents.cookies import Cookies
 from sluice.agents.messages import configuration
 from sluice.config.load import parse
-from sluice.loops import metrics, sweep
-from sluice.loops.metrics import families
+from sluice.loops import sweep
 from sluice.switch.plan import make_plan
 from sluice.switch.rules import Rules
+from sluice.views import metrics
+from sluice.views.metrics import families
 
 from testbed.ports import free_port
 from testbed.switches.embedded import BINARY

@@ -91,9 +91,7 @@ def test_rules_are_checked_by_the_agent_of_the_wheel(commands: Path) -> None:
 
 @built
 def test_nothing_is_of_the_checkout(commands: Path) -> None:
-    line = (
-        "import sluice, sluice.switch.pipeline as p; print(sluice.__file__, p.artefacts(), sep='\\n')"
-    )
+    line = "import sluice, sluice.switch.pipeline as p; print(sluice.__file__, p.artefacts(), sep='\\n')"
     for path in said(commands, "python", "-c", line).splitlines():
         assert Path(path).is_relative_to(commands.parent)
     said(commands, "sluice", "config", "init", "--config", str(commands.parent / "sluice.yaml"))

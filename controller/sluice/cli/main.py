@@ -16,7 +16,6 @@ import shtab
 from sluice import __version__, log, proxies
 from sluice.config.load import DEFAULT_CONFIG, ConfigError, load
 from sluice.config.model import Config
-from sluice.loops import control, metrics
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.loops.newstrace import NewsTrace
@@ -28,6 +27,7 @@ from sluice.replay.against import TraceError
 from sluice.replay.capture import CaptureError
 from sluice.switch.errors import SwitchError
 from sluice.switch.targets import TARGETS
+from sluice.views import control, metrics
 
 from . import live, page, rules, terminal, top
 from .config import init as write_example

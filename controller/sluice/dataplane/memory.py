@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.names import REGISTER_SIZES, Register
-from sluice.switch.targets.units import MICROSECONDS
+
+from .units import MICROSECONDS
 
 
 class Memory:

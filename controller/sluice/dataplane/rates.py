@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sluice.names import RATE_TICK_US, REGISTER_SIZES, TICK_BASE, Register
-from sluice.switch.targets.units import FREE_STEPS
 
 from .memory import Memory
+from .units import FREE_STEPS
 
 SLOTS = REGISTER_SIZES[Register.RATE_FLOW]
 _FINGERPRINT, _TIME = 32, (1 << 32) - 1

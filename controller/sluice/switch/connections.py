@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sluice.config.model import ConnectionsConfig
 from sluice.dataplane.pins import LIFETIMES
 from sluice.dataplane.table import FINGERPRINT_SHIFT, STATE_BITS, STATE_SHIFT, WRAP
+from sluice.dataplane.units import Units
 from sluice.names import Action, PinState, Register, Table
 
 from .registers import Registers
 from .state import State
-from .targets.units import Units
 
 _STAMP, _HALF = WRAP - 1, WRAP // 2
 _STATE = (1 << STATE_BITS) - 1

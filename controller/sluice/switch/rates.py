@@ -10,6 +10,7 @@ from finsy import P4TableAction, P4TableEntry
 from numpy.typing import NDArray
 
 from sluice.config.model import NewsConfig
+from sluice.dataplane.units import FREE_STEPS, MICROSECONDS, STEPS, Units
 from sluice.names import Action, Register, Table
 from sluice.news.flows import FlowKeys
 from sluice.news.flowshare import Slots
@@ -17,7 +18,6 @@ from sluice.news.rates import FlowRates, flow_mask
 
 from .registers import Registers
 from .state import State
-from .targets.units import FREE_STEPS, MICROSECONDS, STEPS, Units
 
 _LAST = np.uint64((1 << 32) - 1)
 _HALF = np.uint64(1 << 31)

@@ -11,6 +11,7 @@ from finsy import P4RegisterEntry
 from finsy.proto import p4d, p4r
 from numpy.typing import NDArray
 
+from sluice.dataplane.units import Units
 from sluice.names import Register
 
 from . import cellwire
@@ -18,7 +19,6 @@ from .celldata import member_widths, value_of
 from .errors import SwitchError
 from .session import BATCH, Session
 from .targets import BMV2, RegisterAccess
-from .targets.units import Units
 from .thriftregisters import ThriftRegisters
 
 _SLICE = 8192

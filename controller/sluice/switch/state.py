@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from sluice.addresses import Address
 from sluice.balance.looks import MOST_LOOKS
+from sluice.dataplane.units import MICROSECONDS, Units
 from sluice.resources.sharer import Defaults
 
 from .bucket import Bucket
 from .plan import Plan
 from .rules import Rules
-from .targets.units import MICROSECONDS, Units
 
 
 @dataclass(frozen=True, slots=True)

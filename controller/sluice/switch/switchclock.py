@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .targets.units import Units
+from sluice.dataplane.units import Units
 
 _WRAP = 1 << 32
 _DRIFT = 1e-4

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from thriftpy2.thrift import TException
 
+from sluice.dataplane.units import MICROSECONDS, Units
 from sluice.names import Register
 
 from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
-from .targets.units import MICROSECONDS, Units
 
 _FEW = 16
 """Up to so many cells are read one by one (30-70 us each); more than that in one call."""

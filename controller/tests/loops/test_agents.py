@@ -17,9 +17,9 @@ from sluice.agents import cookies
 from sluice.agents.cookies import LIFE_S, Cookies
 from sluice.agents.messages import make
 from sluice.loops import agents as agents_loop
-from sluice.loops import control, metrics
 from sluice.loops.commands import Refused
 from sluice.names import UNREAD
+from sluice.views import control, metrics
 from sluice.views.status import gather
 from sluice.views.statustext import render
 

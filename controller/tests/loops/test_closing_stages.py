@@ -14,6 +14,7 @@ from finsy import P4CloneSessionEntry
 from live import PATIENCE_S, Running, WriteConfig, running, until
 from sluice.addresses import Address, from_text
 from sluice.config.load import load, parse
+from sluice.dataplane.units import MICROSECONDS
 from sluice.frames import tickle
 from sluice.loops.link import Link
 from sluice.loops.stages import SwitchStages
@@ -22,7 +23,6 @@ from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, 
 from sluice.switch import closing
 from sluice.switch.closing import Candidate, services_of
 from sluice.switch.plan import Plan, make_plan
-from sluice.switch.targets.units import MICROSECONDS
 from sluice.views import status
 
 S1 = 1

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from live import PATIENCE_S, WriteConfig, feed, running, settled, until
-from sluice.loops import control, controlclient
+from sluice.loops import controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.switch.translate import DRAINING
+from sluice.views import control
 from sluice.views.statustext import render
 
 

@@ -19,13 +19,14 @@ from sluice.addresses import from_text
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
 from sluice.dataplane.idle import PLACES
-from sluice.loops import control, controlclient
+from sluice.loops import controlclient
 from sluice.loops.commands import Refused
 from sluice.loops.controller import Controller
 from sluice.loops.history import weights_at
 from sluice.names import TICK_BASE, PinState
 from sluice.switch.connections import read_slots
 from sluice.switch.registers import Registers
+from sluice.views import control
 from sluice.views.explaintext import render
 
 CLIENT, SERVICE = from_text("10.0.1.77"), from_text("10.0.0.100")

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sluice.addresses import from_text
 from sluice.loops.controller import Controller
-from sluice.loops.metrics import StatusCollector
 from sluice.views import status
+from sluice.views.metrics import StatusCollector
 from sluice.views.status import news_status
 from virtual import Run
 

@@ -9,11 +9,11 @@ from fakeswitch import FakeSwitch
 from live import WriteConfig, running, until
 from sluice.loops import controller
 from sluice.loops.link import Link
-from sluice.loops.metrics import families
 from sluice.loops.world import World
 from sluice.names import Register
 from sluice.resources.sharer import Decision
 from sluice.views import status
+from sluice.views.metrics import families
 from sluice.views.statustext import render
 from test_resources import Lab
 

@@ -16,13 +16,13 @@ from sluice.balance import Counts
 from sluice.config.load import parse
 from sluice.loops import spilling
 from sluice.loops.link import Link
-from sluice.loops.metrics import StatusCollector
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.views.explaintext import render as explained
+from sluice.views.metrics import StatusCollector
 from sluice.views.status import gather
 from sluice.views.statustext import render
 from test_explain import explain

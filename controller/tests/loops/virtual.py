@@ -17,6 +17,7 @@ from finsy.proto import p4r
 from sluice.addresses import from_text
 from sluice.config.load import parse
 from sluice.config.model import Config
+from sluice.dataplane.units import MICROSECONDS, STEPS
 from sluice.loops import news
 from sluice.loops.balancing import balance
 from sluice.loops.baselinefile import BaselineFile
@@ -35,7 +36,6 @@ from sluice.switch.plan import Service
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
-from sluice.switch.targets.units import MICROSECONDS, STEPS
 
 TICK_S = 0.1
 FLOWS = 200

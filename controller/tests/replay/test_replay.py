@@ -22,6 +22,7 @@ from sluice.config.load import load as load_config
 from sluice.config.load import parse
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, RST, SYN
+from sluice.dataplane.units import MICROSECONDS
 from sluice.loops.balancing import balance
 from sluice.loops.link import Link
 from sluice.loops.news import control
@@ -38,7 +39,6 @@ from sluice.replay.replay import Replay
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads
 from sluice.switch.switchclock import SwitchClock
-from sluice.switch.targets.units import MICROSECONDS
 from virtual import in_virtual_time
 
 

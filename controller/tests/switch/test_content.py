@@ -13,6 +13,7 @@ from fakeswitch import FakeSwitch
 from finsy import P4IndirectAction, P4TableAction, P4TableEntry
 from sluice.addresses import from_text
 from sluice.config.load import parse
+from sluice.dataplane.units import MICROSECONDS
 from sluice.names import Action, Table
 from sluice.switch import pipeline
 from sluice.switch.plan import Moved, Plan, make_plan
@@ -21,7 +22,6 @@ from sluice.switch.reconcile import read_back, reconcile, wanted_entries
 from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.switch.targets import EMBEDDED, TOFINO
-from sluice.switch.targets.units import MICROSECONDS
 
 NEIGHBOURS = {"10.0.4.32": (5, "02:00:00:00:04:32")}
 Call = tuple[tuple[Any, ...], str, dict[Any, Any]]

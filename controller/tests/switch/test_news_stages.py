@@ -8,13 +8,13 @@ from fakeswitch import Memory
 from pytest import approx
 from sluice.addresses import IPV4_BITS, from_text, packed
 from sluice.config.model import NewsConfig
+from sluice.dataplane.units import MICROSECONDS
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
 from sluice.news.rates import flow_mask
 from sluice.switch.destinations import REST, TOGETHER, limit_noted, read_requests
 from sluice.switch.rates import FlowReader, decode
 from sluice.switch.sampling import SampleReader
-from sluice.switch.targets.units import MICROSECONDS
 
 
 @pytest.mark.parametrize(("window_s", "step"), [(1.0, 128), (0.9175, 128), (0.125, 16), (0.001, 1), (60, 8192)])

@@ -13,6 +13,7 @@ from fakeswitch import FakeSwitch, Memory
 from pytest import approx
 from sluice.config.load import parse
 from sluice.config.model import ConnectionsConfig, NewsConfig
+from sluice.dataplane.units import MICROSECONDS, NANOSECONDS, Units
 from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter, PinState, Register
@@ -24,7 +25,6 @@ from sluice.switch.rates import FlowReader
 from sluice.switch.reconcile import read_back, reconcile
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
-from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS, Units
 from tofinoswitch import TofinoSwitch
 
 SECONDS = 30

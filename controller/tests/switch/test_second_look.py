@@ -13,6 +13,7 @@ from sluice.balance import Mode, weight_sum
 from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
 from sluice.config.load import parse
 from sluice.config.model import ConnectionsConfig
+from sluice.dataplane.units import MICROSECONDS
 from sluice.loops.balancing import WEIGHTS
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
@@ -27,7 +28,6 @@ from sluice.switch.state import State
 from sluice.switch.switchclock import SwitchClock
 from sluice.switch.targets import TOFINO
 from sluice.switch.targets.profile import most_looks, seeks_idle
-from sluice.switch.targets.units import MICROSECONDS
 
 
 def looking(second_look: str = "true", servers: int = 2) -> State:

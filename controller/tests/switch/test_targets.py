@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sluice.config.model import ConnectionsConfig
+from sluice.dataplane.units import MICROSECONDS, NANOSECONDS
 from sluice.names import PinState, Register
 from sluice.switch.bucket import Bucket
 from sluice.switch.connections import pins_of, read_slots
@@ -24,7 +25,6 @@ from sluice.switch.session import Session
 from sluice.switch.targets import EMBEDDED, TOFINO, bfpipeline
 from sluice.switch.targets.detect import detect
 from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, held, nearest
-from sluice.switch.targets.units import MICROSECONDS, NANOSECONDS
 from tofinoswitch import TofinoSwitch
 
 LEAST = CLOCK_HZ / (1 << 27)

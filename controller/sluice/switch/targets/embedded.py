@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from sluice.dataplane.units import MICROSECONDS
+
 from . import v1model
 from .profile import Profile, RegisterAccess
-from .units import MICROSECONDS
 
 EMBEDDED = Profile(
     name="embedded",

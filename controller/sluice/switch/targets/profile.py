@@ -11,10 +11,9 @@ from finsy import P4Schema
 
 from sluice.balance.looks import MOST_LOOKS
 from sluice.config.model import Config
+from sluice.dataplane.units import Units
 from sluice.names import Action, Table
 from sluice.switch.bucket import Bucket
-
-from .units import Units
 
 
 class RegisterAccess(Enum):

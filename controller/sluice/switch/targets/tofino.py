@@ -8,10 +8,10 @@ from __future__ import annotations
 from finsy import P4Schema
 
 from sluice.config.model import Config
+from sluice.dataplane.units import NANOSECONDS
 
 from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess, lacks
-from .units import NANOSECONDS
 
 PENDING_S, STEP = 10.0, 128
 """Compiled into the program, P4Runtime having no word for them: p4src/tna/target.p4, PENDING_TICKS, RATE_SLOT_TICKS."""

@@ -13,9 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from sluice.log import logger
+from sluice.loops.controller import Controller
 from sluice.views import status
-
-from .controller import Controller
 
 _log = logger("metrics")
 

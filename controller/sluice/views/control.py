@@ -12,13 +12,12 @@ from typing import Any
 
 from sluice.config.load import ConfigError
 from sluice.log import logger
+from sluice.loops.commands import Refused
+from sluice.loops.controller import Controller
+from sluice.loops.events import Events
 from sluice.switch.errors import SwitchError
 from sluice.views import status
 from sluice.views.explain import explain
-
-from .commands import Refused
-from .controller import Controller
-from .events import Events
 
 _log = logger("control")
 
