@@ -60,7 +60,7 @@ BUILDS = {
 """By the folder below p4src/build."""
 TOFINO_BUILDS = {
     "tofino": Build(("tna",), ("-DTOFINO", "-D__TARGET_TOFINO__=1")),
-    "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT")),
+    "tofino2": Build(("tna2", "tna"), ("-DTOFINO", "-DTOFINO2", "-D__TARGET_TOFINO__=2", "-DCONTENT", "-DRESOURCES")),
 }
 """As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
 

@@ -52,6 +52,10 @@ NEVER_ON_TOFINO = {
         "splice_cells",
     ): "a stateful unit has two inputs; splice_turn_* and splice_value_* hold it where content is switched",
     ("register", "remembered_clients"): "remembering takes a SYN's options apart, and a third pass",
+}
+"""What v1model has and no program for Tofino does."""
+
+NO_RESOURCES = {
     ("table", "resources"): "rewriting windows needs variable shifts and serial comparison, which no stage has left",
     **{("action", name): "as resources" for name in ("manage", "unmanaged")},
     **{
@@ -83,12 +87,37 @@ NEVER_ON_TOFINO = {
         for name in ("server_next", "client_next", "state", "peer", "hint", "taken", "taken_back", "raced", "pauses")
     },
 }
+"""What v1model has besides and Tofino 1 does not."""
+
 ONLY_V1MODEL = {
     **NEVER_ON_TOFINO,
+    **NO_RESOURCES,
     ("table", "agents"): "content switching finds no room beside the rest of Tofino's program",
     **{("action", name): "as agents" for name in ("to_content", "to_group", "from_content", "set_agent", "no_agent")},
 }
 """The other way round."""
+
+TWO_WORDS = "a slot of both ways has one word of 32 bits in half a stage, and v1model's {} has more"
+CAPS_BY_WORD = {
+    ("register", "cap_asked"): TWO_WORDS.format("cap_agreed"),
+    **{("register", f"cap_acked_{side}"): TWO_WORDS.format(f"cap_{side}") for side in ("client", "server")},
+    **{("register", f"cap_effect_{side}"): TWO_WORDS.format(f"cap_offered_{side}") for side in ("client", "server")},
+}
+"""What Tofino 2 has for caps and v1model does not, with the reason."""
+
+NO_RESOURCES_ON_TOFINO_2 = {
+    ("register", "cap_client"): "what is sent in a client's name moves no number on Tofino 2; the server's are taken",
+    **{
+        ("register", f"transfer_{what}"): "the numbers and times of a sample find no containers of 32 bits beside caps"
+        for what in ("owner", "edge", "acked", "activity", "probe", "least", "rtt", "recovery", "flight", "hole")
+    },
+    **{
+        where: "an answer is made of a packet in ingress, which has no stage left"
+        for where in NO_RESOURCES
+        if where[1].startswith("closing_")
+    },
+}
+"""What v1model has for servers' resources and Tofino 2 does not."""
 
 NOT_IN_SOURCES = {("register", "clock_turns"): "Tofino's own clock: no controller names it, and it has no @id"}
 """What only the compiled program of Tofino has besides, with the reason."""
@@ -109,6 +138,16 @@ SMALLER_SELECTORS = {
     ("action profile", name): "on Tofino 2 members lie in their selector's half of a stage, which has 40 SRAM blocks"
     for name in ("ratios", "capacities")
 }
+CELLS_OF_SLOTS = {
+    **{
+        ("register", name): "a cell for each slot, and a way of Tofino 2 has 2^15 slots"
+        for name in ("cap_agreed", "cap_server", "cap_offered_server", "cap_offered_client", "send_cap", "receive_cap")
+    },
+    **{
+        ("register", name): "counts of each slot, not of a sample; Tofino 2 has no other cells of a transfer"
+        for name in ("transfer_sent", "transfer_losses")
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -128,7 +167,11 @@ SPLICES = {
 TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
 CONTRACTS = {
     "tofino": TOFINO,
-    "tofino2": Contract({**ONLY_TOFINO, **SPLICES}, NEVER_ON_TOFINO, {**OTHER_SIZE, **SMALLER_SELECTORS}),
+    "tofino2": Contract(
+        {**ONLY_TOFINO, **SPLICES, **CAPS_BY_WORD},
+        {**NEVER_ON_TOFINO, **NO_RESOURCES_ON_TOFINO_2},
+        {**OTHER_SIZE, **SMALLER_SELECTORS, **CELLS_OF_SLOTS},
+    ),
 }
 """By the program's name (tools/p4_tofino.py)."""
 

@@ -24,7 +24,7 @@
 #define TABLE_SAMPLING      0x0e   // the share of packets whose destinations are sampled
 #define TABLE_CHOOSE_OTHER  0x0f   // the other servers of a second look
 #define TABLE_AGENTS        0x10   // agents of content services by their ports (v1model)
-#define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model)
+#define TABLE_RESOURCES     0x11   // servers whose TCP resources are managed (v1model, Tofino 2)
 #define TABLE_IDLE_MEMBERS  0x12   // servers that a second look may seek out because they are idle (v1model)
 
 // Actions. Next free: 0x25
@@ -146,7 +146,7 @@
 #define REGISTER_SPLICE_VALUE_2 0x45 // way 2: the same
 
 // Registers of transfers, 0x48 to 0x57. Next free: 0x54
-#define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others)
+#define REGISTER_TRANSFER_OWNER    0x48   // whose transfer a slot measures (v1model, as are the others but for counts)
 #define REGISTER_TRANSFER_EDGE     0x49   // largest segment, and right edge of what the server has sent
 #define REGISTER_TRANSFER_ACKED    0x4a   // highest acknowledgement, and whether its window was closed
 #define REGISTER_TRANSFER_ACTIVITY 0x4b   // time of the last packet
@@ -154,19 +154,19 @@
 #define REGISTER_TRANSFER_LEAST    0x4d   // least round trip
 #define REGISTER_TRANSFER_RTT      0x4e   // sum and number of the round trips
 #define REGISTER_TRANSFER_RECOVERY 0x4f   // up to where retransmissions belong to a loss event that was counted, or to a tail-loss probe
-#define REGISTER_TRANSFER_LOSSES   0x50   // retransmissions, loss events, timeouts, tail-loss probes, holes
-#define REGISTER_TRANSFER_SENT     0x51   // bytes and segments
+#define REGISTER_TRANSFER_LOSSES   0x50   // retransmissions, loss events, timeouts, tail-loss probes, holes (Tofino 2: retransmissions)
+#define REGISTER_TRANSFER_SENT     0x51   // bytes and segments (Tofino 2: segments)
 #define REGISTER_TRANSFER_FLIGHT   0x52   // largest flight of this interval and the one before
 #define REGISTER_TRANSFER_HOLE     0x53   // the hole in what the server has sent: where and when it opened
 
 // Registers of caps, 0x58 to 0x5f. Next free: 0x5f
-#define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model)
+#define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model, Tofino 2)
 #define REGISTER_CAP_CLIENT 0x59       // right edge of what its client sent, and the client's latest acknowledgement (v1model)
-#define REGISTER_CAP_SERVER 0x5a       // the same of its server (v1model)
-#define REGISTER_CAP_OFFERED_SERVER 0x5b // right edge that its server was offered, and the cap in effect (v1model)
-#define REGISTER_CAP_OFFERED_CLIENT 0x5c // the same of its client (v1model)
-#define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model)
-#define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model)
+#define REGISTER_CAP_SERVER 0x5a       // the same of its server (v1model, Tofino 2)
+#define REGISTER_CAP_OFFERED_SERVER 0x5b // right edge that its server was offered, and the cap in effect (v1model, Tofino 2)
+#define REGISTER_CAP_OFFERED_CLIENT 0x5c // the same of its client (v1model, Tofino 2)
+#define REGISTER_SEND_CAP 0x5d         // fingerprint and cap of what its server may send; written by the controller (v1model, Tofino 2)
+#define REGISTER_RECEIVE_CAP 0x5e      // the same of what its server may be sent (v1model, Tofino 2)
 
 // Registers of closing, 0x60 to 0x67. Next free: 0x68
 #define REGISTER_CLOSING_SERVER_NEXT 0x60 // the next sequence number of a connection's server (v1model)
@@ -196,7 +196,14 @@
 // Further registers of closing, 0x78 to 0x7f. Next free: 0x79
 #define REGISTER_CLOSING_PAUSES 0x78 // responses of each server by the pause that was in them (v1model)
 
-// Registers of stages to come, 0x80 to 0xff. Next free: 0x80
+// Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
+#define REGISTER_CAP_ASKED 0x80        // of a slot's connection: what its SYN has said of windows (Tofino 2)
+#define REGISTER_CAP_ACKED_CLIENT 0x81 // its client's latest acknowledgement (Tofino 2)
+#define REGISTER_CAP_ACKED_SERVER 0x82 // its server's (Tofino 2)
+#define REGISTER_CAP_EFFECT_SERVER 0x83 // the cap in effect of what its server may send (Tofino 2)
+#define REGISTER_CAP_EFFECT_CLIENT 0x84 // the same of its client (Tofino 2)
+
+// Registers of stages to come, 0x88 to 0xff. Next free: 0x88
 
 // Why a packet was dropped: an index of the counter `verdicts`. Next free: 33
 enum bit<8> DropReason {

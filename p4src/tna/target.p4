@@ -42,6 +42,13 @@ header bridge_h {
     server_id_t server;
     bit<16>     payload;
     rate_time_t clock;
+#if defined(RESOURCES)
+    bit<1>      claimed;
+    bit<7>      unused_too;
+    bit<8>      content;
+    bit<16>     fingerprint;      // the low half of it
+    bit<16>     connection;       // its slot, and the way above
+#endif
 }
 
 struct ingress_metadata_t {

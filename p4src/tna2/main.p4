@@ -15,7 +15,8 @@
 #include "../tna/bridge.p4"
 #include "../tna/verdict.p4"
 #include "../tna/deparser.p4"
-#include "../tna/egress.p4"
+#include "bridge_connection.p4"
+#include "egress.p4"
 
 control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
                       in ingress_intrinsic_metadata_from_parser_t from_parser,
@@ -41,6 +42,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
     EndDetour() end_detour;
     AdjustChecksums() adjust_checksums;
     Bridge() bridge;
+    BridgeConnection() bridge_connection;
     Verdict() verdict;
     Admission() admission;
     Destinations() destinations;
@@ -77,6 +79,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
 
         connections.apply(meta, place, all.decided, all.verdict.drop);
+        bridge_connection.apply(meta, place, all.bridge);
         content_path.apply(hdr, meta, place, all.verdict.drop, spliced);
         translate.apply(hdr, meta, all.server_drop);
         behind_translation.apply(meta, spliced, all.server_drop);
@@ -119,7 +122,7 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")
 Pipeline(SluiceIngressParser(), SluiceIngress(), SluiceIngressDeparser(),
-         SluiceEgressParser(), SluiceEgress(), SluiceEgressDeparser()) pipe;
+         ResourcesParser(), SluiceEgress(), ResourcesDeparser()) pipe;
 
 @pkginfo(name = "sluice", version = "0.1.0")
 Switch(pipe) main;

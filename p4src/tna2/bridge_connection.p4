@@ -1,0 +1,42 @@
+// What servers' resources need in egress of a packet's connection: behind translation its addresses no longer say which slot has it.
+//
+//   reads  claimed, content, way; the place
+//   writes the bridge header
+#ifndef SLUICE_TNA2_BRIDGE_CONNECTION_P4
+#define SLUICE_TNA2_BRIDGE_CONNECTION_P4
+
+control BridgeConnection(in metadata_t meta, in place_t place, inout bridge_h bridge) {
+    @hidden
+    action fill() {
+        bridge.claimed = meta.claimed;
+        bridge.unused_too = 0;
+        bridge.content = (bit<8>)meta.content;
+    }
+
+    @hidden
+    action cut_fingerprint() {
+        @in_hash { bridge.fingerprint = place.fingerprint[15:0]; }
+    }
+
+    @hidden
+    action first_way() {
+        @in_hash { bridge.connection = 1w0 ++ place.slot_1; }
+    }
+
+    @hidden
+    action second_way() {
+        @in_hash { bridge.connection = 1w1 ++ place.slot_2; }
+    }
+
+    apply {
+        fill();
+        cut_fingerprint();
+        if (meta.way == 0) {
+            first_way();
+        } else {
+            second_way();
+        }
+    }
+}
+
+#endif

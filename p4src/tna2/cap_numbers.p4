@@ -1,0 +1,127 @@
+// How far a connection's bytes and acknowledgements have come: a cell for each slot. The server's numbers are taken as it sends them; what
+// is sent in a client's name moves none of its own, for anybody can send that.
+#ifndef SLUICE_TNA2_CAP_NUMBERS_P4
+#define SLUICE_TNA2_CAP_NUMBERS_P4
+
+// The right edge of what the server has sent. Known is a client's acknowledgement that is not beyond it. A segment of the server's gives
+// ONLY_FIRST where it moves the edge, ONLY_SECOND where it ends there.
+control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
+    @name(".SluiceIngress.caps.cap_server")
+    @id(REGISTER_CAP_SERVER)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) cap_server;
+
+    RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) start = {
+        void apply(inout bit<32> cell) {
+            cell = number;
+        }
+    };
+    RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) send = {
+        void apply(inout bit<32> cell, out compared_t compared) {
+            compared = this.predicate((int<32>)(number - cell) > 0, cell == number);
+            if ((int<32>)(number - cell) > 0) {
+                cell = number;
+            }
+        }
+    };
+    RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) compare = {
+        void apply(inout bit<32> cell, out compared_t compared) {
+            compared = this.predicate((int<32>)(cell - number) >= 0);
+        }
+    };
+
+    @hidden
+    action do_start() {
+        start.execute(index);
+    }
+
+    @hidden
+    action do_send() {
+        grows = send.execute(index);
+        known = ONLY_FIRST;
+    }
+
+    @hidden
+    action do_compare() {
+        known = compare.execute(index);
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table operation {
+        key = { op : ternary @name("op"); }
+        actions = { do_start; do_send; do_compare; neither; }
+        const entries = {
+            CapOp.agree  : do_start();
+            CapOp.server : do_send();
+            CapOp.client : do_compare();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+// A side's latest acknowledgement, which begins with the SYN-ACK: the client's at the number in front of its first one. Of another it gives
+// ONLY_FIRST where that advances, ONLY_SECOND where it is the same, else that it is old.
+#define CAP_ACKED(register_, side_, start_) \
+    RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
+        void apply(inout bit<32> cell) { \
+            cell = start_; \
+        } \
+    }; \
+    RegisterAction<bit<32>, flow_index_t, compared_t>(register_) move = { \
+        void apply(inout bit<32> cell, out compared_t compared) { \
+            compared = this.predicate((int<32>)(hdr.tcp.acknowledgement - cell) > 0, cell == hdr.tcp.acknowledgement); \
+            if ((int<32>)(hdr.tcp.acknowledgement - cell) > 0) { \
+                cell = hdr.tcp.acknowledgement; \
+            } \
+        } \
+    }; \
+    @hidden \
+    action do_start() { \
+        start.execute(index); \
+    } \
+    @hidden \
+    action do_move() { \
+        result = move.execute(index); \
+    } \
+    @hidden \
+    action neither() { } \
+    @hidden \
+    table operation { \
+        key = { \
+            op    : ternary @name("op"); \
+            known : ternary @name("known"); \
+        } \
+        actions = { do_start; do_move; neither; } \
+        const entries = { \
+            (CapOp.agree, _)     : do_start(); \
+            (side_, ONLY_FIRST)  : do_move(); \
+        } \
+        const default_action = neither(); \
+    } \
+    apply { \
+        operation.apply(); \
+    }
+
+control CapAckedClient(in headers_t hdr, in flow_index_t index, in CapOp op, in compared_t known, inout compared_t result) {
+    @name(".SluiceIngress.caps.cap_acked_client")
+    @id(REGISTER_CAP_ACKED_CLIENT)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) cap_acked_client;
+
+    CAP_ACKED(cap_acked_client, CapOp.client, hdr.tcp.sequence)
+}
+
+control CapAckedServer(in headers_t hdr, in flow_index_t index, in CapOp op, in compared_t known, inout compared_t result) {
+    @name(".SluiceIngress.caps.cap_acked_server")
+    @id(REGISTER_CAP_ACKED_SERVER)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) cap_acked_server;
+
+    CAP_ACKED(cap_acked_server, CapOp.server, hdr.tcp.acknowledgement)
+}
+
+#endif

@@ -1,0 +1,239 @@
+// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3), as
+// v1model/caps.p4 has it, in egress.
+//
+//   reads  the bridge; resources; tcp; number; the options of a SYN or SYN-ACK
+//   writes the cells of cap_*, send_cap and receive_cap; tcp.window, window_changed; op and grows, for transfers
+//
+// A slot of both ways has one word of 32 bits: 2^16 cells of two words do not lie in half a stage. So each of v1model's words has a register
+// of its own. All plain connections are followed, whether their server is managed or not: no packet of theirs passes unseen.
+#ifndef SLUICE_TNA2_CAPS_P4
+#define SLUICE_TNA2_CAPS_P4
+
+// What a packet is to the caps of its connection.
+enum bit<8> CapOp {
+    none   = 0,
+    ask    = 1,      // a SYN that begins it
+    agree  = 2,      // that SYN's SYN-ACK
+    end    = 3,      // the SYN-ACK of a SYN in mid-connection
+    client = 4,      // the client's segment
+    server = 5       // the server's
+}
+
+typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // the way above the slot
+
+#include "cap_handshake.p4"
+#include "cap_numbers.p4"
+#include "cap_offers.p4"
+#include "cap_window.p4"
+
+// What the packet is, and the low bits of the number that joins a SYN and its SYN-ACK.
+control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out CapOp op, out bit<16> asked) {
+    @hidden
+    action is(CapOp value) {
+        op = value;
+    }
+
+    @hidden
+    table operations {
+        key = {
+            bridge.content    : ternary @name("content");
+            meta.path         : ternary @name("path");
+            meta.event        : ternary @name("event");
+            bridge.claimed    : ternary @name("claimed");
+            meta.pinned       : ternary @name("pinned");
+            meta.state        : ternary @name("state");
+            hdr.tcp.isValid() : ternary @name("tcp");
+            hdr.tcp.ack       : ternary @name("ack");
+        }
+        actions = { is; }
+        const entries = {
+            (0, Path.to_service, Event.syn, 1, _, _, true, _)                      : is(CapOp.ask);
+            (0, Path.to_service, Event.syn, _, 1, PinState.pending, true, _)       : is(CapOp.ask);
+            (0, Path.to_service, Event.syn, _, 1, PinState.answered, true, _)      : is(CapOp.ask);
+            (0, Path.from_server, Event.syn_ack, _, 1, PinState.pending, true, _)  : is(CapOp.agree);
+            (0, Path.from_server, Event.syn_ack, _, 1, PinState.answered, true, _) : is(CapOp.agree);
+            (0, Path.from_server, Event.syn_ack, _, 1, _, true, _)                 : is(CapOp.end);
+            (0, Path.to_service, Event.ack, _, 1, _, true, 1)                      : is(CapOp.client);
+            (0, Path.to_service, Event.payload, _, 1, _, true, 1)                  : is(CapOp.client);
+            (0, Path.to_service, Event.fin, _, 1, _, true, 1)                      : is(CapOp.client);
+            (0, Path.from_server, Event.ack, _, 1, _, true, 1)                     : is(CapOp.server);
+            (0, Path.from_server, Event.payload, _, 1, _, true, 1)                 : is(CapOp.server);
+            (0, Path.from_server, Event.fin, _, 1, _, true, 1)                     : is(CapOp.server);
+        }
+        const default_action = is(CapOp.none);
+    }
+
+    @hidden
+    action of_syn() {
+        @in_hash { asked = hdr.tcp.sequence[15:0]; }
+    }
+
+    @hidden
+    action of_answer() {
+        @in_hash { asked = hdr.tcp.acknowledgement[15:0]; }
+    }
+
+    apply {
+        operations.apply();
+        if (meta.event == Event.syn)                                        of_syn();
+        else                                                                of_answer();
+    }
+}
+
+// The cap of the side that sends the packet, in bytes: the connection's own, or its server's. A handshake has none.
+control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, in bit<16> fingerprint, out bit<32> cap) {
+    SendCap() send_cap;
+    ReceiveCap() receive_cap;
+
+    bit<16> send_size = 0;
+    bit<16> receive_size = 0;
+
+    @hidden
+    action of_send() {
+        cap = resources.send_cap;
+    }
+
+    @hidden
+    action of_receive() {
+        cap = resources.receive_cap;
+    }
+
+    @hidden
+    action of_none() {
+        cap = NO_CAP;
+    }
+
+    @hidden
+    action own_send() {
+        @in_hash { cap = 6w0 ++ send_size ++ 10w0; }
+    }
+
+    @hidden
+    action own_receive() {
+        @in_hash { cap = 6w0 ++ receive_size ++ 10w0; }
+    }
+
+    apply {
+        if (op == CapOp.client)                                             of_send();
+        else if (op == CapOp.server)                                        of_receive();
+        else                                                                of_none();
+        send_cap.apply(index, op, fingerprint, send_size);
+        receive_cap.apply(index, op, fingerprint, receive_size);
+        if (send_size != 0)                                                 own_send();
+        else if (receive_size != 0)                                         own_receive();
+        if (cap == 0)                                                       of_none();
+    }
+}
+
+// What a window is worth to the side that it goes to: `left` bytes, with what rounds up.
+control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t result, in bit<32> bytes,
+                in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
+    CapEffectServer() effect_server;
+    CapEffectClient() effect_client;
+    CapOffered() offered;
+
+    bit<32> most;
+    bit<32> rounded_most;
+    bit<32> rounded_bytes;
+    bit<32> acknowledged;
+    bit<32> edge;
+    bit<32> before;
+
+    @hidden
+    action round_up() {
+        rounded_bytes = bytes + rest;
+        acknowledged = hdr.tcp.acknowledgement - rest;
+    }
+
+    @hidden
+    action bound() {
+        most = min(bytes, cap);
+    }
+
+    @hidden
+    action to_edge() {
+        edge = hdr.tcp.acknowledgement + most;
+        rounded_most = most + rest;
+    }
+
+    @hidden
+    action promised() {
+        before = before - acknowledged;
+    }
+
+    // Signed: what was promised may end in front of this acknowledgement.
+    @hidden
+    action larger() {
+        left = (bit<32>)max((int<32>)before, (int<32>)rounded_most);
+    }
+
+    // The window itself is no more, so that the rest of it passes as it is.
+    @hidden
+    action lesser() {
+        left = min(left, rounded_bytes);
+    }
+
+    apply {
+        round_up();
+        if (meta.path == Path.from_server)                                  effect_client.apply(index, op, result, cap);
+        else                                                                effect_server.apply(index, op, result, cap);
+        bound();
+        to_edge();
+        offered.apply(index, op, result, number, edge, before);
+        promised();
+        larger();
+        lesser();
+    }
+}
+
+control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> number, out CapOp op, inout compared_t grows) {
+    CapPacket() packet;
+    CapOptions() cap_options;
+    CapAsked() asked;
+    CapAgreed() agreed;
+    CapServer() server;
+    CapScale() cap_scale;
+    CapBytes() cap_bytes;
+    CapAckedClient() acked_client;
+    CapAckedServer() acked_server;
+    CapOfSide() cap_of_side;
+    CapLeft() cap_left;
+    CapWindow() cap_window;
+
+    CapOp agreed_op;
+    bit<16> asked_number;
+    window_facts_t said;
+    window_facts_t client_facts = 0;
+    window_facts_t server_facts = 0;
+    compared_t known = 0;
+    compared_t result = 0;
+    bit<8> scale;
+    bit<32> rest;
+    bit<32> floor;
+    bit<32> cap;
+    bit<32> bytes;
+    bit<32> left;
+
+    @hidden
+    action at_least() {
+        cap = max(cap, floor);
+    }
+
+    apply {
+        packet.apply(hdr, all.sluice, all.bridge, op, asked_number);
+        cap_options.apply(all.offered, said);
+        cap_of_side.apply(all.bridge.connection, op, all.sluice.resources, all.bridge.fingerprint, cap);
+        asked.apply(all.bridge.connection, op, asked_number, said, client_facts);
+        agreed.apply(all.bridge.connection, op, said, server_facts);
+        server.apply(all.bridge.connection, op, number, known, grows);
+        acked_client.apply(hdr, all.bridge.connection, op, known, result);
+        acked_server.apply(hdr, all.bridge.connection, op, known, result);
+        cap_scale.apply(op, client_facts, server_facts, agreed_op, scale, rest, floor);
+        cap_bytes.apply(hdr, scale, bytes);
+        at_least();
+        cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, result, bytes, rest, number, cap, left);
+        cap_window.apply(hdr, agreed_op, known, scale, left, all.window_changed);
+    }
+}
+
+#endif

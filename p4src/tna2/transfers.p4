@@ -1,0 +1,134 @@
+// Transfers: what the transfers of all plain connections show of their paths: segments, and those of them that were repeated.
+//
+//   reads  payload; op and grows, of caps
+//   writes the cells of transfer_sent and transfer_losses
+//
+// v1model/transfers.p4 measures a sample, round trips too: no containers of 32 bits are left for these (docs/reference/targets.md). What is
+// under way of a connection is cap_server less cap_acked_client.
+#ifndef SLUICE_TNA2_TRANSFERS_P4
+#define SLUICE_TNA2_TRANSFERS_P4
+
+// What a segment of the server's is.
+enum bit<8> Segment {
+    none  = 0,       // has no payload, or is a keepalive or a window probe: the byte in front of the right edge
+    start = 1,       // none yet: its connection begins
+    next  = 2,
+    again = 3        // a retransmission
+}
+
+control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, out Segment segment) {
+    @hidden
+    action is(Segment value) {
+        segment = value;
+    }
+
+    @hidden
+    table segments {
+        key = {
+            op           : ternary @name("op");
+            meta.payload : ternary @name("payload");
+            grows        : ternary @name("grows");
+        }
+        actions = { is; }
+        const entries = {
+            (CapOp.ask, _, _)              : is(Segment.start);
+            (CapOp.server, 0, _)           : is(Segment.none);
+            (CapOp.server, _, ONLY_FIRST)  : is(Segment.next);
+            (CapOp.server, 1, ONLY_SECOND) : is(Segment.none);
+            (CapOp.server, _, _)           : is(Segment.again);
+        }
+        const default_action = is(Segment.none);
+    }
+
+    apply {
+        segments.apply();
+    }
+}
+
+// In a control: a register of counts, one for each connection.
+#define TRANSFER_COUNT(register_) \
+    RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) start = { \
+        void apply(inout bit<32> cell) { \
+            cell = 0; \
+        } \
+    }; \
+    RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) add = { \
+        void apply(inout bit<32> cell) { \
+            cell = cell + 1; \
+        } \
+    }; \
+    @hidden \
+    action do_start() { \
+        start.execute(index); \
+    } \
+    @hidden \
+    action do_add() { \
+        add.execute(index); \
+    } \
+    @hidden \
+    action neither() { }
+
+// Segments with payload, those that were repeated among them.
+control TransferSent(in flow_index_t index, in Segment segment) {
+    @name(".SluiceIngress.transfers.sent.transfer_sent")
+    @id(REGISTER_TRANSFER_SENT)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) transfer_sent;
+
+    TRANSFER_COUNT(transfer_sent)
+
+    @hidden
+    table operation {
+        key = { segment : ternary @name("segment"); }
+        actions = { do_start; do_add; neither; }
+        const entries = {
+            Segment.start : do_start();
+            Segment.next  : do_add();
+            Segment.again : do_add();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+// Those that were repeated.
+control TransferLosses(in flow_index_t index, in Segment segment) {
+    @name(".SluiceIngress.transfers.losses.transfer_losses")
+    @id(REGISTER_TRANSFER_LOSSES)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) transfer_losses;
+
+    TRANSFER_COUNT(transfer_losses)
+
+    @hidden
+    table operation {
+        key = { segment : ternary @name("segment"); }
+        actions = { do_start; do_add; neither; }
+        const entries = {
+            Segment.start : do_start();
+            Segment.again : do_add();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+control Transfers(in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t grows) {
+    TransferSegment() transfer_segment;
+    TransferSent() sent;
+    TransferLosses() losses;
+
+    Segment segment;
+
+    apply {
+        transfer_segment.apply(meta, op, grows, segment);
+        sent.apply(index, segment);
+        losses.apply(index, segment);
+    }
+}
+
+#endif
