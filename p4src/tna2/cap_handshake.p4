@@ -28,7 +28,7 @@ struct cap_asked_t {
 }
 
 // The client's.
-control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in window_facts_t said, inout window_facts_t facts) {
+control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in window_facts_t announced, inout window_facts_t facts) {
     @name(".SluiceIngress.caps.cap_asked")
     @id(REGISTER_CAP_ASKED)
     Register<cap_asked_t, flow_index_t>(SPLICES, { 0, 0 }) cap_asked;
@@ -36,7 +36,7 @@ control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in windo
     RegisterAction<cap_asked_t, flow_index_t, window_facts_t>(cap_asked) ask = {
         void apply(inout cap_asked_t cell) {
             cell.number = number + 1;
-            cell.facts = said;
+            cell.facts = announced;
         }
     };
     // A SYN-ACK of another SYN ends what was asked.
@@ -90,7 +90,7 @@ control CapAsked(in flow_index_t index, in CapOp op, in bit<16> number, in windo
 }
 
 // The server's.
-control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t said, inout window_facts_t facts) {
+control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t announced, inout window_facts_t facts) {
     @name(".SluiceIngress.caps.cap_agreed")
     @id(REGISTER_CAP_AGREED)
     Register<window_facts_t, flow_index_t>(SPLICES, 0) cap_agreed;
@@ -102,7 +102,7 @@ control CapAgreed(in flow_index_t index, in CapOp op, in window_facts_t said, in
     };
     RegisterAction<window_facts_t, flow_index_t, window_facts_t>(cap_agreed) agree = {
         void apply(inout window_facts_t cell) {
-            cell = said;
+            cell = announced;
         }
     };
     RegisterAction<window_facts_t, flow_index_t, window_facts_t>(cap_agreed) give = {

@@ -3,8 +3,8 @@
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 
-// The right edge of what the server has sent. Known is a client's acknowledgement that is not beyond it. A segment of the server's gives
-// ONLY_FIRST where it moves the edge, ONLY_SECOND where it ends there.
+// The right edge of what the server has sent. A client's acknowledgement that is not later is known; a segment of the server's that is
+// later moves the edge.
 control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
     @name(".SluiceIngress.caps.cap_server")
     @id(REGISTER_CAP_SERVER)
@@ -17,15 +17,15 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     };
     RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) send = {
         void apply(inout bit<32> cell, out compared_t compared) {
-            compared = this.predicate((int<32>)(number - cell) > 0, cell == number);
-            if ((int<32>)(number - cell) > 0) {
+            compared = COMPARE(number, cell);
+            if (LATER(number, cell)) {
                 cell = number;
             }
         }
     };
     RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) compare = {
         void apply(inout bit<32> cell, out compared_t compared) {
-            compared = this.predicate((int<32>)(cell - number) >= 0);
+            compared = COMPARE(number, cell);
         }
     };
 
@@ -37,7 +37,7 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     @hidden
     action do_send() {
         grows = send.execute(index);
-        known = ONLY_FIRST;
+        known = NOT_LATER;
     }
 
     @hidden
@@ -65,8 +65,8 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }
 }
 
-// A side's latest acknowledgement, which begins with the SYN-ACK: the client's at the number in front of its first one. Of another it gives
-// ONLY_FIRST where that advances, ONLY_SECOND where it is the same, else that it is old.
+// A side's latest acknowledgement, which begins with the SYN-ACK: the client's at the number in front of its first one. One that is later
+// advances.
 #define CAP_ACKED(register_, side_, start_) \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
         void apply(inout bit<32> cell) { \
@@ -75,8 +75,8 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }; \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) move = { \
         void apply(inout bit<32> cell, out compared_t compared) { \
-            compared = this.predicate((int<32>)(hdr.tcp.acknowledgement - cell) > 0, cell == hdr.tcp.acknowledgement); \
-            if ((int<32>)(hdr.tcp.acknowledgement - cell) > 0) { \
+            compared = COMPARE(hdr.tcp.acknowledgement, cell); \
+            if (LATER(hdr.tcp.acknowledgement, cell)) { \
                 cell = hdr.tcp.acknowledgement; \
             } \
         } \
@@ -99,8 +99,9 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
         } \
         actions = { do_start; do_move; neither; } \
         const entries = { \
-            (CapOp.agree, _)     : do_start(); \
-            (side_, ONLY_FIRST)  : do_move(); \
+            (CapOp.agree, _)           : do_start(); \
+            (side_, NOT_LATER)         : do_move(); \
+            (side_, NOT_LATER_WRAPPED) : do_move(); \
         } \
         const default_action = neither(); \
     } \

@@ -95,11 +95,13 @@ control ReceiveCap(in flow_index_t index, in CapOp op, in bit<16> fingerprint, i
         } \
         actions = { do_set; do_give; neither; } \
         const entries = { \
-            (CapOp.agree, _)           : do_set(); \
-            (CapOp.client, ONLY_FIRST) : do_set(); \
-            (CapOp.server, ONLY_FIRST) : do_set(); \
-            (CapOp.client, _)          : do_give(); \
-            (CapOp.server, _)          : do_give(); \
+            (CapOp.agree, _)                : do_set(); \
+            (CapOp.client, LATER_BY_LITTLE) : do_set(); \
+            (CapOp.client, LATER_WRAPPED)   : do_set(); \
+            (CapOp.server, LATER_BY_LITTLE) : do_set(); \
+            (CapOp.server, LATER_WRAPPED)   : do_set(); \
+            (CapOp.client, _)               : do_give(); \
+            (CapOp.server, _)               : do_give(); \
         } \
         const default_action = neither(); \
     } \
@@ -123,9 +125,9 @@ control CapEffectClient(in flow_index_t index, in CapOp op, in compared_t result
     CAP_IN_EFFECT(cap_effect_client)
 }
 
-// The right edge of what a side was offered. A window moves it, unless its acknowledgement is old. It gives the edge before: a unit gives 0
-// for a word that it might have changed and has not.
-#define CAP_OFFERED(register_, start_, move_, give_, start_at_) \
+// The right edge of what a side was offered: a window moves it. It gives the edge before: a unit gives 0 for a word that it might have
+// changed and has not.
+#define CAP_OFFERED(register_, start_, move_, start_at_) \
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) start_ = { \
         void apply(inout bit<32> cell) { \
             cell = start_at_; \
@@ -134,14 +136,9 @@ control CapEffectClient(in flow_index_t index, in CapOp op, in compared_t result
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) move_ = { \
         void apply(inout bit<32> cell, out bit<32> value) { \
             value = cell; \
-            if ((int<32>)(edge - cell) > 0) { \
+            if (LATER(edge, cell)) { \
                 cell = edge; \
             } \
-        } \
-    }; \
-    RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) give_ = { \
-        void apply(inout bit<32> cell, out bit<32> value) { \
-            value = cell; \
         } \
     }; \
     @hidden \
@@ -151,36 +148,30 @@ control CapEffectClient(in flow_index_t index, in CapOp op, in compared_t result
     @hidden \
     action do_##move_() { \
         before = move_.execute(index); \
-    } \
-    @hidden \
-    action do_##give_() { \
-        before = give_.execute(index); \
     }
 
-// A SYN-ACK begins both: its server is offered nothing before the client's first window that is scaled, its client what it says.
-control CapOffered(in flow_index_t index, in CapOp op, in compared_t result, in bit<32> number, in bit<32> edge, inout bit<32> before) {
+// A SYN-ACK begins both: its server is offered nothing before the client's first window that is scaled, its client what it announces.
+control CapOffered(in flow_index_t index, in CapOp op, in compared_t known, in bit<32> number, in bit<32> edge, inout bit<32> before) {
     @name(".SluiceIngress.caps.cap_offered_server")
     @id(REGISTER_CAP_OFFERED_SERVER)
     Register<bit<32>, flow_index_t>(SPLICES, 0) cap_offered_server;
 
-    CAP_OFFERED(cap_offered_server, start_server, move_server, give_server, number)
+    CAP_OFFERED(cap_offered_server, start_server, move_server, number)
 
     @name(".SluiceIngress.caps.cap_offered_client")
     @id(REGISTER_CAP_OFFERED_CLIENT)
     Register<bit<32>, flow_index_t>(SPLICES, 0) cap_offered_client;
 
-    CAP_OFFERED(cap_offered_client, start_client, move_client, give_client, edge)
+    CAP_OFFERED(cap_offered_client, start_client, move_client, edge)
 
     apply {
         if (op == CapOp.agree) {
             do_start_server();
             do_start_client();
         } else if (op == CapOp.client) {
-            if (result == ONLY_FIRST || result == ONLY_SECOND)              do_move_server();
-            else                                                            do_give_server();
+            if (known == NOT_LATER || known == NOT_LATER_WRAPPED)           do_move_server();
         } else if (op == CapOp.server) {
-            if (result == ONLY_FIRST || result == ONLY_SECOND)              do_move_client();
-            else                                                            do_give_client();
+            do_move_client();
         }
     }
 }

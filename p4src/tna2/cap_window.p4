@@ -84,8 +84,9 @@ control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<
         }
         actions = { change; neither; }
         const entries = {
-            (CapOp.client, ONLY_FIRST) : change();
-            (CapOp.server, ONLY_FIRST) : change();
+            (CapOp.client, NOT_LATER)         : change();
+            (CapOp.client, NOT_LATER_WRAPPED) : change();
+            (CapOp.server, _)                 : change();
         }
         const default_action = neither();
     }

@@ -21,6 +21,7 @@ enum bit<8> CapOp {
 
 typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // the way above the slot
 
+#include "serial.p4"
 #include "cap_handshake.p4"
 #include "cap_numbers.p4"
 #include "cap_offers.p4"
@@ -126,8 +127,8 @@ control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, 
 }
 
 // What a window is worth to the side that it goes to: `left` bytes, with what rounds up.
-control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t result, in bit<32> bytes,
-                in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
+control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t known, in compared_t result,
+                in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
     CapEffectServer() effect_server;
     CapEffectClient() effect_client;
     CapOffered() offered;
@@ -179,7 +180,7 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
         else                                                                effect_server.apply(index, op, result, cap);
         bound();
         to_edge();
-        offered.apply(index, op, result, number, edge, before);
+        offered.apply(index, op, known, number, edge, before);
         promised();
         larger();
         lesser();
@@ -202,7 +203,7 @@ control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> numbe
 
     CapOp agreed_op;
     bit<16> asked_number;
-    window_facts_t said;
+    window_facts_t announced;
     window_facts_t client_facts = 0;
     window_facts_t server_facts = 0;
     compared_t known = 0;
@@ -221,17 +222,17 @@ control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> numbe
 
     apply {
         packet.apply(hdr, all.sluice, all.bridge, op, asked_number);
-        cap_options.apply(all.offered, said);
+        cap_options.apply(all.offered, announced);
         cap_of_side.apply(all.bridge.connection, op, all.sluice.resources, all.bridge.fingerprint, cap);
-        asked.apply(all.bridge.connection, op, asked_number, said, client_facts);
-        agreed.apply(all.bridge.connection, op, said, server_facts);
+        asked.apply(all.bridge.connection, op, asked_number, announced, client_facts);
+        agreed.apply(all.bridge.connection, op, announced, server_facts);
         server.apply(all.bridge.connection, op, number, known, grows);
         acked_client.apply(hdr, all.bridge.connection, op, known, result);
         acked_server.apply(hdr, all.bridge.connection, op, known, result);
         cap_scale.apply(op, client_facts, server_facts, agreed_op, scale, rest, floor);
         cap_bytes.apply(hdr, scale, bytes);
         at_least();
-        cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, result, bytes, rest, number, cap, left);
+        cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, known, result, bytes, rest, number, cap, left);
         cap_window.apply(hdr, agreed_op, known, scale, left, all.window_changed);
     }
 }

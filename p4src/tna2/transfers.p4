@@ -10,7 +10,7 @@
 
 // What a segment of the server's is.
 enum bit<8> Segment {
-    none  = 0,       // has no payload, or is a keepalive or a window probe: the byte in front of the right edge
+    none  = 0,       // has no payload; or one byte that does not move the right edge: a keepalive or a window probe
     start = 1,       // none yet: its connection begins
     next  = 2,
     again = 3        // a retransmission
@@ -31,11 +31,12 @@ control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, ou
         }
         actions = { is; }
         const entries = {
-            (CapOp.ask, _, _)              : is(Segment.start);
-            (CapOp.server, 0, _)           : is(Segment.none);
-            (CapOp.server, _, ONLY_FIRST)  : is(Segment.next);
-            (CapOp.server, 1, ONLY_SECOND) : is(Segment.none);
-            (CapOp.server, _, _)           : is(Segment.again);
+            (CapOp.ask, _, _)                  : is(Segment.start);
+            (CapOp.server, 0, _)               : is(Segment.none);
+            (CapOp.server, _, LATER_BY_LITTLE) : is(Segment.next);
+            (CapOp.server, _, LATER_WRAPPED)   : is(Segment.next);
+            (CapOp.server, 1, _)               : is(Segment.none);
+            (CapOp.server, _, _)               : is(Segment.again);
         }
         const default_action = is(Segment.none);
     }
