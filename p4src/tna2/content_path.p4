@@ -6,8 +6,8 @@
 #ifndef SLUICE_TNA2_CONTENT_PATH_P4
 #define SLUICE_TNA2_CONTENT_PATH_P4
 
-#include "../tna/splice.p4"
-#include "../tna/resplice.p4"
+#include "splice.p4"
+#include "resplice.p4"
 
 // What a splice says of a packet, for what follows.
 struct spliced_t {

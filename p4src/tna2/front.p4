@@ -9,7 +9,7 @@
 #include "../tna/intake.p4"
 #include "../tna/notes.p4"
 #include "../tna/judge.p4"
-#include "../tna/orders.p4"
+#include "orders.p4"
 
 control Front(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intrinsic_metadata_t intrinsic,
               in ingress_intrinsic_metadata_from_parser_t from_parser) {

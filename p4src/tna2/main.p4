@@ -10,7 +10,7 @@
 #include "front.p4"
 #include "content_path.p4"
 #include "counted.p4"
-#include "../tna/renew_content.p4"
+#include "renew_content.p4"
 #include "../tna/checksums.p4"
 #include "../tna/bridge.p4"
 #include "../tna/verdict.p4"

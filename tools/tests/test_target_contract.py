@@ -171,7 +171,7 @@ def test_widths_and_what_bf_runtime_is_told() -> None:
 
 def shifted(turn: int, window: int) -> int:
     """A window as windows.p4's two tables have it: the first entry of each that fits."""
-    first, _, second = (P4SRC / "tna/windows.p4").read_text().partition("table second")
+    first, _, second = (P4SRC / "tna2/windows.p4").read_text().partition("table second")
     coarse = re.compile(r"\((0x[0-9a-f]+) &&& 0xfc00, (_|0)(?: &&& (0x[0-9a-f]+))?\) : (\w+?)_?(\d*)\(\);")
     for value, field, mask, action, bits in coarse.findall(first):
         if turn & 0xFC00 == int(value, 0) and (field == "_" or not window & int(mask or "0xffff", 0)):

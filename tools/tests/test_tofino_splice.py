@@ -1,4 +1,5 @@
-"""Who translates a content connection on Tofino: the constant tables of p4src/tna, as the sources have them.
+"""Who translates a content connection on Tofino: the constant tables of p4src/tna and p4src/tna2, as the sources
+have them.
 
 What the stateful units do is written down here once more (`Slot`): nothing on this side of the hardware runs them.
 """
@@ -11,14 +12,14 @@ import pytest
 from tools.p4_sources import P4SRC, enums
 
 FILES = {
-    "turn_1": ("externs/splice_turns.p4", "SpliceTurn1", "operation"),
-    "turn_2": ("externs/splice_turns.p4", "SpliceTurn2", "operation"),
-    "value_1": ("splice_values.p4", "SpliceValue1", "operation"),
-    "value_2": ("splice_values.p4", "SpliceValue2", "operation"),
-    "whose": ("splice.p4", "Splice", "whose"),
-    "unheard": ("splice.p4", "Unheard", "unheard"),
-    "confirm": ("splice.p4", "Confirm", "confirm"),
-    "renew": ("renew_content.p4", "RenewContent", "renew"),
+    "turn_1": ("tna/externs/splice_turns.p4", "SpliceTurn1", "operation"),
+    "turn_2": ("tna/externs/splice_turns.p4", "SpliceTurn2", "operation"),
+    "value_1": ("tna2/splice_values.p4", "SpliceValue1", "operation"),
+    "value_2": ("tna2/splice_values.p4", "SpliceValue2", "operation"),
+    "whose": ("tna2/splice.p4", "Splice", "whose"),
+    "unheard": ("tna2/splice.p4", "Unheard", "unheard"),
+    "confirm": ("tna2/splice.p4", "Confirm", "confirm"),
+    "renew": ("tna2/renew_content.p4", "RenewContent", "renew"),
 }
 SPLICED = 0x8000
 ENUMS = [enums(P4SRC / f"common/{source}.p4") for source in ("constants", "metadata", "ids")]
@@ -54,7 +55,7 @@ class Table:
 
 def table(file: str, control: str, name: str) -> Table:
     """A table of the sources."""
-    text = re.sub(r" *//.*", "", (P4SRC / "tna" / file).read_text())
+    text = re.sub(r" *//.*", "", (P4SRC / file).read_text())
     body = text.partition(f"control {control}(")[2].partition(f"table {name} {{")[2]
     body = body.partition("\n    }\n")[0]
     entries: list[tuple[list[tuple[int, int]], str]] = []

@@ -1,7 +1,7 @@
 // A window shifted by what a turn says, up or down: at most 65,535, and never 0 of what is not 0. An action shifts by a constant, and a
 // stage has room for 32 actions: first by 4, 8 or 12 bits, then by the rest.
-#ifndef SLUICE_TNA_WINDOWS_P4
-#define SLUICE_TNA_WINDOWS_P4
+#ifndef SLUICE_TNA2_WINDOWS_P4
+#define SLUICE_TNA2_WINDOWS_P4
 
 #define SHIFT(name_, operator_, bits_) \
     @hidden \

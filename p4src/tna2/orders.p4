@@ -3,8 +3,8 @@
 //   reads  the splice order; agent, found.agent
 //   writes turn; undecided
 //   drops  not_an_agent
-#ifndef SLUICE_TNA_ORDERS_P4
-#define SLUICE_TNA_ORDERS_P4
+#ifndef SLUICE_TNA2_ORDERS_P4
+#define SLUICE_TNA2_ORDERS_P4
 
 // The cell's turn and shift; the agent's number is added by SignOrder, once the sender's table entry is read.
 control ReadOrder(in headers_t hdr, inout metadata_t meta) {

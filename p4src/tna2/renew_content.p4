@@ -3,8 +3,8 @@
 //
 //   reads  content, draining, event, pass, claimed, pinned, state, granted, decided, choice
 //   writes next_pass
-#ifndef SLUICE_TNA_RENEW_CONTENT_P4
-#define SLUICE_TNA_RENEW_CONTENT_P4
+#ifndef SLUICE_TNA2_RENEW_CONTENT_P4
+#define SLUICE_TNA2_RENEW_CONTENT_P4
 
 control RenewContent(inout metadata_t meta, in decided_t decided) {
     @hidden

@@ -1,6 +1,6 @@
 // By how much a spliced connection's numbers differ, or in its agent's turn the agent's address: a cell for each slot, of 32 bits.
-#ifndef SLUICE_TNA_SPLICE_VALUES_P4
-#define SLUICE_TNA_SPLICE_VALUES_P4
+#ifndef SLUICE_TNA2_SPLICE_VALUES_P4
+#define SLUICE_TNA2_SPLICE_VALUES_P4
 
 #if defined(CONTENT)
 const bit<32> SAME = 2;                // what a cell says to the delta of an order that was applied before

@@ -4,8 +4,8 @@
 //   reads  the place, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address; the splice order
 //   writes the cells of splice_value_*; server (an agent, in its turn); ipv4.dst, for forward; tcp; inner_transport
 //   drops  no_slot, spliced, unbound
-#ifndef SLUICE_TNA_SPLICE_P4
-#define SLUICE_TNA_SPLICE_P4
+#ifndef SLUICE_TNA2_SPLICE_P4
+#define SLUICE_TNA2_SPLICE_P4
 
 #include "splice_values.p4"
 

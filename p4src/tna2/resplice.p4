@@ -1,7 +1,7 @@
 // What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and its windows. The deparser sums
 // them up.
-#ifndef SLUICE_TNA_RESPLICE_P4
-#define SLUICE_TNA_RESPLICE_P4
+#ifndef SLUICE_TNA2_RESPLICE_P4
+#define SLUICE_TNA2_RESPLICE_P4
 
 #include "windows.p4"
 
