@@ -10,6 +10,7 @@ import socket
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import p4runtime_sh.shell as sh
 from p4runtime_sh.shell import (
@@ -28,22 +29,14 @@ from p4runtime_sh.shell import (
 HOST, STATION = "02:00:00:00:00:0c", "02:00:00:00:00:0d"
 FRAME = bytes.fromhex("02000000000d02000000000c88b5") + bytes(60)
 AWAIT_S = 20.0
+ALL_PROTOCOLS = 3
+"""ETH_P_ALL (linux/if_ether.h)."""
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+"""linux/socket.h, linux/if_packet.h."""
 
 
-def main() -> None:
-    """Write one of everything, read it back, send a frame, and take it all away again."""
-    address, folder, interface = sys.argv[1:]
-    empty = Path("/dev/null")
-    sh.setup(
-        1,
-        address,
-        (0, 1000),
-        config=FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), str(empty)),
-        verbose=False,
-    )
-    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    wire.bind((interface, 0))
-
+def tables() -> list[Any]:
+    """A ternary entry, and a route by a group; in the order in which they can be deleted."""
     rule = TableEntry("Ingress.acl")(action="Ingress.deny", priority=7)
     rule.match["hdr.ipv4.source"] = "10.1.0.0&&&255.255.0.0"
     rule.match["hdr.ipv4.total_length"] = "60..200"
@@ -63,13 +56,20 @@ def main() -> None:
     route.insert()
     (found,) = list(ActionProfileGroup("Ingress.ports").read())
     print(f"ok: a group of one member, {len(found.members)}")
+    return [route, group, member, rule]
 
-    flood = MulticastGroupEntry(2).add(1).add(2)
-    flood.insert()
-    mirror = CloneSessionEntry(9).add(3)
-    mirror.insert()
+
+def copies() -> list[Any]:
+    """A multicast group and a clone session."""
+    made = [MulticastGroupEntry(2).add(1).add(2), CloneSessionEntry(9).add(3)]
+    for each in made:
+        each.insert()
     print("ok: a multicast group and a clone session")
+    return made
 
+
+def notifications(wire: socket.socket) -> list[Any]:
+    """The digest of a new host, and an entry that is idle."""
     digest = DigestEntry("new_host")
     digest.max_list_size, digest.ack_timeout_ns = 1, 10**9
     digest.insert()
@@ -81,23 +81,35 @@ def main() -> None:
     (message,) = list(digests.sniff(timeout=3))[:1]
     assert message.digest.data[0].struct.members[0].bitstring.lstrip(b"\0") == bytes.fromhex("02000000000c"), message
     print("ok: the digest of a new host")
-
     (silent,) = list(idle.sniff(timeout=5))[:1]
     assert silent.idle_timeout_notification.table_entry, silent
     print("ok: an idle entry is notified")
+    return [known, digest]
 
-    receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-    receiver.bind((interface, 0))
-    receiver.settimeout(AWAIT_S)
+
+def packet_out(wire: socket.socket) -> None:
+    """A packet of the controller leaves by the port that its header names."""
     out = PacketOut(FRAME)
     out.metadata["egress_port"] = "1"
     out.metadata["unused"] = "0"
     out.send()
-    while not receiver.recv(2048).startswith(FRAME):
+    while not wire.recv(2048).startswith(FRAME):
         pass
     print("ok: a packet-out leaves by its port")
 
-    for each in (known, digest, mirror, flood, route, group, member, rule):
+
+def main() -> None:
+    """Write one of everything, read it back, send a frame, and take it all away again."""
+    address, folder, interface = sys.argv[1:]
+    program = FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), os.devnull)
+    sh.setup(1, address, (0, 1000), config=program, verbose=False)
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
+    wire.bind((interface, 0))
+    wire.settimeout(AWAIT_S)
+    wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    made = [*tables(), *copies(), *notifications(wire)]
+    packet_out(wire)
+    for each in made:
         each.delete()
     assert not list(TableEntry("Ingress.acl").read())
     print("ok: everything deleted")

@@ -27,7 +27,7 @@ BUILD = P4SRC / "build"
 MANIFEST = BUILD / "manifest.json"
 COMPILER = "p4c-bm2-ss"
 # p4c warns of this for every v1model table with a selector, and --Wdisable does not silence it (p4c 1.2.5.16).
-EXPECTED_WARNING = "Target does not support default_action for SluiceIngress.balance."
+EXPECTED_WARNING = "Target does not support default_action for .SluiceIngress.balance."
 ARTEFACTS = ("sluice.json", "sluice.p4info.txtpb")
 
 

@@ -26,9 +26,7 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
     Local() local;
     Answers() answers;
     HopLimit() hop_limit;
-#if defined(CONTENT)
     Agents() agents;
-#endif
 
     apply {
         intake.apply(hdr, meta, outcome, intrinsic);
@@ -36,13 +34,11 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
         if (meta.path != Path.done) {
             ports.apply(meta);
             addressed.apply(hdr, meta, outcome.drop);
-#if defined(CONTENT)
             if (hdr.splice.isValid()) {
                 meta.path = Path.order;
                 meta.content = Content.agent;
                 meta.connection = { hdr.splice.client, hdr.splice.service, hdr.splice.client_port, hdr.splice.service_port, PROTOCOL_TCP };
             }
-#endif
             if (meta.path == Path.ipv4 && outcome.drop == DropReason.none) {
                 measure.apply(hdr, meta);
                 validate.apply(hdr, meta, outcome.drop);
@@ -53,12 +49,10 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
                     classify.apply(meta, outcome.drop);
                 }
             }
-#if defined(CONTENT)
             if (meta.content == Content.agent && outcome.drop == DropReason.none) {
                 agents.apply(meta, outcome.drop);
                 if (meta.event == Event.syn)                                meta.attempt = hdr.ipv4.identification[1:0];
             }
-#endif
         }
         if (outcome.drop == DropReason.none && meta.path != Path.done && meta.path != Path.to_service && meta.path != Path.order) {
             if (meta.path == Path.arp)                                      flow.apply(hdr, meta);

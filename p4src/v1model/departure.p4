@@ -1,0 +1,38 @@
+// Departure: a packet is sent on, and counted.
+//
+//   reads  path, agent_address; what forward, tag, ledger and rates read
+//   writes what they write, and checksums
+//   drops  what forward drops
+#ifndef SLUICE_V1MODEL_DEPARTURE_P4
+#define SLUICE_V1MODEL_DEPARTURE_P4
+
+control Departure(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcome) {
+    AdjustChecksums() adjust_checksums;
+    @name(".SluiceIngress.forward")
+    Forward() forward;
+    @name(".SluiceIngress.tag")
+    Tag() tag;
+    Guessed() guessed;
+    @name(".SluiceIngress.ledger")
+    Ledger() ledger;
+    @name(".SluiceIngress.rates")
+    Rates() rates;
+
+    apply {
+        if (meta.path == Path.to_service || meta.path == Path.from_server)  adjust_checksums.apply(hdr, meta);
+
+        // In the agent's turn a server's answer goes to the agent, and keeps its client as destination.
+        if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.agent_address;
+        forward.apply(hdr, outcome);
+        if (meta.agent_address != 0)                                        hdr.ipv4.dst = meta.flow.dst;
+        if (outcome.drop == DropReason.none)                                tag.apply(hdr, outcome.egress_port);
+        // A packet that waits at the controller for its neighbour does not pass again: it is counted here.
+        if (outcome.drop == DropReason.none || outcome.drop == DropReason.neighbour_unresolved) {
+            if (hdr.guessed.isValid())                                      guessed.apply(hdr);
+            ledger.apply(meta);
+            if (meta.agent_address == 0 && outcome.drop == DropReason.none) rates.apply(hdr, meta);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,26 @@
+// Limits: what comes from outside is sampled, counted and limited.
+//
+//   reads  path, inside
+//   writes inward; decided
+#ifndef SLUICE_V1MODEL_LIMITS_P4
+#define SLUICE_V1MODEL_LIMITS_P4
+
+control Limits(inout metadata_t meta, inout decided_t decided) {
+    @name(".SluiceIngress.sampling")
+    Sampling() sampling;
+    @name(".SluiceIngress.admission")
+    Admission() admission;
+    @name(".SluiceIngress.destinations")
+    Destinations() destinations;
+
+    apply {
+        if (meta.path == Path.to_service || (meta.path == Path.routed && meta.inside == 0)) {
+            meta.inward = 1;
+            sampling.apply(meta);
+            if (meta.path == Path.to_service)                               admission.apply(meta, decided);
+            destinations.apply(meta, decided);
+        }
+    }
+}
+
+#endif

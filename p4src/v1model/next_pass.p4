@@ -1,0 +1,30 @@
+// Next pass: a packet passes once more. A SYN's claim is for the server that is preferred by then.
+//
+//   reads  next_pass, content, choice, other, attempt, refused_by, loads
+//   writes preferred, pass
+#ifndef SLUICE_V1MODEL_NEXT_PASS_P4
+#define SLUICE_V1MODEL_NEXT_PASS_P4
+
+control NextPass(inout metadata_t meta) {
+    @name(".SluiceIngress.stale")
+    Stale() stale;
+    @name(".SluiceIngress.prefer")
+    Prefer() prefer;
+
+    apply {
+        if (meta.next_pass == Pass.claim && meta.content != Content.client) {
+            meta.preferred = meta.choice;
+            if (meta.attempt != 0) {
+                // A server that refuses has least to do: loads are not compared.
+                if (meta.choice == meta.refused_by && meta.other != 0)      meta.preferred = meta.other;
+            } else if (meta.loads.look == 1) {
+                stale.apply(meta);
+                prefer.apply(meta);
+            }
+        }
+        meta.pass = meta.next_pass;
+        resubmit_preserving_field_list(1);
+    }
+}
+
+#endif

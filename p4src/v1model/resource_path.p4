@@ -1,0 +1,39 @@
+// Resource path: what the management of servers' TCP resources does with a connection that has a slot.
+//
+//   reads  held, content, next_pass, claimed, pass; what closing, transfers and caps read
+//   writes what they write
+//   drops  what closing drops; not_idle: a tickle that is not the switch's own to answer
+#ifndef SLUICE_V1MODEL_RESOURCE_PATH_P4
+#define SLUICE_V1MODEL_RESOURCE_PATH_P4
+
+#include "resources.p4"
+#include "closing.p4"
+#include "transfers.p4"
+#include "caps.p4"
+
+control ResourcePath(inout headers_t hdr, inout metadata_t meta, in place_t place, inout verdict_t outcome, in bit<48> now) {
+    @name(".SluiceIngress.resources")
+    Resources() resources;
+    @name(".SluiceIngress.closing")
+    Closing() closing;
+    @name(".SluiceIngress.transfers")
+    Transfers() transfers;
+    @name(".SluiceIngress.caps")
+    Caps() caps;
+
+    apply {
+        if (meta.held == 1 && meta.content == Content.none && outcome.drop == DropReason.none && meta.next_pass == Pass.first) {
+            resources.apply(meta);
+            if (meta.resources.closed == 1 || meta.claimed == 1 || meta.pass == Pass.move) {
+                closing.apply(hdr, meta, place, outcome);
+            }
+            if (outcome.drop == DropReason.none && meta.path != Path.done) {
+                if (meta.resources.measured == 1)                           transfers.apply(hdr, meta, place, now);
+                caps.apply(hdr, meta, place);
+            }
+        }
+        if (hdr.tickle.isValid() && outcome.drop == DropReason.none)        outcome.drop = DropReason.not_idle;
+    }
+}
+
+#endif
