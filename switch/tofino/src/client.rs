@@ -255,6 +255,11 @@ pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, 
     )))
 }
 
+/// What is behind an error at last: tonic says no more than "transport error" of a connection that is refused.
+fn cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), cause)
+}
+
 /// A connection that has subscribed and is bound to no program.
 ///
 /// # Errors
@@ -268,7 +273,7 @@ pub async fn open(address: &Address) -> Result<(BfRuntimeClient<Channel>, Events
         .connect_timeout(PATIENCE)
         .connect()
         .await
-        .map_err(|error| Status::unavailable(place(&format!("{error}; start bf_switchd"))))?;
+        .map_err(|error| Status::unavailable(place(&format!("{}; start bf_switchd", cause(&error)))))?;
     let mut grpc = BfRuntimeClient::new(channel)
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);

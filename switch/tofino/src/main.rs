@@ -2,7 +2,7 @@
 
 mod args;
 
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    tracing_subscriber::fmt().with_max_level(args.log_level).init();
+    tracing_subscriber::fmt().with_max_level(args.log_level).with_ansi(io::stdout().is_terminal()).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let result = runtime.map_err(|error| format!("cannot start threads: {error}")).and_then(|runtime| {
         let result = runtime.block_on(run(&args));

@@ -3,6 +3,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::{Here, JournalError, Restored, replay};
 
@@ -31,6 +33,10 @@ pub struct Journal {
     is_wrong: bool,
 }
 
+/// How long a folder's lock is waited for: a gateway that was killed has it until the kernel has freed what it had.
+const FREED: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
 impl Journal {
     /// Takes a folder, which is made if need be; with what an earlier gateway has left in it for this one.
     ///
@@ -44,10 +50,15 @@ impl Journal {
         fs::create_dir_all(folder).map_err(failed(folder))?;
         let lock = folder.join(LOCK);
         let lock_file = File::create(&lock).map_err(failed(&lock))?;
-        lock_file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => JournalError::Taken(folder.to_owned()),
-            TryLockError::Error(error) => JournalError::File(lock, error),
-        })?;
+        let patience = Instant::now() + FREED;
+        loop {
+            match lock_file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < patience => sleep(LOOK),
+                Err(TryLockError::WouldBlock) => return Err(JournalError::Taken(folder.to_owned())),
+                Err(TryLockError::Error(error)) => return Err(JournalError::File(lock, error)),
+            }
+        }
         let path = folder.join(FILE);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

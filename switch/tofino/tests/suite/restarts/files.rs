@@ -164,3 +164,17 @@ async fn without_room_writes_go_on_and_a_restarted_gateway_starts_empty() {
     let mut controller = again.controller(10).await;
     assert_eq!(again.known(&mut controller).await, None);
 }
+
+#[test]
+fn a_folder_is_waited_for_that_a_gateway_is_just_leaving_and_refused_while_one_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _) = Journal::open(folder.path(), here()).unwrap();
+    let refused = Journal::open(folder.path(), here()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, JournalError::Taken(_)), "{refused}");
+    let leaving = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(first);
+    });
+    Journal::open(folder.path(), here()).unwrap();
+    leaving.join().unwrap();
+}
