@@ -35,7 +35,7 @@ PORTS = [1, 2, 3]
 FLOOD = 1
 """The multicast group of all ports."""
 SILENT_S = 2
-"""After so long a host is forgotten."""
+"""Seconds without a frame after which the switch reports a host as idle."""
 AWAIT_S = 20.0
 ADA, BOB = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
@@ -137,7 +137,7 @@ async def read(switch: fy.Switch, wanted: Any) -> list[Any]:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until it holds, and say so."""
+    """Wait until the condition is true, then print ``what``."""
     async with asyncio.timeout(AWAIT_S):
         while not condition():  # noqa: ASYNC110 (frames of the kernel's, entries of the switch's: no event of ours)
             await asyncio.sleep(0.1)

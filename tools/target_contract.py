@@ -112,7 +112,7 @@ NO_RESOURCES_ON_TOFINO_2 = {
         for what in ("owner", "edge", "acked", "activity", "probe", "least", "rtt", "recovery", "flight", "hole")
     },
     **{
-        where: "an answer is made of a packet in ingress, which has no stage left"
+        where: "an answer is made of a packet in ingress, which has no container of 32 bits left"
         for where in NO_RESOURCES
         if where[1].startswith("closing_")
     },

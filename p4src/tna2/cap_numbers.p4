@@ -25,7 +25,7 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     };
     RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) compare = {
         void apply(inout bit<32> cell, out compared_t compared) {
-            compared = COMPARE(number, cell);
+            compared = COMPARE_KNOWN(number, cell);
         }
     };
 

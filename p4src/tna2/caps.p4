@@ -5,7 +5,8 @@
 //   writes the cells of cap_*, send_cap and receive_cap; tcp.window, window_changed; op and grows, for transfers
 //
 // A slot of both ways has one word of 32 bits: 2^16 cells of two words do not lie in half a stage. So each of v1model's words has a register
-// of its own. All plain connections are followed, whether their server is managed or not: no packet of theirs passes unseen.
+// of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned again. Segments
+// with IPv4 options and later fragments are not seen: until the server's next other segment windows that acknowledge their bytes pass uncapped.
 #ifndef SLUICE_TNA2_CAPS_P4
 #define SLUICE_TNA2_CAPS_P4
 

@@ -1,17 +1,23 @@
-// Sequence numbers are serial ones (RFC 1982), but a stateful unit compares numbers of 34 bits: a difference does not wrap. So what is later
-// is ahead by less than WRAPPED, or behind by more than it. That takes three of Tofino 2's four comparisons.
+// Sequence numbers are serial ones (RFC 1982), but a stateful unit compares numbers of 34 bits: a difference does not wrap, and its constants
+// have 31 bits. So each comparison has a narrow side, 1 GB, the largest window (RFC 7323, section 2.3), and a wide one, half of the numbers.
+// That takes three of Tofino 2's four comparisons.
 #ifndef SLUICE_TNA2_SERIAL_P4
 #define SLUICE_TNA2_SERIAL_P4
 
-#define WRAPPED 0x70000000
+#define NARROW 0x40000000
+#define WIDE 0x7ffffffe
 
-// In a RegisterAction: whether a number is later, and the same for what follows.
+// In a RegisterAction: whether a number moves a cell. It is ahead of it by 1 GB at most, or has wrapped since.
 #define LATER(number_, cell_) \
-    (((int<32>)(number_ - cell_) > 0 && !((int<32>)(number_ - cell_) > WRAPPED)) || (int<32>)(number_ - cell_) < -WRAPPED)
+    (((int<32>)(number_ - cell_) > 0 && !((int<32>)(number_ - cell_) > NARROW)) || (int<32>)(number_ - cell_) < -WIDE)
+// The same for a table behind it: one bit of eight.
 #define COMPARE(number_, cell_) \
-    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WRAPPED, (int<32>)(number_ - cell_) < -WRAPPED)
+    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE)
+// Whether a number is at a cell or behind it, for a table: by 1 GB at most, or the cell has wrapped since. So no number that is ahead by less
+// than half of all is taken for an old one: it would lift a cap.
+#define COMPARE_KNOWN(number_, cell_) \
+    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WIDE, (int<32>)(number_ - cell_) < -NARROW)
 
-// What that gives: one bit of eight.
 const compared_t NOT_LATER = 1;
 const compared_t LATER_BY_LITTLE = 2;
 const compared_t NOT_LATER_WRAPPED = 8;

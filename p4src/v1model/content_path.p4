@@ -1,8 +1,10 @@
 // Content path: what content switching does behind the connection table, before and behind the translation of addresses.
 //
-//   reads  what splice and remembered read
-//   writes server (an agent, in its turn, or the client's last server; the pin's again behind translation), preferred, next_pass
-//   drops  what splice drops
+//   reads  content, pass, next_pass, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining; what splice and
+//          remembered read
+//   writes server (the agent or the client's last server; behind translation the pin's again), preferred, next_pass; what splice, options
+//          and remembered write
+//   drops  what splice drops; behind translation server_unknown is taken back where another agent takes the packet
 #ifndef SLUICE_V1MODEL_CONTENT_PATH_P4
 #define SLUICE_V1MODEL_CONTENT_PATH_P4
 

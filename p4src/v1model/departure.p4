@@ -1,7 +1,7 @@
 // Departure: a packet is sent on, and counted.
 //
-//   reads  path, agent_address; what forward, tag, ledger and rates read
-//   writes what they write, and checksums
+//   reads  path, flow, agent_address; guessed; what forward, tag, ledger and rates read
+//   writes what they write; checksums; the EtherType of a guessed segment
 //   drops  what forward drops
 #ifndef SLUICE_V1MODEL_DEPARTURE_P4
 #define SLUICE_V1MODEL_DEPARTURE_P4

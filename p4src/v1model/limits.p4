@@ -1,7 +1,7 @@
 // Limits: what comes from outside is sampled, counted and limited.
 //
-//   reads  path, inside
-//   writes inward; decided
+//   reads  path, inside; what sampling, admission and destinations read
+//   writes inward; decided; their meters and registers
 #ifndef SLUICE_V1MODEL_LIMITS_P4
 #define SLUICE_V1MODEL_LIMITS_P4
 

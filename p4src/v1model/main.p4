@@ -42,7 +42,7 @@ control SluiceIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     decided_t decided;
     verdict_t outcome;
     spliced_t spliced;
-    DropReason server_drop;       // what translation has against the packet
+    DropReason server_drop;       // translate's reason, before behind_translation has taken it back
     bit<32> acknowledged_number;
 
     apply {

@@ -39,7 +39,11 @@ def placed(keys: list[Tuple5], slots: int) -> list[int]:
 
 
 class Full(StageTest):
-    """A quarter of the slots taken by live connections: at most 1.2 % are not pinned, and those are counted."""
+    """A quarter of the slots is taken by live connections, all but the last of them by writes.
+
+    Of the last the switch pins as many as the hashes leave a slot for, and counts the rest. By the hashes at most 1.2 %
+    of all are not pinned.
+    """
 
     def runTest(self) -> None:
         slots = self.switch.pipeline.schema.registers[Register.PIN_KEY_1].size

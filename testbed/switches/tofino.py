@@ -76,7 +76,9 @@ def _huge_pages() -> Generator[None]:
 
 def configuration(pipeline: Path) -> str:
     """The driver's: the program in a folder, by absolute paths. Raises SetupError where p4c's is not there."""
-    path = next(pipeline.glob("*.conf"), pipeline / "sluice.conf")
+    path = pipeline / "sluice.conf"
+    if not path.is_file():
+        path = next(pipeline.glob("*.conf"), path)  # another program's
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:

@@ -72,7 +72,7 @@ MODEL = Subject(
     model.Frames,
     other=ROOT / "p4src/build/tofino/sluice",
     own_ids=True,
-    outputs=model.padded,
+    outputs=model.comparable_output,
     state=model.comparable,
 )
 SELECTORS = Subject(Path(selectors.__file__).with_name("selectors"), selectors.PORTS, selectors.World, selectors.Frames)

@@ -7,13 +7,13 @@ What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent
 - A meter without a rate admits nothing, so that limits are of all packets or of none.
 - A selector's hash has an order of its own, so that a group has one member, the same one throughout.
 - A key has no state, so that a pin lives for days, and a service's server is never a draining one.
-- The time of a pending pin is the program's, 10 s: a connection is met again within a stretch of frames only, which is
+- The time of a pending pin is the program's, 10 s: a connection is met again within a block of frames only, which is
   shorter than that.
 - Ingress does not know how long a frame is. A header that ends up to four bytes behind its frame is read from the
   frame's checksum, and an IPv4 length beyond the frame goes unnoticed.
-- The UDP checksum of a packet inside an ICMP error becomes zero. The checksum of its IPv4 header is adjusted, not
-  computed: a wrong one stays wrong.
-- A refused SYN with IPv4 options is dropped silently.
+- The UDP checksum of a packet inside an ICMP error becomes zero: it is compared as zero, the ICMP checksum likewise.
+  The checksum of the IPv4 header inside is adjusted, not computed: errors with a wrong one are not sent.
+- A refused SYN with IPv4 options gets no RST: SYNs with such options are not sent.
 - Loads are weighed by logarithms, the twin's exactly: no service looks at a second server.
 - The ledger is in egress: every next hop has its neighbour.
 """
@@ -21,6 +21,7 @@ What a Tofino cannot do by design (docs/reference/exclusions.md) is neither sent
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 from sluice.names import Counter
@@ -39,9 +40,8 @@ ERRORS = (3, 4, 5, 11, 12)
 """ICMP's messages that have a packet inside (RFC 792)."""
 STRETCH = 25
 """Frames that are sorted by port, so that several of a port come in a row."""
-PORTS_A_STRETCH = 64
-MET_AGAIN = 200
-"""Frames within which a connection is met again: some five seconds of the model's."""
+BLOCK, PORTS_A_BLOCK = 200, 64
+"""Frames within which connections are met again, some five seconds of the model's; and their clients' ports."""
 ALL = p4r.MeterConfig(cir=10_000_000, cburst=1_000_000, pir=10_000_000, pburst=1_000_000)
 NONE = p4r.MeterConfig()
 
@@ -51,16 +51,22 @@ STAGES = ("ledger", "requests", "loads")
 """Those whose registers hold numbers of packets and connections, as they do on v1model."""
 
 
+@dataclass
 class Frames(frames.Frames):
     """Those that a Tofino can be sent, in stretches of one port."""
 
     _made = 0
+    _blocks: list[int] = field(default_factory=list[int])
+    """First client port of each block to come, each once."""
 
     def one(self) -> tuple[int, bytes]:
-        """A frame of the stretch's connections that meets no difference by design."""
-        if self._made % MET_AGAIN == 0:
-            first = self.rng.randrange(1024, 1 << 16) // PORTS_A_STRETCH * PORTS_A_STRETCH
-            self.client_ports = range(first, first + PORTS_A_STRETCH)
+        """A frame of the block's connections that meets no difference by design."""
+        if self._made % BLOCK == 0:
+            if not self._blocks:
+                self._blocks = list(range(1024, 1 << 16, PORTS_A_BLOCK))
+                self.rng.shuffle(self._blocks)
+            first = self._blocks.pop()
+            self.client_ports = range(first, first + PORTS_A_BLOCK)
         self._made += 1
         while True:
             port, frame = super().one()
@@ -167,13 +173,24 @@ def is_cut(frame: bytes) -> bool:
     return at is not None and at + int.from_bytes(frame[at + 2 : at + 4], "big") > len(frame)
 
 
-def has_odd_packet_inside(frame: bytes) -> bool:
-    """Whether a frame is an ICMP error about a UDP datagram, or about a packet with a wrong checksum."""
+def packet_inside(frame: bytes) -> int | None:
+    """Where the IPv4 header inside an ICMP error begins; None when a frame has no whole one."""
     at = ipv4_header(frame)
     if at is None or frame[at + 9] != frames.ICMP:
+        return None
+    message = at + 4 * (frame[at] & 0xF)
+    if message >= len(frame) or frame[message] not in ERRORS or len(frame) < message + 28:
+        return None
+    return message + 8
+
+
+def has_wrong_checksum_inside(frame: bytes) -> bool:
+    """Whether a frame is an ICMP error about a packet whose IPv4 header has a wrong checksum."""
+    at = packet_inside(frame)
+    if at is None:
         return False
-    inside = frame[at + 4 * (frame[at] & 0xF) + 8 :]
-    return len(inside) >= 20 and (inside[9] == UDP or frames.checksum(inside[: 4 * (inside[0] & 0xF)]) != 0)
+    size = 4 * (frame[at] & 0xF)
+    return len(frame) >= at + size >= at + 20 and frames.checksum(frame[at : at + size]) != 0
 
 
 def is_syn_with_options(frame: bytes) -> bool:
@@ -185,14 +202,28 @@ def is_syn_with_options(frame: bytes) -> bool:
     return flags < len(frame) and frame[flags] & (frames.SYN | frames.ACK) == frames.SYN
 
 
-BY_DESIGN = (ends_in_checksum, is_cut, has_odd_packet_inside, is_syn_with_options)
+BY_DESIGN = (ends_in_checksum, is_cut, has_wrong_checksum_inside, is_syn_with_options)
 """Of frames that are not sent: each says whether a frame is one."""
 
 
-def padded(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:
-    """What came out, with frames as a Tofino's port sends them."""
+def comparable_frame(frame: bytes) -> bytes:
+    """A frame as long as a Tofino sends it; an ICMP error about UDP without its own and the inner UDP checksum."""
+    frame = frame.ljust(LEAST_FRAME, b"\0")
+    at = packet_inside(frame)
+    if at is None or frame[at + 9] != UDP:
+        return frame
+    checksum = at + 4 * (frame[at] & 0xF) + 6
+    without = bytearray(frame)
+    without[at - 6 : at - 4] = bytes(2)
+    if checksum + 2 <= len(frame):
+        without[checksum : checksum + 2] = bytes(2)
+    return bytes(without)
+
+
+def comparable_output(out: Mapping[int | str, Sequence[bytes]]) -> dict[int | str, list[bytes]]:
+    """What came out, by port, as it is compared; what went to the controller as it is."""
     return {
-        place: [frame.ljust(LEAST_FRAME, b"\0") for frame in frames] if isinstance(place, int) else list(frames)
+        place: [comparable_frame(frame) for frame in frames] if isinstance(place, int) else list(frames)
         for place, frames in out.items()
     }
 

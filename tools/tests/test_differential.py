@@ -285,7 +285,10 @@ def test_a_tofinos_packets_are_compared_and_not_its_bytes() -> None:
     assert model.comparable(twin) == model.comparable(tofino)
     fewer = State(twin.registers, {"SluiceIngress.verdict.counters.verdicts": {0: (1, 124)}}, {})
     assert model.comparable(twin) != model.comparable(fewer)
-    assert model.padded({1: [b"\1"], "controller": [b"\1"]}) == {1: [b"\1" + bytes(59)], "controller": [b"\1"]}
+    assert model.comparable_output({1: [b"\1"], "controller": [b"\1"]}) == {
+        1: [b"\1" + bytes(59)],
+        "controller": [b"\1"],
+    }
 
 
 def test_a_tofino_is_sent_nothing_that_it_takes_otherwise_by_design() -> None:
@@ -307,5 +310,15 @@ def test_a_tofino_is_sent_nothing_that_it_takes_otherwise_by_design() -> None:
     assert model.ends_in_checksum(plain[:-4])
     assert not model.ends_in_checksum(plain[:-5])
     assert model.is_syn_with_options(framed(frames.packet(client[0], service[0], TCP, syn, options=bytes(4))))
-    assert model.has_odd_packet_inside(error(frames.packet(service[0], client[0], UDP, bytes(8))))
-    assert model.has_odd_packet_inside(error(inside[:8] + b"\1" + inside[9:]))
+    wrong = inside[:8] + b"\1" + inside[9:]
+    assert model.has_wrong_checksum_inside(error(wrong))
+    echo = frames.icmp(8, 0, bytes(4) + wrong)
+    assert not model.has_wrong_checksum_inside(framed(frames.packet(client[0], service[0], 1, echo)))
+    about_udp = [
+        error(frames.packet(service[0], client[0], UDP, frames.udp(service, client, b"", summed=one)))
+        for one in (True, False)
+    ]
+    assert about_udp[0] != about_udp[1]
+    assert model.comparable_frame(about_udp[0]) == model.comparable_frame(about_udp[1])
+    first, second = error(inside), error(frames.packet(service[0], client[0], TCP, syn, ttl=9))
+    assert model.comparable_frame(first) != model.comparable_frame(second)

@@ -1,4 +1,5 @@
-"""Gateway, controller and driver of Tofino's model are killed and started again, in any order, under load.
+"""Gateway and controller of Tofino's model are killed and started again, alone and in both orders, under load; then
+driver and model, without load.
 
 Needs $SDE_INSTALL, an installation of open-p4studio (docs/guide/tofino.md).
 """

@@ -73,10 +73,11 @@ def decode(
     _require(bool(((raw[data] == 0x1A) & (data + 2 + raw[data + 1] == ends)).all()))
     values = np.zeros(starts.size, np.uint64)
     for place, number in enumerate(register_ids):
-        its = whose == place
-        read = _members(raw, data[its] + 2, structs[number]) if number in structs else _bitstrings(raw, data[its] + 2)
-        values[its], behind = read
-        _require(bool((behind == ends[its]).all()))
+        of_register = whose == place
+        begin = data[of_register] + 2
+        read = _members(raw, begin, structs[number]) if number in structs else _bitstrings(raw, begin)
+        values[of_register], behind = read
+        _require(bool((behind == ends[of_register]).all()))
     return whose, indices, values
 
 
@@ -153,7 +154,7 @@ def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64],
 
 
 def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same of P4Data that are structs."""
+    """Values of the struct P4Data that begin there, their members joined in order, and where each P4Data ends."""
     _require(bool((raw[at] == 0x2A).all()))
     end, value = at + 2 + raw[at + 1], np.zeros(at.size, np.uint64)
     at = at + 2
@@ -162,6 +163,7 @@ def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple
         behind = at + 2 + raw[at + 1]
         member, at = _bitstrings(raw, at + 2)
         _require(bool((at == behind).all()))
+        _require(width >= 64 or not (member >> np.uint64(width)).any())
         value = value << np.uint64(width) | member
     _require(bool((at == end).all()))
     return value, end

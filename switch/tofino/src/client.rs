@@ -255,7 +255,7 @@ pub async fn within<T>(patience: Duration, call: impl Future<Output = Result<T, 
     )))
 }
 
-/// What is behind an error at last: tonic says no more than "transport error" of a connection that is refused.
+/// The innermost cause of an error: tonic's own text of a refused connection is "transport error" only.
 fn cause(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), cause)
 }

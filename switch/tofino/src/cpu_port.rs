@@ -28,7 +28,7 @@ pub fn settings(program: &Info, driver: &Info, port: u32) -> Vec<(String, Update
     metadata.chain(copies).collect()
 }
 
-/// As many of the last bytes as so many bits take; `None` if they are too few.
+/// As many of the last bytes as a field of so many bits has; `None` if the field is wider than these bytes: then nothing is set.
 fn last(bytes: &[u8], bits: u32) -> Option<&[u8]> {
     bytes.get(bytes.len().checked_sub(bits.div_ceil(8) as usize)?..)
 }

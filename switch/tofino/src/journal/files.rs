@@ -33,9 +33,9 @@ pub struct Journal {
     is_wrong: bool,
 }
 
-/// How long a folder's lock is waited for: a gateway that was killed has it until the kernel has freed what it had.
-const FREED: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
+/// How long `open` waits for the lock: the kernel releases a killed gateway's only when it has freed its memory.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const RETRY_EVERY: Duration = Duration::from_millis(20);
 
 impl Journal {
     /// Takes a folder, which is made if need be; with what an earlier gateway has left in it for this one.
@@ -50,11 +50,11 @@ impl Journal {
         fs::create_dir_all(folder).map_err(failed(folder))?;
         let lock = folder.join(LOCK);
         let lock_file = File::create(&lock).map_err(failed(&lock))?;
-        let patience = Instant::now() + FREED;
+        let patience = Instant::now() + LOCK_WAIT;
         loop {
             match lock_file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < patience => sleep(LOOK),
+                Err(TryLockError::WouldBlock) if Instant::now() < patience => sleep(RETRY_EVERY),
                 Err(TryLockError::WouldBlock) => return Err(JournalError::Taken(folder.to_owned())),
                 Err(TryLockError::Error(error)) => return Err(JournalError::File(lock, error)),
             }
