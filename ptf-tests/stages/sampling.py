@@ -14,8 +14,8 @@ HALF = ALL // 2
 
 SENT = 2000
 AT_LEAST, AT_MOST = 600, 1400
-"""Samples of half of that many packets. On Tofino's model a draw depends on those before: the count of 400 packets has a
-standard deviation of 34 (20 runs), that of independent draws 10. The bounds are 5 and 17 of these away from half."""
+"""Samples of half of that many packets. On Tofino's model a draw depends on those before: the count of 400 packets has
+a standard deviation of 34 (20 runs), that of independent draws 10. The bounds are 5 and 17 of these away from half."""
 
 
 class Sampled(StageTest):
