@@ -151,8 +151,8 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
         "services[1].content.rules[0].else.refuse": "Refusal",
     }.items():
         assert kind in found[name].kinds
-    told = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
-    assert {leaf for leaf in LEAVES if leaf not in told} == set(), "give it a kind, of types if it is text"
+    checked = [*NUMBERS, *BOOLEANS, *WORDS, *ADDRESSES, *of_kind(*NAMED)]
+    assert {leaf for leaf in LEAVES if leaf not in checked} == set(), "give it a kind, of types if it is text"
 
 
 def complaints(bad: str, of: list[Leaf]) -> dict[str, str]:

@@ -31,7 +31,7 @@ pytestmark = [
 PORTS = {port: f"port{port}" for port in (1, 2, 3)}
 READY_S = 120.0
 """The model is cleared in 10 to 45 s."""
-HELD, PER_S = 3, 1.0
+KEPT, PER_S = 3, 1.0
 """The model carries some 450 packets a second."""
 
 
@@ -76,7 +76,7 @@ def net() -> Iterator[OnTheModel]:
 
 
 def ready(controller: Process, times: int) -> str:
-    """The last line that says that a controller is ready, when it has said so so many times."""
+    """Wait until a controller has printed ``sluice: ready`` so many times; the last of these lines."""
 
     def lines() -> list[str]:
         return [line for line in controller.output().splitlines() if line.startswith("sluice: ready")]
@@ -87,7 +87,7 @@ def ready(controller: Process, times: int) -> str:
 
 def test_restarts_in_any_order(net: OnTheModel) -> None:
     assert "adopted=no" in ready(net.running, 1)
-    load = Load(net, HELD, PER_S)
+    load = Load(net, KEPT, PER_S)
     load.goes_on()
 
     # The gateway alone: the controller goes on.
@@ -115,11 +115,11 @@ def test_restarts_in_any_order(net: OnTheModel) -> None:
         load.goes_on()
     net.ask("undrain", "s1")
     load.process.stop()
-    assert load.told()[2] == []
+    assert load.progress().faults == []
 
     # The chip: connections end with it, the configuration does not.
     net.power_on()
     begun = time.monotonic()
     assert "adopted=no" in ready(net.running, 2)
     print(f"the configuration is as before {time.monotonic() - begun:.1f} s after the driver serves")
-    Load(net, HELD, PER_S).goes_on()
+    Load(net, KEPT, PER_S).goes_on()

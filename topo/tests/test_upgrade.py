@@ -1,4 +1,4 @@
-"""A controller is replaced by a newer one while connections are held and made, and none of them is lost."""
+"""A newer controller replaces one while a client keeps and makes connections, and none of them is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -26,7 +26,7 @@ SERVERS = {"s1": "198.51.100.11", "s2": "203.0.113.11"}
 MACS = {"client": "02:00:00:00:01:10", "s1": "02:00:00:00:02:11", "s2": "02:00:00:00:03:11"}
 HERE = Path(__file__).parent
 PROGRAM = REPOSITORY / "p4src/build"
-HELD, PER_S = 20, 40
+KEPT, PER_S = 20, 40
 ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate.servers"
 
 
@@ -96,30 +96,41 @@ def configuration(switch: dict[str, Any], control: Path) -> dict[str, Any]:
     }
 
 
-class Load:
-    """steady.py in the client's namespace: so many held connections, so many new ones a second."""
+class Progress(NamedTuple):
+    """What steady.py has counted so far."""
 
-    def __init__(self, net: Upgrading, held: int = HELD, per_s: float = PER_S) -> None:
-        self._held = held
-        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(held), str(per_s)]
+    kept_answers: int
+    """On the connections that it keeps."""
+    new_answers: int
+    """A connection each."""
+    faults: list[str]
+    """What failed, a text each."""
+
+
+class Load:
+    """steady.py in the client's namespace: it keeps ``connections``, and makes ``per_s`` new ones a second."""
+
+    def __init__(self, net: Upgrading, connections: int = KEPT, per_s: float = PER_S) -> None:
+        self._connections = connections
+        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(connections), str(per_s)]
         self.process = net.start("load", [sys.executable, *words], "client")
 
-    def told(self) -> tuple[int, int, list[str]]:
-        """Answers to held connections, new connections, faults."""
+    def progress(self) -> Progress:
+        """The last whole line of steady.py."""
         whole = self.process.output().rpartition("\n")[0].splitlines()
-        held, made, faults = json.loads(whole[-1]) if whole else (0, 0, [])
-        return held, made, faults
+        return Progress(*(json.loads(whole[-1]) if whole else (0, 0, [])))
 
     def goes_on(self) -> None:
-        """Return once every held connection will have been answered again, and new ones too; none may have failed."""
-        held, made, _ = self.told()
+        """Return once servers have answered on kept and new connections again. AssertionError if any has failed."""
+        before = self.progress()
 
         def more() -> bool:
-            now = self.told()
-            return bool(now[2]) or (now[0] >= held + 3 * self._held and now[1] >= made + 10)
+            now = self.progress()
+            kept = now.kept_answers - before.kept_answers >= 3 * self._connections
+            return bool(now.faults) or (kept and now.new_answers >= before.new_answers + 10)
 
         self.process.await_true("goes on", more, READY_S)
-        assert self.told()[2] == []
+        assert self.progress().faults == []
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +171,6 @@ def test_controllers_and_programs_are_replaced_under_load(net: Upgrading) -> Non
     load.goes_on()
 
     load.process.stop()
-    held, made, faults = load.told()
-    assert faults == [] and held > 15 * HELD and made > 50
+    whole = load.progress()
+    assert whole.faults == [] and whole.kept_answers > 15 * KEPT and whole.new_answers > 50
     again.stop()
