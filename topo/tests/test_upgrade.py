@@ -118,7 +118,8 @@ class Load:
     def progress(self) -> Progress:
         """The last whole line of steady.py."""
         whole = self.process.output().rpartition("\n")[0].splitlines()
-        return Progress(*(json.loads(whole[-1]) if whole else (0, 0, [])))
+        kept, new, faults = json.loads(whole[-1]) if whole else (0, 0, [])
+        return Progress(kept, new, faults)
 
     def goes_on(self) -> None:
         """Return once servers have answered on kept and new connections again. AssertionError if any has failed."""
