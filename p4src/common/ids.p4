@@ -160,7 +160,7 @@
 #define REGISTER_TRANSFER_HOLE     0x53   // the hole in what the server has sent: where and when it opened
 
 // Registers of caps, 0x58 to 0x5f. Next free: 0x5f
-#define REGISTER_CAP_AGREED 0x58       // of a slot's connection: what its handshake has said of windows (v1model, Tofino 2)
+#define REGISTER_CAP_AGREED 0x58       // window scales and segment sizes that both ends of a slot's connection announce in its handshake (v1model, Tofino 2)
 #define REGISTER_CAP_CLIENT 0x59       // right edge of what its client sent, and the client's latest acknowledgement (v1model)
 #define REGISTER_CAP_SERVER 0x5a       // the same of its server (v1model, Tofino 2)
 #define REGISTER_CAP_OFFERED_SERVER 0x5b // right edge that its server was offered, and the cap in effect (v1model, Tofino 2)
@@ -197,7 +197,7 @@
 #define REGISTER_CLOSING_PAUSES 0x78 // responses of each server by the pause that was in them (v1model)
 
 // Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
-#define REGISTER_CAP_ASKED 0x80        // of a slot's connection: what its SYN has said of windows (Tofino 2)
+#define REGISTER_CAP_ASKED 0x80        // window scale and segment size that the SYN of a slot's connection announces (Tofino 2)
 #define REGISTER_CAP_ACKED_CLIENT 0x81 // its client's latest acknowledgement (Tofino 2)
 #define REGISTER_CAP_ACKED_SERVER 0x82 // its server's (Tofino 2)
 #define REGISTER_CAP_EFFECT_SERVER 0x83 // the cap in effect of what its server may send (Tofino 2)

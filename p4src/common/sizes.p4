@@ -3,8 +3,8 @@
 #ifndef SLUICE_COMMON_SIZES_P4
 #define SLUICE_COMMON_SIZES_P4
 
-// Content switching and servers' TCP resources: not in Tofino's program, whose pipe is full, nor in what is held against it. (Tofino's
-// program for content switching is compiled with -DCONTENT: tools/p4.py.)
+// Content switching and servers' TCP resources: not in Tofino's program, whose pipe is full, nor in what is held against it. (Tofino 2's
+// program has a part of both: tools/p4.py compiles it with -DCONTENT and -DRESOURCES.)
 #if !defined(TOFINO) && !defined(TWIN)
 #define CONTENT
 #define RESOURCES

@@ -1,5 +1,5 @@
-// How far a connection's bytes and acknowledgements have come: a cell for each slot. The server's numbers are taken as it sends them; what
-// is sent in a client's name moves none of its own, for anybody can send that.
+// How far a connection's bytes and acknowledgements have come: a cell for each slot. A server's segments move
+// the cells of its numbers. A client's segments move none of the client's: any host can send in its name.
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 

@@ -127,7 +127,7 @@ control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, 
     }
 }
 
-// What a window is worth to the side that it goes to: `left` bytes, with what rounds up.
+// The bytes that the receiver of a window may still send: `left`, with what rounds them up to the window's unit.
 control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t known, in compared_t result,
                 in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
     CapEffectServer() effect_server;

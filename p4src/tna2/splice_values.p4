@@ -2,7 +2,6 @@
 #ifndef SLUICE_TNA2_SPLICE_VALUES_P4
 #define SLUICE_TNA2_SPLICE_VALUES_P4
 
-#if defined(CONTENT)
 const bit<32> SAME = 2;                // what a cell says to the delta of an order that was applied before
 
 control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta, inout bit<32> value,
@@ -170,6 +169,5 @@ control SpliceValue2(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta
         operation.apply();
     }
 }
-#endif
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SLUICE_V1MODEL_CAP_CELLS_P4
 #define SLUICE_V1MODEL_CAP_CELLS_P4
 
-// What a handshake has said of windows. Without one, or of a connection that is left alone, all is 0.
+// Window scales and segment sizes that both ends announce in the handshake. Without one, or of a connection that is left alone, all is 0.
 typedef bit<63> cap_agreed_t;
 #define AGREED_STATE 62:61
 const bit<2> CAP_ASKED  = 1;           // a SYN has been seen
