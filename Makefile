@@ -18,6 +18,13 @@ export SWITCH
 # Bytecode is kept, whatever the environment says: tests start hundreds of Pythons.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Before set-up, which takes minutes.
+ifeq ($(SWITCH)$(SDE_INSTALL),tofino)
+ifneq ($(filter demo lab ptf experiments,$(MAKECMDGOALS)),)
+$(error SWITCH=tofino needs $$SDE_INSTALL, an installation of open-p4studio whose bin/ has tofino-model and bf_switchd (docs/guide/tofino.md))
+endif
+endif
+
 .PHONY: help demo lab news news-overhead news-phases test ptf ptf-page ptf-twin test-python test-simulation test-controller test-switch test-lab test-labs test-measured lint lint-python lint-switch format p4 p4-check bench dist experiments setup clean root
 .DELETE_ON_ERROR:
 
@@ -98,7 +105,8 @@ lint-python: $(STAMPS)/python
 	PYTHONPATH=controller:ptf-tests:. $(BIN)/lint-imports --no-cache --no-logo tools/imports.toml
 
 # By the release profile, whose build scripts and macros are there already; behind the build, for cargo runs once at a time.
-lint-switch: $(SWITCHD)
+lint-switch: $(SWITCHD) $(STAMPS)/python
+	$(BIN)/python -m tools.rust_imports switch
 	cd switch && cargo fmt --check
 	cd switch && cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 
@@ -117,7 +125,9 @@ else
 	$(BIN)/python -m tools.gen_reference
 endif
 
-p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets too; no path touches a register twice
+p4-check: $(STAMPS)/python ## sources, artefacts and names agree, both targets too; no path touches a register twice; apply blocks are short; heads of stages agree with their code
+	$(BIN)/python -m tools.apply_blocks
+	$(BIN)/python -m tools.stage_heads
 	$(BIN)/python -m tools.gen_judge --check
 	$(BIN)/python tools/p4.py check
 	$(BIN)/python -m tools.gen_names --check
@@ -131,7 +141,7 @@ bench: setup root ## the switch next to BMv2, the kernel's DNAT and a plain loop
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m tools.bench $(if $(QUICK),--quick)
 
-experiments: setup root ## the papers' figures and today's alternatives: some 18 hours; FIG=... one of them, QUICK=1: under 110 min (docs/results/README.md)
+experiments: setup root ## the papers' figures and today's alternatives: some 19 hours; FIG=... one of them, QUICK=1: under 112 min (docs/results/README.md)
 	@tools/install_packages.sh experiments/packages.txt
 	cd switch && cargo build --release --quiet --examples
 	@$(BIN)/python -m experiments $(FIG) $(if $(QUICK),--quick)

@@ -19,8 +19,12 @@
 //! [`Connection::check`] asserts it; builds with debug assertions (tests, fuzzing) call it after every event.
 
 mod client;
+mod context;
+mod end;
 mod exchange;
 mod guess;
+mod guess_outcome;
+mod next;
 mod opening;
 mod reading;
 mod refusing;
@@ -31,42 +35,26 @@ mod serving;
 use crate::acceptance::Verdict;
 use crate::decider::Reason;
 use crate::facts::Facts;
-use crate::frames::Frames;
 use crate::order::Status;
-use crate::pool::Pools;
 use crate::seq::Seq;
 use crate::speech::Speech;
-use crate::wire::{Link, Segment};
+use crate::wire::Segment;
 use client::Client;
 pub use client::Terms;
-pub use guess::Guess;
+pub use context::Context;
+use end::End;
+use guess::Guess;
+use next::Next;
 use opening::Opening;
 use reading::Reading;
 use refusing::Refusing;
 use repeating::Repeating;
-use server::End;
 use serving::Serving;
 
 /// How long a connection may be silent in the agent's hands.
 const IDLE: u64 = 300_000_000_000;
 /// How long one that both sides have ended is kept for late segments.
 const LINGER: u64 = 5_000_000_000;
-
-/// What a connection works with, for one event.
-pub struct Context<'e> {
-    /// Nanoseconds of a clock that only goes forward.
-    pub now: u64,
-    /// Between the agent and the router.
-    pub link: Link,
-    /// What goes out.
-    pub out: &'e mut Frames,
-    /// What servers can do.
-    pub pools: &'e mut Pools,
-    /// Something new was learned about them.
-    pub has_learned: bool,
-    /// The agent takes no new work.
-    pub is_draining: bool,
-}
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +80,33 @@ enum State {
     Refusing(Refusing),
     /// Nothing is left: the agent forgets the connection.
     Over,
+}
+
+impl State {
+    /// Begins what follows a state; `stay` makes a state of one that goes on.
+    fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
+        match next {
+            Next::Stay(state) => stay(state),
+            Next::Ask { route, has_left } => State::Opening(Opening::begin(client, ctx, route, has_left)),
+            Next::Repeat(server, decision, repetition) => {
+                State::Repeating(Repeating::begin(server, decision, repetition, client, ctx))
+            }
+            Next::Serve(server, sticky, framing) => {
+                let next = Serving::begin(server, sticky, framing, client, ctx);
+                State::enter(next, State::Serving, client, ctx)
+            }
+            Next::Resume { server, sticky, exchange, acknowledges } => {
+                let next = Serving::resume(server, sticky, exchange, acknowledges, client, ctx);
+                State::enter(next, State::Serving, client, ctx)
+            }
+            Next::Refuse(server, refusal) => match refusing::refuse(client, ctx, server, refusal) {
+                Some(refusing) => State::Refusing(refusing),
+                None => State::Over,
+            },
+            Next::End(server) => State::Refusing(refusing::end(client, ctx, server)),
+            Next::Over => State::Over,
+        }
+    }
 }
 
 /// A connection.
@@ -136,7 +151,8 @@ impl Connection {
         self.step(|state, client| match state {
             State::Reading(mut reading) => {
                 let outcome = reading.read(client, ctx);
-                reading.follow(client, ctx, outcome)
+                let next = reading.follow(client, ctx, outcome);
+                State::enter(next, State::Reading, client, ctx)
             }
             state => state,
         })
@@ -164,14 +180,25 @@ impl Connection {
         let news = self.client.take(ctx.now, segment);
         if news.is_of_left_server {
             let server = self.server();
-            return self.step(|_, client| guess::give_up(client, ctx, server));
+            guess_outcome::give_up(&mut self.client, ctx, server);
+            return self.step(|_, _| State::Over);
         }
         self.step(|state, client| match state {
-            State::Reading(reading) => reading.on_client(client, ctx, segment, &news),
-            State::Opening(opening) => opening.on_client(client, ctx, segment),
-            State::Repeating(repeating) => repeating.on_client(client, ctx, segment, &news),
-            State::Serving(serving) => serving.on_client(client, ctx, segment, &news),
-            State::Refusing(refusing) => refusing.on_client(client, ctx, segment),
+            State::Reading(reading) => {
+                State::enter(reading.on_client(client, ctx, segment, &news), State::Reading, client, ctx)
+            }
+            State::Opening(opening) => {
+                State::enter(opening.on_client(client, ctx, segment), State::Opening, client, ctx)
+            }
+            State::Repeating(repeating) => {
+                State::enter(repeating.on_client(client, ctx, segment, &news), State::Repeating, client, ctx)
+            }
+            State::Serving(serving) => {
+                State::enter(serving.on_client(client, ctx, segment, &news), State::Serving, client, ctx)
+            }
+            State::Refusing(refusing) => {
+                State::enter(refusing.on_client(client, ctx, segment), State::Refusing, client, ctx)
+            }
             State::Over => State::Over,
         })
     }
@@ -192,8 +219,8 @@ impl Connection {
     /// Takes a segment of a server.
     pub fn on_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let verdict = match &self.state {
-            State::Serving(serving) => serving.server.judge(&self.client, segment),
-            State::Repeating(repeating) => repeating.server().judge(&self.client, segment),
+            State::Serving(serving) => serving.server.judge(&self.client, ctx.now, segment),
+            State::Repeating(repeating) => repeating.server().judge(&self.client, ctx.now, segment),
             // What answers a SYN is judged there.
             State::Opening(_) => Verdict::Accept,
             State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
@@ -202,7 +229,9 @@ impl Connection {
             return Fate::Stays;
         }
         self.step(|state, client| match (state, verdict) {
-            (State::Opening(opening), _) => opening.on_server(client, ctx, segment),
+            (State::Opening(opening), _) => {
+                State::enter(opening.on_server(client, ctx, segment), State::Opening, client, ctx)
+            }
             (State::Serving(mut serving), Verdict::Challenge) => {
                 serving.challenge_server(client, ctx, segment);
                 State::Serving(serving)
@@ -211,15 +240,22 @@ impl Connection {
                 repeating.challenge_server(client, ctx, segment);
                 State::Repeating(repeating)
             }
-            (State::Serving(serving), Verdict::Reset) => serving.on_reset(client, ctx, segment),
-            (State::Repeating(repeating), Verdict::Reset) => repeating.on_reset(client, ctx),
+            (State::Serving(serving), Verdict::Reset) => {
+                serving.on_reset(client, ctx, segment);
+                State::Over
+            }
+            (State::Repeating(repeating), Verdict::Reset) => {
+                State::enter(repeating.on_reset(client), State::Repeating, client, ctx)
+            }
             (State::Serving(serving), _) => {
                 client.last_segment = ctx.now;
-                serving.on_server(client, ctx, segment)
+                let next = serving.on_server(client, ctx, segment);
+                State::enter(next, State::Serving, client, ctx)
             }
             (State::Repeating(repeating), _) => {
                 client.last_segment = ctx.now;
-                repeating.on_server(client, ctx, segment)
+                let next = repeating.on_server(client, ctx, segment);
+                State::enter(next, State::Repeating, client, ctx)
             }
             (state, _) => state,
         })
@@ -228,7 +264,7 @@ impl Connection {
     /// Takes the data plane's confirmation of a splice order.
     pub fn on_order(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
         self.step(|state, client| match state {
-            State::Serving(serving) => serving.on_order(client, ctx, status),
+            State::Serving(serving) => State::enter(serving.on_order(client, ctx, status), State::Serving, client, ctx),
             state => state,
         })
     }
@@ -246,12 +282,14 @@ impl Connection {
         }
         let fate = self.step(|state, client| match state {
             State::Reading(mut reading) => match reading.on_time(client, ctx) {
-                Some(refusal) => refusing::refuse(client, ctx, client.guessed_server(), refusal),
+                Some(refusal) => {
+                    State::enter(Next::Refuse(client.guessed_server(), refusal), State::Reading, client, ctx)
+                }
                 None => State::Reading(reading),
             },
-            State::Opening(opening) => opening.on_time(client, ctx),
-            State::Repeating(repeating) => repeating.on_time(client, ctx),
-            State::Serving(serving) => serving.on_time(client, ctx),
+            State::Opening(opening) => State::enter(opening.on_time(client, ctx), State::Opening, client, ctx),
+            State::Repeating(repeating) => State::enter(repeating.on_time(client, ctx), State::Repeating, client, ctx),
+            State::Serving(serving) => State::enter(serving.on_time(client, ctx), State::Serving, client, ctx),
             State::Refusing(refusing) if refusing.until <= ctx.now => State::Over,
             state => state,
         });
@@ -343,7 +381,7 @@ impl Connection {
     /// The agent takes no new work: the connection ends if no request is under way.
     pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
-            State::Serving(serving) => serving.part(client, ctx),
+            State::Serving(serving) => State::enter(serving.part(client, ctx), State::Serving, client, ctx),
             state => state,
         })
     }

@@ -1,6 +1,8 @@
 //! Bits of byte strings, most significant first.
 
-use crate::layout::{FieldRef, Slots, mask64};
+use num_bigint::{BigInt, Sign};
+
+use crate::layout::{FieldRef, Slots, limbs, mask64};
 
 /// The big-endian number of `bytes` (1 to 8) bytes at `at`; they must be there.
 #[inline]
@@ -50,6 +52,24 @@ pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
         out[0] &= mask64(width % 8) as u8;
     }
     out
+}
+
+/// Two's complement modulo 2^width, in words, least significant first.
+pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
+    let n = limbs(width);
+    let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());
+    let mut row: Vec<u64> = digits.into_iter().chain(std::iter::repeat(0)).take(n).collect();
+    if sign == Sign::Minus {
+        let mut carry = true;
+        for limb in &mut row {
+            let (v, c) = (!*limb).overflowing_add(u64::from(carry));
+            (*limb, carry) = (v, c);
+        }
+    }
+    if !width.is_multiple_of(64) {
+        row[n - 1] &= (1 << (width % 64)) - 1;
+    }
+    row
 }
 
 /// Appends bits to a byte string; `finish` pads the last byte with zeros.

@@ -2,86 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::drops::Drops;
 use crate::layout::Slots;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::phv::Head;
 use crate::pipeline::Pass;
 use crate::program::Program;
+use crate::sink::Sink;
 use crate::trace::TraceEvent;
-
-/// What is fixed when an engine starts.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// `egress_spec` of this value drops (BMv2's default: 511).
-    pub drop_port: u32,
-    /// Seed of `random()`.
-    pub seed: u64,
-    /// A packet that was resubmitted or recirculated more often than this is dropped and counted.
-    pub max_passes: u32,
-    /// Digest messages kept for the control plane; more are dropped and counted.
-    pub max_digests: usize,
-    /// Instructions are interpreted instead of compiled to machine code.
-    pub interpret: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { drop_port: 511, seed: 1, max_passes: 64, max_digests: 65_536, interpret: false }
-    }
-}
-
-/// What waits to leave by a port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Backlog {
-    /// Packets: `enq_qdepth` and `deq_qdepth`.
-    pub packets: u32,
-    /// Microseconds that one that is sent now waits, as far as is known: `deq_timedelta`.
-    pub wait_us: u32,
-}
-
-/// Takes the frames that leave.
-pub trait Sink {
-    /// A frame leaves by `port`; it is `head` followed by `payload`. Both are valid only during the call.
-    fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]);
-
-    /// What waits to leave by `port`: nothing, where nobody knows. Asked as a packet's egress begins, if the program reads the
-    /// answer.
-    fn backlog(&mut self, port: u32) -> Backlog {
-        let _ = port;
-        Backlog::default()
-    }
-}
-
-impl Sink for Vec<(u32, Vec<u8>)> {
-    fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]) {
-        self.push((port, [head, payload].concat()));
-    }
-}
-
-/// Packets that ended inside the engine, by cause, and totals. All cumulative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Drops {
-    /// Frames given to `receive`.
-    pub received: u64,
-    /// Frames handed to the sink.
-    pub emitted: u64,
-    /// `egress_spec` was the drop port at the end of ingress.
-    pub ingress: u64,
-    /// `egress_spec` was the drop port at the end of egress.
-    pub egress: u64,
-    /// Multicast to a group without replicas (or one that does not exist).
-    pub empty_multicast: u64,
-    /// A clone to a session that does not exist.
-    pub unknown_clone_session: u64,
-    /// Resubmitted or recirculated more often than `Options::max_passes`.
-    pub too_many_passes: u64,
-    /// Digest messages that found the queue full (the packet itself goes on).
-    pub digests_lost: u64,
-    /// `assert` or `assume` did not hold: the packet is dropped (BMv2 aborts).
-    pub assertions: u64,
-    /// A loop in the parser or in an action that would not end.
-    pub endless_loops: u64,
-}
 
 /// A program and all its state.
 pub struct Engine {

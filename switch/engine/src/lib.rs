@@ -31,6 +31,8 @@ mod calc;
 mod code;
 mod codegen;
 pub mod control;
+mod dataflow;
+mod drops;
 pub mod engine;
 pub mod error;
 mod expr;
@@ -39,15 +41,18 @@ mod hash;
 mod layout;
 mod load;
 mod machine;
+mod machine_code;
 mod meter;
 mod native;
 mod optimize;
+mod options;
 mod phv;
 mod pipeline;
 mod profile;
 pub mod program;
 mod queue;
 mod rng;
+mod sink;
 mod state;
 mod table;
 pub mod trace;
@@ -59,11 +64,14 @@ pub use control::{
     OneShotMember, ProfileLimit, ProfileSize, Replica, SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter,
     Selection,
 };
-pub use engine::{Backlog, Drops, Engine, Options, Sink};
+pub use drops::Drops;
+pub use engine::Engine;
 pub use error::{ControlError, LoadError};
+pub use options::Options;
 pub use program::{
     ActionId, ActionInfo, CounterId, CounterInfo, DigestId, DigestInfo, FieldInfo, HeaderInfo, KeyInfo, MatchKind,
     MeterId, MeterInfo, ParamInfo, ProfileId, ProfileInfo, Program, RegisterId, RegisterInfo, TableId, TableInfo,
     ValueSetId, ValueSetInfo,
 };
+pub use sink::{Backlog, Sink};
 pub use trace::TraceEvent;

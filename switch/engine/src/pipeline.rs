@@ -5,14 +5,14 @@
 use crate::bits::to_bytes;
 use crate::code::Code;
 use crate::control::Digest;
-use crate::engine::{Backlog, Sink};
 use crate::layout::{FieldRef, Slots, mask64};
-use crate::load::objects::DigestPart;
 use crate::machine::{Machine, Requests, Stop};
-use crate::native::{Native, Part, Progress};
+use crate::machine_code::MachineCode;
+use crate::native::{Part, Progress};
 use crate::phv::Head;
-use crate::program::{DigestId, Program};
+use crate::program::{DigestId, DigestPart, Program};
 use crate::queue::{Start, Work};
+use crate::sink::{Backlog, Sink};
 use crate::trace::TraceEvent;
 
 /// `standard_metadata.instance_type`, as BMv2 numbers it.
@@ -29,7 +29,7 @@ mod instance {
 pub struct Pass<'a> {
     pub p: &'a Program,
     /// Machine code of that program; `None`: `code` is interpreted.
-    pub native: Option<&'a Native>,
+    pub native: Option<&'a MachineCode>,
     pub code: &'a Code,
     pub s: &'a mut Slots,
     pub m: &'a mut Machine,
@@ -114,7 +114,7 @@ impl Pass<'_> {
     }
 
     /// As far as machine code goes by itself, then the rest.
-    fn whole(&mut self, native: &Native, frame: &[u8], out: &mut impl Sink) {
+    fn whole(&mut self, native: &MachineCode, frame: &[u8], out: &mut impl Sink) {
         match native.whole(self.p, self.m, self.s, self.head, frame, self.port) {
             Progress::Deparsed { port, parsed } => self.emit(port, &frame[parsed..], None, out),
             Progress::Egress { port, parsed, ended } => {
@@ -365,7 +365,7 @@ impl Pass<'_> {
         let micros = self.m.now / 1000;
         st.egress_timestamp.set(self.s, micros);
         st.enq_timestamp.set(self.s, micros);
-        let asks = self.native.is_none_or(Native::reads_backlog);
+        let asks = self.native.is_none_or(MachineCode::reads_backlog);
         let Backlog { packets, wait_us } = if asks { out.backlog(port) } else { Backlog::default() };
         st.enq_qdepth.set(self.s, packets.into());
         st.deq_qdepth.set(self.s, packets.into());

@@ -25,6 +25,16 @@ pub enum Bound {
     OneShot(Box<OneShot>),
 }
 
+impl Bound {
+    /// What it adds to its profile's groups.
+    pub fn size(&self) -> ProfileSize {
+        match self {
+            Bound::OneShot(group) => ProfileSize::of_one_shot(&group.written.members),
+            Bound::Call(_) | Bound::Member(_) | Bound::Group(_) => ProfileSize::default(),
+        }
+    }
+}
+
 /// A one-shot group: the entry's own.
 #[derive(Debug, Clone)]
 pub struct OneShot {

@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use crate::Problem;
 use crate::config::{Content, Mapping, Protocol, Refuse, Rule, Sticky};
-use crate::decision::GroupId;
 use crate::field::{Field, FieldId, fields_of};
 use crate::forms;
 use crate::guards;
 use crate::paths::{self, Paths};
-use crate::ruleset::{Action, Alternative, Block, Lookup, RuleSet};
+use crate::ruleset::{Action, Alternative, Block, GroupId, Lookup, RuleSet};
 use crate::test::Cond;
 use crate::{blocks, config};
 

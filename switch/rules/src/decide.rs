@@ -1,17 +1,14 @@
 //! Decides where a connection, or one request of it, goes.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::config::{Protocol, Sticky};
-use crate::decision::{ConnectionFacts, Decision, HandOn, Route};
+use crate::config::Protocol;
+use crate::decision::Decision;
+use crate::facts::ConnectionFacts;
 use crate::mail::Dialogue;
 use crate::request::HttpRequest;
-use crate::ruleset::{Action, RuleSet};
-use crate::run::Outcome;
-use crate::test::bits_of;
+use crate::ruleset::RuleSet;
 use crate::tls::Hello;
-use crate::values::Values;
 
 /// Decides about one connection, or about one request of it.
 ///
@@ -66,33 +63,5 @@ impl Decider {
             Reading::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
             Reading::Mail(dialogue) => dialogue.feed(&self.rules, stream),
         }
-    }
-}
-
-/// Enters what is known of the connection.
-pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
-    let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
-    if let Some(field) = rules.lookup.source {
-        values.push(field, &bytes(facts.source));
-    }
-    if let Some(field) = rules.lookup.destination {
-        values.push(field, &bytes(facts.destination));
-    }
-    if let Some(field) = rules.lookup.port {
-        values.push(field, facts.port.to_string().as_bytes());
-    }
-}
-
-/// The decision that an outcome is.
-pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, hand_on: HandOn) -> Decision {
-    match outcome.action {
-        Action::Route(group, sticky) => {
-            let single = hand_on == HandOn::Opaque && sticky == Sticky::None;
-            let sticky = if single { Sticky::Connection } else { sticky };
-            let guarded = hand_on != HandOn::Opaque && rules.guards_against(facts);
-            Decision::Route(Route { rule: outcome.rule, group, sticky, guarded, hand_on })
-        }
-        Action::Refuse(status) => Decision::Refuse(rules.refused(outcome.rule, status)),
-        Action::Goto(_) => unreachable!("a run follows goto itself"),
     }
 }

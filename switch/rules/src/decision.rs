@@ -1,25 +1,12 @@
 //! What the rules say to a connection.
 
-use std::net::IpAddr;
-
 use crate::config::Sticky;
+use crate::facts::ConnectionFacts;
 use crate::framing::Request;
 use crate::mail::{Follower, Replay};
-
-/// What is known of a connection before its first byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionFacts {
-    /// The client's address.
-    pub source: IpAddr,
-    /// The address that it connected to.
-    pub destination: IpAddr,
-    /// The port that it connected to.
-    pub port: u16,
-}
-
-/// A group of servers: an index into [`RuleSet::groups`](crate::RuleSet::groups).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupId(pub u16);
+use crate::refusal::Refusal;
+use crate::ruleset::{Action, GroupId, RuleSet};
+use crate::run::Outcome;
 
 /// What to do with the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +57,16 @@ pub enum HandOn {
     },
 }
 
-/// Why and how a connection ends without a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The protocol's status: 400, 403, 408, 413, 431, 550. 0 where the protocol has none.
-    pub status: u16,
-    /// The reason, for logs and counters: one of few texts.
-    pub why: &'static str,
-    /// The rule that refused; none when the request itself is at fault.
-    pub rule: Option<u32>,
-    /// What to say to the client before closing.
-    pub say: Vec<u8>,
+/// The decision that an outcome is.
+pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, hand_on: HandOn) -> Decision {
+    match outcome.action {
+        Action::Route(group, sticky) => {
+            let single = hand_on == HandOn::Opaque && sticky == Sticky::None;
+            let sticky = if single { Sticky::Connection } else { sticky };
+            let guarded = hand_on != HandOn::Opaque && rules.guards_against(facts);
+            Decision::Route(Route { rule: outcome.rule, group, sticky, guarded, hand_on })
+        }
+        Action::Refuse(status) => Decision::Refuse(rules.refused(outcome.rule, status)),
+        Action::Goto(_) => unreachable!("a run follows goto itself"),
+    }
 }

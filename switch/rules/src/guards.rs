@@ -2,8 +2,7 @@
 
 use crate::Problem;
 use crate::config::{Content, Protocol, Sticky};
-use crate::decide::enter_facts;
-use crate::decision::ConnectionFacts;
+use crate::facts::{ConnectionFacts, enter_facts};
 use crate::field::{Field, FieldId};
 use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
@@ -106,7 +105,7 @@ fn hides(protocol: Protocol, offer: &str) -> Option<(&str, &'static str)> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::decision::ConnectionFacts;
+    use crate::facts::ConnectionFacts;
     use crate::ruleset::RuleSet;
 
     /// Whether rules guard, and whether they do so against a client at 10.0.1.7.

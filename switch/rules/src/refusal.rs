@@ -1,9 +1,21 @@
-//! What a client hears before its connection closes.
+//! Refusals: the answer that a client is sent before its connection closes.
 
 use crate::config::Protocol;
-use crate::decision::Refusal;
 use crate::http::Fault;
 use crate::ruleset::RuleSet;
+
+/// Why and how a connection ends without a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The protocol's status: 400, 403, 408, 413, 431, 550. 0 where the protocol has none.
+    pub status: u16,
+    /// The reason, for logs and counters: one of few texts.
+    pub why: &'static str,
+    /// The rule that refused; none when the request itself is at fault.
+    pub rule: Option<u32>,
+    /// What to say to the client before closing.
+    pub say: Vec<u8>,
+}
 
 impl Refusal {
     /// The refusal of this request, as far as it has come: RFC 9110, section 9.3.2, allows no body in answer to a HEAD.

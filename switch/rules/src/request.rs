@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::body::{Answer, Asking, Flow, HIDDEN, Reader};
-use crate::decide::{decision, enter_facts};
-use crate::decision::{ConnectionFacts, Decision, HandOn};
+use crate::decision::{Decision, HandOn, decision};
+use crate::facts::{ConnectionFacts, enter_facts};
 use crate::framing::{Body, BodyFramer, Request};
 use crate::http::Fault;
 use crate::http::head::{self, Media, Scan, Scanned};

@@ -7,11 +7,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::config::{Limits, Protocol, Sticky};
-use crate::decision::GroupId;
 use crate::field::{Field, FieldId};
 use crate::index::{Alt, Index};
 use crate::paths::Paths;
 use crate::test::Cond;
+
+/// A group of servers: an index into [`RuleSet::groups`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u16);
 
 /// The rules of one content service, ready to be asked. Connections share it by an `Arc`; a reload makes a new one.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //!
 //! Nothing is decrypted: a hello names the host (SNI) and the protocols (ALPN) in the clear. With ECH it names the outer host.
 
-use crate::decide::{decision, enter_facts};
-use crate::decision::{ConnectionFacts, Decision, HandOn};
+use crate::decision::{Decision, HandOn, decision};
+use crate::facts::{ConnectionFacts, enter_facts};
 use crate::http::{Fault, bad};
 use crate::ruleset::RuleSet;
 use crate::run::Run;

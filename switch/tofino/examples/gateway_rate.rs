@@ -1,7 +1,10 @@
 //! How many table writes a second the gateway takes, by the size of batches, with and without a journal; how long a register of
 //! 65,536 cells takes to read, beside BF Runtime's own time: in front of a driver that answers at once.
 //!
-//! `cargo run --release -p sluice-tofino --example gateway_rate`
+//! `cargo run --release -p sluice-tofino --example gateway_rate [BF_RUNTIME GATEWAY]`
+//!
+//! With the addresses of a driver that runs sluice and of the gateway in front of it, such as `http://127.0.0.1:50052
+//! http://127.0.0.1:9559`, only the register's read is measured, there. That pushes the program anew: cells are cleared.
 #![allow(clippy::cast_precision_loss, deprecated)]
 
 #[path = "../tests/stand_in/mod.rs"]
@@ -16,7 +19,7 @@ use sluice_p4runtime::{Settings as ServerSettings, parse_p4info, serve};
 use sluice_tofino::client::Address;
 use sluice_tofino::journal::{Here, Journal, boot};
 use sluice_tofino::proto::bf_runtime_client::BfRuntimeClient;
-use sluice_tofino::proto::{ReadRequest, WriteRequest};
+use sluice_tofino::proto::{ReadRequest, TargetDevice, WriteRequest};
 use sluice_tofino::{Gateway, Settings, bfrt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Sender;
@@ -31,6 +34,10 @@ use p4::update::Type;
 const P4INFO: &str = include_str!("../../../p4src/build/tofino/sluice.p4info.txtpb");
 const MEASURED: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 5;
+/// The name by which the driver knows our program.
+const PROGRAM: &str = "sluice";
+/// Of 65,536 cells.
+const REGISTER: &str = "SluiceIngress.destinations.clients.admitted_stamps";
 /// Servers that are written over and over.
 const SERVERS: u16 = 1000;
 
@@ -59,18 +66,20 @@ struct Ids {
     register: u32,
 }
 
-/// A driver, a gateway in front of it, and its primary controller.
+/// A gateway's primary controller.
 struct Bench {
-    driver: Arc<stand_in::Driver>,
+    /// The driver's address.
     uri: String,
     client: P4RuntimeClient<Channel>,
     ids: Ids,
+    /// The register's id in BF Runtime.
+    register: u32,
     _bids: Sender<p4::StreamMessageRequest>,
     _stream: Streaming<p4::StreamMessageResponse>,
 }
 
 impl Bench {
-    /// With a journal in a folder, or without one.
+    /// In front of a stand-in of the driver, with a journal in a folder or without one.
     async fn start(folder: Option<&Path>) -> Self {
         let driver = stand_in::Driver::new(stand_in::BFRT);
         let (uri, _served) = driver.serve("127.0.0.1:0").await;
@@ -94,7 +103,13 @@ impl Bench {
         let server_uri = format!("http://{}", listener.local_addr().expect("its address"));
         tokio::spawn(serve(Arc::clone(&gateway), listener, ServerSettings::default(), std::future::pending()));
         gateway.connected().await;
-        let mut client = P4RuntimeClient::connect(server_uri).await.expect("a connection");
+        let register = driver.store.lock().table(REGISTER).id;
+        Self::lead(uri, server_uri, register).await
+    }
+
+    /// Leads a gateway, with our program.
+    async fn lead(uri: String, gateway: String, register: u32) -> Self {
+        let mut client = P4RuntimeClient::connect(gateway).await.expect("a connection");
         let (bids, requests) = tokio::sync::mpsc::channel(1);
         let bid = p4::MasterArbitrationUpdate { device_id: 1, election_id: election(), ..Default::default() };
         let bid = p4::stream_message_request::Update::Arbitration(bid);
@@ -102,7 +117,7 @@ impl Bench {
         let mut stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream").into_inner();
         stream.message().await.expect("an answer");
         let ids = push(&mut client).await;
-        Self { driver, uri, client, ids, _bids: bids, _stream: stream }
+        Self { uri, client, ids, register, _bids: bids, _stream: stream }
     }
 
     async fn write(&mut self, kind: Type, numbers: std::ops::Range<u16>) {
@@ -156,6 +171,15 @@ fn median(mut rates: Vec<f64>) -> f64 {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
+    let addresses: Vec<String> = std::env::args().skip(1).collect();
+    if let [driver, gateway] = &addresses[..] {
+        let info: serde_json::Value = serde_json::from_str(stand_in::BFRT).expect("bfrt.json");
+        let tables = info["tables"].as_array().expect("tables");
+        let found = tables.iter().find(|table| table["name"] == format!("pipe.{REGISTER}")).expect("the register");
+        let register = found["id"].as_u64().and_then(|id| u32::try_from(id).ok()).expect("its id");
+        let mut bench = Bench::lead(driver.clone(), gateway.clone(), register).await;
+        return read(&mut bench).await;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let mut benches = [Bench::start(None).await, Bench::start(Some(folder.path())).await];
     println!("{:>8} {:>12} {:>12}    updates/s, median of {ROUNDS}", "batch", "no journal", "journal");
@@ -201,12 +225,17 @@ async fn read_cells(bench: &mut Bench) {
 async fn read(bench: &mut Bench) {
     let channel = tonic::transport::Endpoint::from_shared(bench.uri.clone()).expect("a URI").connect().await;
     let mut other = BfRuntimeClient::new(channel.expect("the driver")).max_decoding_message_size(1 << 30);
-    let id = bench.driver.store.lock().table("SluiceIngress.destinations.clients.admitted_stamps").id;
+    // Of one pipe, as the gateway; binding fences nothing, so that the program's name is enough.
+    let target = Some(TargetDevice { device_id: 0, pipe_id: 0, direction: 0xff, prsr_id: 0xff });
+    let p4_name = PROGRAM.to_owned();
+    let id = bench.register;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let request = WriteRequest { updates: vec![bfrt::sync(id, "Sync")], ..Default::default() };
+        let updates = vec![bfrt::sync(id, "Sync")];
+        let request = WriteRequest { target, client_id: 1, p4_name: p4_name.clone(), updates, ..Default::default() };
         other.write(request).await.expect("copied cells");
-        let request = ReadRequest { entities: vec![bfrt::entry_entity(bfrt::whole_table(id))], ..Default::default() };
+        let entities = vec![bfrt::entry_entity(bfrt::whole_table(id))];
+        let request = ReadRequest { target, client_id: 1, p4_name: p4_name.clone(), entities };
         let mut responses = other.read(request).await.expect("a read").into_inner();
         let mut cells = 0;
         while let Some(response) = responses.message().await.expect("cells") {

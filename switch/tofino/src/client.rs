@@ -209,7 +209,12 @@ impl Driver {
             let mut responses = self.grpc.clone().read(request).await?.into_inner();
             let mut found = Vec::new();
             while let Some(response) = responses.message().await? {
-                found.extend(response.entities);
+                // As a rule there is one message; that of a large register has megabytes.
+                if found.is_empty() {
+                    found = response.entities;
+                } else {
+                    found.extend(response.entities);
+                }
             }
             Ok(found)
         };

@@ -13,6 +13,7 @@ use crate::client::{Driver, Events};
 use crate::commit::age;
 use crate::cpu_port;
 use crate::gateway::Gateway;
+use crate::handover::Handover;
 use crate::idle::{self, Collected};
 use crate::load::DriverProgram;
 use crate::mark::Mark;
@@ -21,16 +22,6 @@ use crate::shadow::{Place, Shadow, Value};
 
 /// How long after a failed attempt the driver is called again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What becomes of the connection that is followed.
-pub(crate) enum Handover {
-    /// It is given up; another one comes.
-    Hold,
-    /// This one is followed.
-    Take(Box<Events>),
-    /// There is none; the driver is called again.
-    Lost,
-}
 
 impl Gateway {
     /// Connects to the driver and sets its ports. A driver that refuses one is not served: packets to controllers would be lost

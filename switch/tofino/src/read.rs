@@ -1,6 +1,6 @@
 //! Reads: what clients wrote comes from the shadow; counts and cells come from the driver.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use prost::Message;
 use sluice_engine::TableId;
@@ -10,6 +10,7 @@ use sluice_p4runtime::fault::{Fault, Outcome};
 use sluice_p4runtime::matches;
 use sluice_p4runtime::proto::p4::v1 as p4;
 use sluice_p4runtime::translation::NewName;
+use tonic::Code;
 
 use crate::bfrt;
 use crate::client::Driver;
@@ -317,19 +318,28 @@ impl Reader<'_> {
             let known = &self.loaded.program.registers[register.engine.index()];
             let fields: Vec<u32> = known.fields.iter().flatten().copied().collect();
             let widths = register.data.leaf_widths();
+            // The cells of all pipes, added up: their indexes, and for each the sums of its fields.
+            let (mut indexes, mut sums): (Vec<u64>, Vec<u64>) = Default::default();
             // Pipe by pipe: asked for all pipes at once, the driver also reads and sends those that `--pipes` does not name.
-            let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-            for pipe in self.pipes {
+            for (turn, pipe) in self.pipes.iter().enumerate() {
                 let driver = self.driver.in_pipe(*pipe);
                 let cells = self.cells(&driver, known.id, known.index, index).await;
-                for (index, data) in cells.map_err(|fault| fault.within(&place))? {
-                    let sums = sums.entry(index).or_insert_with(|| vec![0; fields.len()]);
+                let cells = cells.map_err(|fault| fault.within(&place))?;
+                if turn == 0 {
+                    indexes = cells.iter().map(|(index, _)| *index).collect();
+                    sums = vec![0; indexes.len() * fields.len()];
+                } else if !cells.iter().map(|(index, _)| index).eq(&indexes) {
+                    let text =
+                        format!("the driver's answers for pipe {pipe} and another have unlike cells; read again");
+                    return Err(Fault { code: Code::Unavailable, message: text }.within(&place));
+                }
+                for (sums, (_, data)) in sums.chunks_exact_mut(fields.len().max(1)).zip(&cells) {
                     for (sum, field) in sums.iter_mut().zip(&fields) {
-                        *sum = sum.wrapping_add(number_of(&data, *field));
+                        *sum = sum.wrapping_add(number_of(data, *field));
                     }
                 }
             }
-            answer.extend(sums.into_iter().map(|(index, sums)| {
+            answer.extend(indexes.into_iter().zip(sums.chunks_exact(fields.len().max(1))).map(|(index, sums)| {
                 let values: Vec<_> = sums.iter().zip(&widths).map(|(sum, width)| in_bytes(*sum, *width)).collect();
                 Entity::RegisterEntry(p4::RegisterEntry {
                     register_id: register.id,

@@ -1,11 +1,12 @@
 //! The client's side of a connection: both ends, what has come of the client and what it was sent. It is the same in every state.
 
+use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use super::Context;
+use super::context::Context;
+use super::end::End;
 use super::guess::Guess;
-use super::server::End;
 use crate::acceptance::{Challenges, Expected, Verdict};
 use crate::assembler::Assembler;
 use crate::config::Service;
@@ -14,6 +15,23 @@ use crate::seq::Seq;
 use crate::speech::Speech;
 use crate::wire::flags::{ACK, FIN, PSH, RST};
 use crate::wire::{Head, Segment, sack_option, window_field};
+
+/// How many servers that the connection has left are remembered.
+const REMEMBERED: usize = 8;
+/// Nanoseconds for which late segments of such a server may arrive: Linux keeps TIME-WAIT as long.
+const LATE: u64 = 60_000_000_000;
+/// Bytes that a server may have sent behind the last one that came in order.
+const UNSEEN: u32 = 64 << 10;
+
+/// The sequence numbers of a server that the connection has left.
+struct Left {
+    /// The first.
+    opened: Seq,
+    /// The number behind the last that the server may have sent.
+    end: Seq,
+    /// When it was left.
+    at: u64,
+}
 
 /// What does not change while a connection lives.
 pub struct Terms {
@@ -56,6 +74,8 @@ pub struct Client {
     edge: Seq,
     /// Bytes of the agent's own for the client, until it has acknowledged them.
     pub speech: Option<Speech>,
+    /// The servers that the connection has left last.
+    left: VecDeque<Left>,
     /// What is known of the server that the data plane has guessed.
     pub guess: Option<Box<Guess>>,
     /// When an acceptable segment of either side came last.
@@ -86,6 +106,7 @@ impl Client {
             window: 0,
             edge: own + 1,
             speech: None,
+            left: VecDeque::new(),
             guess: None,
             last_segment: now,
             challenges: Challenges::default(),
@@ -250,6 +271,34 @@ impl Client {
         }
     }
 
+    /// Notes that the connection leaves a server that has used the numbers from `opened` to `next`.
+    pub fn note_left(&mut self, now: u64, opened: Seq, next: Seq) {
+        if self.left.len() == REMEMBERED {
+            self.left.pop_front();
+        }
+        self.left.push_back(Left { opened, end: next + UNSEEN, at: now });
+    }
+
+    /// Whether a server's number is among those of a server that the connection has left. A host that is opened again by the same
+    /// addresses and ports adds less than 16 MB to its initial number for each second since (Linux: `secure_tcp_seq`). So the new
+    /// numbers may begin among those of its last answer: only TIME-WAIT keeps them apart, and a reset leaves that out.
+    pub fn is_among_left(&self, now: u64, seq: Seq) -> bool {
+        let is_used = |left: &Left| now < left.at + LATE && !seq.is_before(left.opened) && seq.is_before(left.end);
+        self.left.iter().any(is_used)
+    }
+
+    /// When the last of the left servers' late segments have expired; none where the connection has left no server lately.
+    pub fn late_until(&self) -> Option<u64> {
+        self.left.back().map(|left| left.at + LATE)
+    }
+
+    /// Forgets the servers whose late segments are not to be expected any more.
+    pub fn forget_left(&mut self, now: u64) {
+        while self.left.front().is_some_and(|left| left.at + LATE <= now) {
+            self.left.pop_front();
+        }
+    }
+
     /// Leaves the server of the connection, if it has one.
     pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<End>) {
         let Some(server) = server else { return };
@@ -270,7 +319,7 @@ impl Client {
     pub fn memory(&self) -> usize {
         let speech = self.speech.as_ref().map_or(0, Speech::memory);
         let guess = if self.guess.is_some() { size_of::<Guess>() } else { 0 };
-        self.request.memory() + speech + guess
+        self.request.memory() + self.left.capacity() * size_of::<Left>() + speech + guess
     }
 
     /// Asserts what holds in every state.

@@ -12,28 +12,24 @@
 //! As long as an agent has not taken a connection any other can go on with it. The agent's numbers are the server's own.
 
 use super::client::Client;
-use super::server::{Answer, End, Server};
-use super::serving::Serving;
-use super::{Context, State, opening};
-use crate::decider::Route;
+use super::context::Context;
+use super::end::End;
 use crate::facts::{Facts, SMALLEST};
 use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
 
-/// The window of a server that has not announced one, in bytes: as much as clients may send at first (RFC 3390).
-const WINDOW: u32 = 4096;
 /// Numbers further off are not the connection's.
 const NEAR: u32 = 1 << 16;
 
 /// A guess, and what has become of it.
 #[derive(Debug)]
 pub struct Guess {
-    facts: Facts,
+    pub facts: Facts,
     /// The next number of the server's.
-    next: Seq,
+    pub next: Seq,
     /// The largest segment that the client has sent: the server takes that much.
-    largest: u16,
+    pub largest: u16,
     turn: Turn,
 }
 
@@ -172,54 +168,4 @@ impl Client {
             self.reset(ctx);
         }
     }
-}
-
-/// Ends a connection whose client has got data of the wrong server.
-pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> State {
-    client.terms.service.counters.guesses_reset.add(1);
-    client.leave(ctx, server);
-    client.reset(ctx);
-    State::Over
-}
-
-/// Keeps the guessed server, or leaves it, now that the rules have decided.
-pub fn follow(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> State {
-    let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_left()) else {
-        return opening::begin(client, ctx, route, None);
-    };
-    let (facts, server) = (guess.facts, client.guessed_server());
-    let counters = &client.terms.service.counters;
-    if !client.terms.service.groups[route.group].servers.contains(&facts.server) {
-        counters.guesses_wrong.add(1);
-        if facts.has_spoken {
-            return give_up(client, ctx, server);
-        }
-        let left = server.map(|End { group, .. }| opening::Left { group, next: client.next });
-        client.leave(ctx, server);
-        return opening::begin(client, ctx, route, left);
-    }
-    counters.guesses_right.add(1);
-    if route.framing.is_some() {
-        if facts.has_spoken {
-            // The end of its response, from which on requests are for the rules, cannot be found.
-            return give_up(client, ctx, server);
-        }
-        client.take_turn(ctx);
-    }
-    keep(client, ctx, route)
-}
-
-/// Goes on with the guessed server, as if it had just been opened.
-fn keep(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> State {
-    let Some(guess) = &client.guess else { return State::Over };
-    let answer = Answer {
-        first: guess.next,
-        scale: guess.facts.server_scale,
-        // What the client sent was as large as the server had allowed.
-        mss: Some(guess.largest),
-        // Of what the client sends unasked the server has allowed all.
-        window: (client.owned != client.request.base()).then_some(WINDOW),
-    };
-    let server = Server::new(client, route.group, &answer);
-    Serving::begin(server, route.sticky, route.framing, client, ctx)
 }

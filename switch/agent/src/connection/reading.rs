@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::client::{Client, News};
-use super::{Context, State, guess, opening, refusing};
+use super::context::Context;
+use super::next::Next;
+use super::{guess_outcome, refusing};
 use crate::decider::{Decision, Reader, Reason, Refusal, Repetition, Route};
 use crate::wire::Segment;
 
@@ -157,18 +159,18 @@ impl Reading {
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
         news: &News,
-    ) -> State {
+    ) -> Next<Reading> {
         let outcome = self.read_or_acknowledge(client, ctx, segment, news);
         self.follow(client, ctx, outcome)
     }
 
     /// Does what the rules say, with no server yet.
-    pub fn follow(self, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> State {
+    pub fn follow(self, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Reading> {
         match outcome {
-            Outcome::More => State::Reading(self),
-            Outcome::Refuse(refusal) => refusing::refuse(client, ctx, client.guessed_server(), refusal),
-            Outcome::Route(route) if client.guess.is_some() => guess::follow(client, ctx, route),
-            Outcome::Route(route) => opening::begin(client, ctx, route, None),
+            Outcome::More => Next::Stay(self),
+            Outcome::Refuse(refusal) => Next::Refuse(client.guessed_server(), refusal),
+            Outcome::Route(route) if client.guess.is_some() => guess_outcome::follow(client, ctx, route),
+            Outcome::Route(route) => Next::Ask { route, has_left: false },
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The agent ends a connection: says why, and hears the client out.
+//! The agent ends a connection: it sends the reason, and acknowledges what the client still sends.
 
 use super::client::Client;
-use super::server::End;
-use super::{Context, State};
+use super::context::Context;
+use super::end::End;
+use super::next::Next;
 use crate::decider::{Reason, Refusal};
 use crate::wire::Segment;
 
@@ -20,8 +21,8 @@ pub fn apology(client: &Client, reason: Reason) -> Refusal {
     Refusal { why: reason.name(), rule: None, say: client.terms.service.rules.apology(reason, client.request.ready()) }
 }
 
-/// Says why not, and ends the connection; its server, if it has one, is left.
-pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, refusal: Refusal) -> State {
+/// Says why not, and ends the connection; its server, if it has one, is left. None: the client was reset, and is not listened to.
+pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, refusal: Refusal) -> Option<Refusing> {
     let service = &client.terms.service;
     service.counters.refuse(refusal.why);
     if let Some(rule) = refusal.rule {
@@ -35,28 +36,28 @@ pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, r
         client.leave(ctx, server);
         client.owned = client.request.end();
         client.reset(ctx);
-        return State::Over;
+        return None;
     }
     // What the client answers is for the agent.
     client.take_turn(ctx);
-    say_last(client, ctx, server, refusal.say)
+    Some(say_last(client, ctx, server, refusal.say))
 }
 
 /// Ends the connection towards both sides.
-pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> State {
+pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> Refusing {
     say_last(client, ctx, server, Vec::new())
 }
 
-fn say_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, words: Vec<u8>) -> State {
+fn say_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, words: Vec<u8>) -> Refusing {
     client.leave(ctx, server);
     client.last_segment = ctx.now;
     client.say(ctx, words, true);
-    State::Refusing(Refusing { until: ctx.now + FAREWELL })
+    Refusing { until: ctx.now + FAREWELL }
 }
 
 impl Refusing {
     /// Takes an acceptable segment: what the client still sends is acknowledged.
-    pub fn on_client(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+    pub fn on_client(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Refusing> {
         let is_next = !client.owned.is_before(segment.seq());
         if is_next && client.owned.is_before(segment.end()) {
             client.owned = segment.end();
@@ -65,6 +66,6 @@ impl Refusing {
         if segment.end() != segment.seq() {
             client.acknowledge(ctx);
         }
-        if is_over { State::Over } else { State::Refusing(self) }
+        if is_over { Next::Over } else { Next::Stay(self) }
     }
 }

@@ -5,10 +5,11 @@
 //! sides. The server's greeting and answers are swallowed: what the agent has sent in their place is in the delta.
 
 use super::client::{Client, News};
+use super::context::Context;
 use super::exchange::Exchange;
+use super::next::Next;
+use super::refusing;
 use super::server::{Server, is_bare};
-use super::serving::Serving;
-use super::{Context, State, refusing};
 use crate::assembler::Assembler;
 use crate::decider::{Framing, Heard, Reason, Refusal, Repetition, Sticky};
 use crate::seq::Seq;
@@ -44,11 +45,11 @@ impl Repeating {
         repetition: Repetition,
         client: &mut Client,
         ctx: &mut Context<'_>,
-    ) -> State {
+    ) -> Box<Repeating> {
         let (limit, received) = (server.handover.una, Assembler::new(server.next, ROOM));
         server.acknowledge(client, ctx);
         let until = ctx.now + PATIENCE;
-        State::Repeating(Box::new(Repeating { server, sticky, framing, repetition, limit, received, fin: None, until }))
+        Box::new(Repeating { server, sticky, framing, repetition, limit, received, fin: None, until })
     }
 
     /// The server.
@@ -79,12 +80,12 @@ impl Repeating {
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
         news: &News,
-    ) -> State {
+    ) -> Next<Box<Repeating>> {
         let repeats = !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged());
         if !news.has_come && repeats {
             client.own(ctx);
         }
-        State::Repeating(self)
+        Next::Stay(self)
     }
 
     /// Answers a server's segment that is not acceptable.
@@ -93,7 +94,12 @@ impl Repeating {
     }
 
     /// Takes an acceptable segment of the server.
-    pub fn on_server(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+    pub fn on_server(
+        mut self: Box<Self>,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+    ) -> Next<Box<Repeating>> {
         let limit = self.limit;
         if !self.server.take_acknowledgement(client, ctx, segment, limit) {
             self.server.hand_on(client, ctx, limit);
@@ -106,16 +112,21 @@ impl Repeating {
     }
 
     /// Does what the server's answers ask for.
-    fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+    fn follow(
+        mut self: Box<Self>,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+    ) -> Next<Box<Repeating>> {
         let used = loop {
             match self.repetition.answers.hear(self.received.ready()) {
                 Heard::GoOn(bytes) => self.limit += bytes as u32,
                 Heard::Nothing if self.is_hopeless() => {
-                    return self.leave(client, ctx, Reason::ServerRefused, Vec::new());
+                    return self.leave(client, Reason::ServerRefused, Vec::new());
                 }
                 Heard::Nothing => break None,
                 Heard::Ready { used } => break Some(used),
-                Heard::Failed { say } => return self.leave(client, ctx, Reason::ServerRefused, say),
+                Heard::Failed { say } => return self.leave(client, Reason::ServerRefused, say),
             }
         };
         let next = self.received.end();
@@ -125,7 +136,7 @@ impl Repeating {
             if !self.server.hand_on(client, ctx, self.limit) && is_new {
                 self.server.acknowledge(client, ctx);
             }
-            return State::Repeating(self);
+            return Next::Stay(self);
         };
         let rest = &self.received.ready()[used..];
         if !rest.is_empty() {
@@ -137,31 +148,31 @@ impl Repeating {
             let _ = framing.response(rest);
             Exchange::new(framing, self.limit, self.server.next)
         });
-        Serving::resume(self.server, self.sticky, exchange, is_new, client, ctx)
+        Next::Resume { server: self.server, sticky: self.sticky, exchange, acknowledges: is_new }
     }
 
     /// Takes a reset of the server.
-    pub fn on_reset(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
-        self.leave(client, ctx, Reason::ServerRefused, Vec::new())
+    pub fn on_reset(self: Box<Self>, client: &mut Client) -> Next<Box<Repeating>> {
+        self.leave(client, Reason::ServerRefused, Vec::new())
     }
 
     /// Does what is due.
-    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Repeating>> {
         if self.until <= ctx.now || !self.server.on_time(client, ctx, self.limit) {
-            return self.leave(client, ctx, Reason::NoServer, Vec::new());
+            return self.leave(client, Reason::NoServer, Vec::new());
         }
-        State::Repeating(self)
+        Next::Stay(self)
     }
 
     /// Gives a server up that does not take what the agent has granted: the client hears its words, or why.
-    fn leave(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, reason: Reason, say: Vec<u8>) -> State {
+    fn leave(self: Box<Self>, client: &mut Client, reason: Reason, say: Vec<u8>) -> Next<Box<Repeating>> {
         client.terms.service.groups[self.server.group].failed.add(1);
         let refusal = if say.is_empty() {
             refusing::apology(client, reason)
         } else {
             Refusal { why: reason.name(), rule: None, say }
         };
-        refusing::refuse(client, ctx, Some(self.server.end()), refusal)
+        Next::Refuse(Some(self.server.end()), refusal)
     }
 
     /// Asserts what holds meanwhile.

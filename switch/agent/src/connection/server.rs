@@ -5,8 +5,9 @@
 
 use std::net::SocketAddrV4;
 
-use super::Context;
 use super::client::Client;
+use super::context::Context;
+use super::end::End;
 use crate::acceptance::{Challenges, Expected, Verdict};
 use crate::handover::{Handover, Then};
 use crate::order::{self, shifted};
@@ -18,6 +19,9 @@ use crate::wire::{Head, Passage, Segment, pass_on, window_field};
 /// The largest segment on Ethernet.
 const LARGEST: u16 = 1460;
 
+/// Bytes by which a server's first numbers lie behind its next one, at most.
+const BEHIND: u32 = 1 << 30;
+
 /// What a server's SYN-ACK says.
 pub struct Answer {
     /// Its first number.
@@ -28,13 +32,6 @@ pub struct Answer {
     pub mss: Option<u16>,
     /// Its window, in bytes; none if only the client knows it.
     pub window: Option<u32>,
-}
-
-/// How a server is left: by a reset with this number, to the address of a group that reaches it.
-#[derive(Debug, Clone, Copy)]
-pub struct End {
-    pub group: usize,
-    pub seq: Seq,
 }
 
 /// A server.
@@ -53,8 +50,11 @@ pub struct Server {
     client_shift: u8,
     /// How the server's window field is to be read.
     scale: u8,
+    /// The first number of the request that the server was opened for. A segment that acknowledges no more may be a late one of a
+    /// server that the connection has left.
+    asked: Seq,
     /// The server's first number.
-    opened: Seq,
+    pub opened: Seq,
     /// The server's first number that is for the client.
     first: Seq,
     /// The next number of the server that is to come.
@@ -80,6 +80,7 @@ impl Server {
             shift: scale.unwrap_or(0) as i8 - client.terms.announced_scale as i8,
             client_shift: client_scale.filter(|_| scale.is_none()).unwrap_or(0),
             scale: scale.unwrap_or(0),
+            asked: client.request.base(),
             opened: answer.first,
             first: answer.first,
             next: answer.first,
@@ -123,9 +124,8 @@ impl Server {
 
     /// Judges a segment of the server, before anything is changed. What it has been acknowledged is what the client has
     /// acknowledged: the client may need the rest again.
-    pub fn judge(&self, client: &Client, segment: &Segment<'_>) -> Verdict {
-        if segment.seq().is_before(self.opened - 1) {
-            // Of a server that the connection has left.
+    pub fn judge(&self, client: &Client, now: u64, segment: &Segment<'_>) -> Verdict {
+        if segment.seq().is_before(self.opened - 1) || self.is_late(client, now, segment) {
             return Verdict::Drop;
         }
         let fin = client.fin.filter(|_| self.fin_sent);
@@ -138,6 +138,26 @@ impl Server {
             max_window: u32::from(u16::MAX) << self.scale,
         };
         expected.judge(segment)
+    }
+
+    /// Whether a segment may be a late one of a server that the connection has left, which may be this same host: its number is among
+    /// that server's, and it acknowledges nothing of the request. A segment of this server is sent again, and acknowledges the request
+    /// then.
+    fn is_late(&self, client: &Client, now: u64, segment: &Segment<'_>) -> bool {
+        let brings_something = !is_bare(segment) || self.next.is_before(segment.seq());
+        brings_something && !self.asked.is_before(segment.ack()) && client.is_among_left(now, segment.seq())
+    }
+
+    /// The server's number up to which the client has all that the server has sent.
+    pub fn acknowledged(&self, client: &Client) -> Seq {
+        self.to_server(client.ack)
+    }
+
+    /// Sets the next number that is to come. Sequence numbers compare within 2 GiB, so the server's first ones are moved along.
+    pub fn set_next(&mut self, next: Seq) {
+        self.next = next;
+        let oldest = next - BEHIND;
+        (self.opened, self.first) = (self.opened.later(oldest), self.first.later(oldest));
     }
 
     /// Answers a segment that is not acceptable.
@@ -264,7 +284,7 @@ impl Server {
     /// Takes a server's bytes that it cannot bring again in another order: it is passed on as it comes.
     pub fn take_data(&mut self, segment: &Segment<'_>) {
         if !self.next.is_before(segment.seq()) {
-            self.next = self.next.later(segment.seq() + segment.payload().len() as u32);
+            self.set_next(self.next.later(segment.seq() + segment.payload().len() as u32));
         }
     }
 

@@ -2,10 +2,11 @@
 //! decided anew, to the end.
 
 use super::client::{Client, News};
+use super::context::Context;
 use super::exchange::Exchange;
+use super::next::Next;
 use super::reading::{Outcome, Reading};
 use super::server::{Server, is_bare};
-use super::{Context, State, opening, refusing};
 use crate::decider::{Framing, Progress, Refusal, Route, Sticky};
 use crate::order::{self, ORDERS, Order, REPEAT, Remember, Status};
 use crate::seq::Seq;
@@ -39,16 +40,16 @@ impl Serving {
         framing: Option<Box<dyn Framing>>,
         client: &mut Client,
         ctx: &mut Context<'_>,
-    ) -> State {
+    ) -> Next<Box<Serving>> {
         let turn = Turn::new(framing, client, &server);
         let mut serving = Serving { server, sticky, turn };
         if let Some(refusal) = serving.follow_request(client) {
-            return refusing::refuse(client, ctx, Some(serving.server.end()), refusal);
+            return Next::Refuse(Some(serving.server.end()), refusal);
         }
         if !serving.advance(client, ctx) {
             serving.server.acknowledge(client, ctx);
         }
-        State::Serving(Box::new(serving))
+        Next::Stay(Box::new(serving))
     }
 
     /// Goes on with a server to which a dialogue has been repeated: all else that comes is the client's. Where the agent reads on, by
@@ -60,15 +61,15 @@ impl Serving {
         acknowledges: bool,
         client: &mut Client,
         ctx: &mut Context<'_>,
-    ) -> State {
+    ) -> Next<Box<Serving>> {
         let mut serving = Serving { server, sticky, turn: exchange.map_or(Turn::Agent, Turn::Each) };
         if let Some(refusal) = serving.follow_request(client) {
-            return refusing::refuse(client, ctx, Some(serving.server.end()), refusal);
+            return Next::Refuse(Some(serving.server.end()), refusal);
         }
         if !serving.advance(client, ctx) && acknowledges {
             serving.server.acknowledge(client, ctx);
         }
-        State::Serving(Box::new(serving))
+        Next::Stay(Box::new(serving))
     }
 
     /// The client's bytes before this number are meant for this server.
@@ -94,7 +95,8 @@ impl Serving {
         let turn = match &self.turn {
             Turn::Ordered { due, .. } => Some(*due),
             Turn::Between(_, reading) => reading.due(client),
-            Turn::Agent | Turn::Each(_) => None,
+            Turn::Agent => client.late_until(),
+            Turn::Each(_) => None,
         };
         [self.server.handover.due(), turn].into_iter().flatten().min()
     }
@@ -116,16 +118,16 @@ impl Serving {
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
         news: &News,
-    ) -> State {
+    ) -> Next<Box<Serving>> {
         if self.asks_too_much(client, news.has_come) {
             // The server would not answer it, or the rules could not read it.
-            return refusing::end(client, ctx, Some(self.server.end()));
+            return Next::End(Some(self.server.end()));
         }
         if self.asks_too_late(client) {
             // As the server would: no other may answer behind its end.
             client.terms.service.counters.resets.add(1);
             self.server.abort(client, ctx);
-            return State::Over;
+            return Next::Over;
         }
         if let Turn::Between(_, reading) = &mut self.turn
             && !client.request.ready().is_empty()
@@ -135,7 +137,7 @@ impl Serving {
             return self.follow(client, ctx, outcome);
         }
         if let Some(refusal) = self.follow_request(client) {
-            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+            return Next::Refuse(Some(self.server.end()), refusal);
         }
         if !self.advance(client, ctx) {
             self.hand_on_again(client, ctx, segment);
@@ -171,7 +173,12 @@ impl Serving {
     }
 
     /// Takes an acceptable segment of the server.
-    pub fn on_server(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+    pub fn on_server(
+        mut self: Box<Self>,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+    ) -> Next<Box<Serving>> {
         let limit = self.limit(client);
         if !self.server.take_acknowledgement(client, ctx, segment, limit) {
             self.advance(client, ctx);
@@ -179,14 +186,14 @@ impl Serving {
         }
         if self.server.is_swallowed(segment) {
             self.server.acknowledge(client, ctx);
-            return State::Serving(self);
+            return Next::Stay(self);
         }
         let Some(progress) = self.take_data(segment) else {
             // There is no room for it; it comes again.
-            return State::Serving(self);
+            return Next::Stay(self);
         };
         if let Progress::Refused(refusal) = progress {
-            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+            return Next::Refuse(Some(self.server.end()), refusal);
         }
         self.server.pass_to_client(client, ctx, segment);
         if progress == Progress::Opaque {
@@ -194,19 +201,18 @@ impl Serving {
         }
         // What the client's next bytes are may depend on what the server has sent.
         if let Some(refusal) = self.follow_request(client) {
-            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+            return Next::Refuse(Some(self.server.end()), refusal);
         }
         self.advance(client, ctx);
         self.go_on(client, ctx)
     }
 
     /// Takes a reset of the server, which the client hears as well.
-    pub fn on_reset(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> State {
+    pub fn on_reset(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.pass_to_client(client, ctx, segment);
         let counters = &client.terms.service.counters;
         counters.resets.add(1);
         counters.lost.add(u64::from(self.server.owes(client)));
-        State::Over
     }
 
     /// Answers a server's segment that is not acceptable: a keepalive is the client's to answer.
@@ -224,7 +230,7 @@ impl Serving {
         match &mut self.turn {
             Turn::Each(exchange) | Turn::Between(exchange, _) => {
                 progress = exchange.take(segment.seq(), segment.payload())?;
-                self.server.next = exchange.response.end();
+                self.server.set_next(exchange.response.end());
             }
             Turn::Agent | Turn::Ordered { .. } => self.server.take_data(segment),
         }
@@ -285,12 +291,20 @@ impl Serving {
         }
     }
 
-    /// Asks the data plane to take over, if the agent owes nothing to either side.
+    /// Asks the data plane to take over, if the agent owes nothing to either side. The data plane looks at no acknowledgement, so the agent
+    /// waits while a late segment of a server that the connection has left could still become part of what the client receives.
     fn take_turn(&mut self, client: &Client, ctx: &mut Context<'_>) {
         let owes = self.server.owes(client) || client.speech.is_some();
-        if matches!(self.turn, Turn::Agent) && !owes {
+        if matches!(self.turn, Turn::Agent) && !owes && !self.may_take_late(client, ctx.now) {
             self.send_order(client, ctx, 1);
         }
+    }
+
+    /// Whether the client would take a late segment of a left server for this server's: the next number that it expects is among that
+    /// server's, and this server has not ended.
+    fn may_take_late(&self, client: &Client, now: u64) -> bool {
+        let has_end = self.server.fin_seen && client.has_all();
+        !has_end && client.is_among_left(now, self.server.acknowledged(client))
     }
 
     fn send_order(&mut self, client: &Client, ctx: &mut Context<'_>, sent: u32) {
@@ -321,9 +335,9 @@ impl Serving {
     }
 
     /// Takes the data plane's confirmation.
-    pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> State {
+    pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> Next<Box<Serving>> {
         if !matches!(self.turn, Turn::Ordered { .. }) || status == Status::Order {
-            return State::Serving(self);
+            return Next::Stay(self);
         }
         let counters = &client.terms.service.counters;
         match status {
@@ -333,11 +347,11 @@ impl Serving {
         if status == Status::NoConnection {
             self.server.abort(client, ctx);
         }
-        State::Over
+        Next::Over
     }
 
     /// Goes on to the next request, when this one is answered and the client has the answer.
-    fn go_on(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+    fn go_on(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         let Turn::Each(exchange) = &self.turn else { return self.part_if_draining(client, ctx) };
         let is_done =
             exchange.is_asked && exchange.answered == Some(true) && self.server.handover.una == exchange.limit;
@@ -345,7 +359,7 @@ impl Serving {
         if !is_done || !has_all || self.server.fin_seen {
             return self.part_if_draining(client, ctx);
         }
-        let Turn::Each(exchange) = std::mem::replace(&mut self.turn, Turn::Agent) else { return State::Serving(self) };
+        let Turn::Each(exchange) = std::mem::replace(&mut self.turn, Turn::Agent) else { return Next::Stay(self) };
         let mut reading = Reading::idle(client, ctx.now);
         let outcome = if client.request.ready().is_empty() { Outcome::More } else { reading.read(client, ctx) };
         self.turn = Turn::Between(exchange, reading);
@@ -356,10 +370,10 @@ impl Serving {
     }
 
     /// Does what the rules say of the next request.
-    fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> State {
+    fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Box<Serving>> {
         match outcome {
-            Outcome::More => State::Serving(self),
-            Outcome::Refuse(refusal) => refusing::refuse(client, ctx, Some(self.server.end()), refusal),
+            Outcome::More => Next::Stay(self),
+            Outcome::Refuse(refusal) => Next::Refuse(Some(self.server.end()), refusal),
             // A decision that holds for the connection stays: later requests are only asked about.
             Outcome::Route(route) if route.group == self.server.group || self.sticky != Sticky::None => {
                 let Route { sticky, framing, .. } = route;
@@ -368,35 +382,31 @@ impl Serving {
                     self.sticky = sticky;
                 }
                 if let Some(refusal) = self.follow_request(client) {
-                    return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+                    return Next::Refuse(Some(self.server.end()), refusal);
                 }
                 self.advance(client, ctx);
-                State::Serving(self)
+                Next::Stay(self)
             }
             Outcome::Route(route) => {
-                let left = opening::Left { group: self.server.group, next: self.server.next };
+                client.note_left(ctx.now, self.server.opened, self.server.next);
                 client.leave(ctx, Some(self.server.end()));
-                opening::begin(client, ctx, route, Some(left))
+                Next::Ask { route, has_left: true }
             }
         }
     }
 
-    fn part_if_draining(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
-        if ctx.is_draining && self.exchange().is_some() { self.part(client, ctx) } else { State::Serving(self) }
+    fn part_if_draining(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
+        if ctx.is_draining && self.exchange().is_some() { self.part(client, ctx) } else { Next::Stay(self) }
     }
 
     /// The agent takes no new work: the connection ends if no request is under way.
-    pub fn part(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+    pub fn part(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if self.is_left(client) {
             self.server.abort(client, ctx);
-            return State::Over;
+            return Next::Over;
         }
         let is_idle = self.reading().is_some_and(Reading::is_idle) && client.request.islands().next().is_none();
-        if is_idle && !self.server.fin_seen {
-            refusing::end(client, ctx, Some(self.server.end()))
-        } else {
-            State::Serving(self)
-        }
+        if is_idle && !self.server.fin_seen { Next::End(Some(self.server.end())) } else { Next::Stay(self) }
     }
 
     /// Whether the client has the answer, and the server's end, and has not ended its own side.
@@ -407,16 +417,16 @@ impl Serving {
     }
 
     /// Does what is due.
-    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> State {
+    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if let Turn::Between(_, reading) = &mut self.turn
             && let Some(refusal) = reading.on_time(client, ctx)
         {
-            return refusing::refuse(client, ctx, Some(self.server.end()), refusal);
+            return Next::Refuse(Some(self.server.end()), refusal);
         }
         let limit = self.limit(client);
         if !self.server.on_time(client, ctx, limit) {
             self.server.abort(client, ctx);
-            return State::Over;
+            return Next::Over;
         }
         if let Turn::Ordered { due, sent } = self.turn
             && due <= ctx.now
@@ -426,12 +436,13 @@ impl Serving {
             if sent == ORDERS {
                 // Whether it was applied is not known; what comes to the agent from now on is a stray.
                 counters.orders_failed.add(1);
-                return State::Over;
+                return Next::Over;
             }
             self.send_order(client, ctx, sent + 1);
         }
+        client.forget_left(ctx.now);
         self.take_turn(client, ctx);
-        State::Serving(self)
+        Next::Stay(self)
     }
 
     /// Asserts what holds for every turn.

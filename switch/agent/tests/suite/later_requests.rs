@@ -35,6 +35,73 @@ fn a_late_segment_of_the_server_before_is_not_the_next_ones() {
 }
 
 #[test]
+fn a_late_segment_of_a_server_that_was_left_resets_nothing() {
+    let mut exact = answered();
+    let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
+    exact.client(first_end, answer_end, ACK | PSH, GET);
+    // The server of the first request, which may be asked again, repeats its answer once more, or has missed its reset. It is none of
+    // the numbers that the agent keeps.
+    let (source, destination) = (exact.service.address, exact.client);
+    let late = Head { source, destination, seq: SERVER_ISN - 77_000_000, ack: ISN - 99, flags: ACK | PSH, window: 9 };
+    assert_eq!(exact.sends(late, &[], OK), []);
+    // A repeated SYN goes behind a reset with the number that this server would take.
+    let seen = exact.waits(250);
+    let [Seen::Server { seq, flags: RST, .. }, Seen::Server { flags: SYN, .. }] = seen[..] else { panic!("{seen:?}") };
+    assert_eq!(seq, ISN - 99);
+    let seen = exact.opens(first_end, Some(7));
+    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
+}
+
+#[test]
+fn late_data_among_the_numbers_of_a_host_that_is_opened_anew_is_dropped() {
+    let mut exact = answered();
+    let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
+    exact.client(first_end, answer_end, ACK | PSH, GET);
+    // The same host: its numbers begin among those of its first answer.
+    exact.opens(first_end, Some(7));
+    let end = first_end + GET.len() as u32;
+    for (at, flags, data) in [(0, ACK | PSH, OK), (7, ACK | PSH, &OK[7..]), (answer_end, ACK | FIN, &b""[..])] {
+        assert_eq!(exact.server(at, first_end, flags, data), [], "acknowledges nothing of the second request");
+    }
+    // So is an ACK of the first connection that lies ahead; an ACK at the next number opens a window.
+    assert_eq!(exact.server(answer_end, first_end, ACK, b""), []);
+    assert_ne!(exact.server(0, first_end, ACK, b""), []);
+    // What acknowledges it passes; the data plane, which does not look, is not asked while late data may still come.
+    let seen = exact.server(0, end, ACK | PSH, OK);
+    assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Order(_))), "{seen:?}");
+    exact.client(end, 2 * answer_end, ACK, b"");
+    let waits_s = (0..61).find(|_| exact.waits(1_000).iter().any(|seen| matches!(seen, Seen::Order(_))));
+    assert_eq!(waits_s, Some(59));
+}
+
+#[test]
+fn late_data_needs_no_agent_once_the_client_has_the_servers_end() {
+    let mut exact = answered();
+    let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
+    exact.client(first_end, answer_end, ACK | PSH, GET);
+    exact.opens(first_end, Some(7));
+    let end = first_end + GET.len() as u32;
+    exact.server(0, end, ACK | PSH, OK);
+    exact.client(end, 2 * answer_end, ACK | FIN, b"");
+    let seen = exact.server(answer_end, end + 1, ACK | FIN, b"");
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Order(_))), "the client may not have the end yet: {seen:?}");
+    let order = order(&exact.client(end + 1, 2 * answer_end + 1, ACK, b""));
+    exact.confirms(&order, Status::Applied);
+    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
+}
+
+#[test]
+fn a_host_that_is_opened_anew_may_answer_before_it_has_the_request() {
+    let mut exact = answered();
+    let (first_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
+    exact.client(first_end, answer_end, ACK | PSH, GET);
+    exact.opens_from(SERVER_ISN + (1 << 30), first_end, Some(7));
+    let seen = exact.server(1 << 30, first_end, ACK | PSH | FIN, OK);
+    assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
+}
+
+#[test]
 fn a_client_that_has_ended_needs_no_agent() {
     let mut exact = answered();
     let (request_end, answer_end) = (EACH.len() as u32, OK.len() as u32);
@@ -65,7 +132,7 @@ fn a_client_that_ends_with_more_requests_is_answered_by_their_groups() {
         panic!("{seen:?}")
     };
     assert_eq!(to, group(1));
-    let seen = exact.opens(request_end, Some(7));
+    let seen = exact.opens_from(SERVER_ISN + (1 << 30), request_end, Some(7));
     order(&seen);
     assert!(seen.iter().any(|seen| seen.data() == GET && seen.flags() & FIN != 0), "{seen:?}");
 }

@@ -2,10 +2,10 @@
 
 use sluice_agent::Frames;
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::flags::{ACK, RST, SYN};
+use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{Head, Link, Segment};
 
-use crate::support::exact::{GET, ISN, Seen, asks, connected, group, is_answer};
+use crate::support::exact::{GET, ISN, OK, Seen, asks, connected, group, is_answer};
 use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
 #[test]
@@ -103,4 +103,12 @@ fn a_stale_connection_of_the_server_is_reset_and_asked_again() {
     let seen = exact.server(5000, 777, ACK, b"");
     let [Seen::Server { seq, flags: RST, .. }, Seen::Server { flags: SYN, .. }] = seen[..] else { panic!("{seen:?}") };
     assert_eq!(seq, ISN + 1 + 777);
+    // Once: what comes late of that connection does not free the slot of the next.
+    assert_eq!(exact.server(5000, 777, ACK, b""), []);
+    let seen = exact.opens(0, Some(7));
+    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
+    // The same host, whose numbers begin among those of that connection.
+    assert_eq!(exact.server(2000, 0, ACK | PSH, OK), []);
+    let seen = exact.server(0, GET.len() as u32, ACK | PSH, OK);
+    assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
 }

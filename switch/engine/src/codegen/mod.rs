@@ -15,14 +15,15 @@ mod wide;
 
 use std::collections::HashMap;
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 
+use crate::bits::to_limbs;
 use crate::code::{Code, Ext, Near, Op, Pc};
 use crate::error::LoadError;
 use crate::expr::Expr;
-use crate::layout::{FieldRef, Layout, Slot, limbs};
-use crate::load::headers::take;
+use crate::layout::{FieldRef, Layout, Slot};
 use crate::load::json::J;
+use crate::load::slots::take;
 
 /// Proven bounds of an exact value; `None`: too large to say.
 pub type Bounds = Option<(i128, i128)>;
@@ -208,22 +209,4 @@ impl<'a, 'j> Gen<'a, 'j> {
     pub fn index(&mut self, expr: &Expr) -> Result<Slot> {
         Ok(self.value(expr, None)?.slot)
     }
-}
-
-/// Two's complement modulo 2^width, in words, least significant first.
-pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
-    let n = limbs(width);
-    let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());
-    let mut row: Vec<u64> = digits.into_iter().chain(std::iter::repeat(0)).take(n).collect();
-    if sign == Sign::Minus {
-        let mut carry = true;
-        for limb in &mut row {
-            let (v, c) = (!*limb).overflowing_add(u64::from(carry));
-            (*limb, carry) = (v, c);
-        }
-    }
-    if !width.is_multiple_of(64) {
-        row[n - 1] &= (1 << (width % 64)) - 1;
-    }
-    row
 }

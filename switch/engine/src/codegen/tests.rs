@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{Gen, Pool};
 use crate::code::Op;
-use crate::engine::Options;
 use crate::expr::{BinOp, Expr, Place, random};
 use crate::layout::{FieldRef, Layout, Slots, mask64, sign_extend};
 use crate::load::json::J;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::program::Program;
 use crate::wide::exact::{eval, write};
 

@@ -1,71 +1,10 @@
 //! How much an action profile holds, and how much it may hold.
 
-use super::{EntryAction, Group, OneShotMember, Result};
+use super::{ProfileLimit, ProfileSize, Result};
 use crate::engine::Engine;
 use crate::error::ControlError;
-use crate::profile::{Bound, ProfileState};
+use crate::profile::ProfileState;
 use crate::program::ProfileId;
-
-/// The most that an action profile may hold; P4Runtime has a way to count for each of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProfileLimit {
-    /// Members made by `member_insert`.
-    Members(u64),
-    /// The weights in all groups together, one-shot ones included.
-    Weights(u64),
-    /// The members of all groups together, one-shot ones included.
-    Places(u64),
-}
-
-/// What groups hold, one-shot ones included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProfileSize {
-    /// Weights together.
-    pub weights: u64,
-    /// Members together.
-    pub places: u64,
-}
-
-impl ProfileSize {
-    fn of(weights: impl Iterator<Item = u32>) -> Self {
-        weights.fold(Self::default(), |size, weight| Self {
-            weights: size.weights + u64::from(weight),
-            places: size.places + 1,
-        })
-    }
-
-    fn of_one_shot(members: &[OneShotMember]) -> Self {
-        Self::of(members.iter().map(|m| m.weight))
-    }
-
-    pub(crate) fn of_group(group: &Group) -> Self {
-        Self::of(group.members.iter().map(|m| m.weight))
-    }
-
-    pub(crate) fn of_action(action: &EntryAction) -> Self {
-        match action {
-            EntryAction::OneShot(group) => Self::of_one_shot(&group.members),
-            EntryAction::Call(_) | EntryAction::Member(_) | EntryAction::Group(_) => Self::default(),
-        }
-    }
-
-    pub(crate) fn of_bound(bound: &Bound) -> Self {
-        match bound {
-            Bound::OneShot(group) => Self::of_one_shot(&group.written.members),
-            Bound::Call(_) | Bound::Member(_) | Bound::Group(_) => Self::default(),
-        }
-    }
-
-    pub(crate) fn add(&mut self, more: Self) {
-        self.weights += more.weights;
-        self.places += more.places;
-    }
-
-    pub(crate) fn remove(&mut self, less: Self) {
-        self.weights -= less.weights;
-        self.places -= less.places;
-    }
-}
 
 impl ProfileState {
     /// Refuses what would not fit when `more` has come and `less` has gone.

@@ -15,7 +15,7 @@ use crate::meter::Meter;
 use crate::profile::{Bound, Call, OneShot};
 use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
-use crate::table::store::EntryId;
+use crate::table::keys::EntryId;
 
 /// Most copies of members that a group's weights may ask for.
 pub const MAX_WEIGHT: u64 = 1 << 20;
@@ -357,7 +357,7 @@ impl Engine {
                     g.users -= 1;
                 }
             }
-            Bound::OneShot(_) => ps.size.remove(ProfileSize::of_bound(bound)),
+            Bound::OneShot(_) => ps.size.remove(bound.size()),
             Bound::Call(_) => {}
         }
     }
@@ -365,7 +365,7 @@ impl Engine {
     /// Refuses an action for which the table's action profile has no room, once what it replaces is gone.
     pub(super) fn has_room(&self, table: TableId, action: &EntryAction, replaced: Option<&Bound>) -> Result<()> {
         let Some(profile) = self.program.table_info(table).profile else { return Ok(()) };
-        let less = replaced.map(ProfileSize::of_bound).unwrap_or_default();
+        let less = replaced.map(Bound::size).unwrap_or_default();
         self.machine.profiles[profile.index()].has_room(ProfileSize::of_action(action), less)
     }
 }

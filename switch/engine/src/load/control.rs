@@ -2,13 +2,12 @@
 
 use super::expr::Scope;
 use super::json::{J, Result};
-use super::objects::Objects;
 use super::primitive::Context;
-use super::table::{Action, Control, Flow, Node, no_action, node};
+use super::table::{Control, Flow, no_action, node};
 use crate::code::{Note, Op, Pc};
 use crate::codegen::Gen;
 use crate::layout::{Layout, Slot};
-use crate::program::ActionId;
+use crate::program::{Action, ActionId, Node, Objects};
 
 /// Everything the compilation of pipelines needs.
 pub struct Compiler<'a, 'j> {

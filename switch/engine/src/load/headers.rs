@@ -3,28 +3,13 @@
 use std::collections::HashMap;
 
 use super::json::{J, NARROWER, Result};
-use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, NOWHERE, Slot, Stack, Union, UnionStack, limbs};
+use super::slots::{MAX_SLOTS, take};
+use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack, Union, UnionStack, limbs};
 use crate::phv::words;
 use crate::program::{FieldInfo, HeaderInfo};
 
-/// Slots that headers, temporaries, parameters and constants may use together.
-pub const MAX_SLOTS: usize = NOWHERE as usize;
-
 /// Words of headers that are kept as they come in.
 const MAX_RAW_WORDS: usize = 1024;
-
-/// Takes `count` slots.
-pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
-    let first = layout.used;
-    if first + count > MAX_SLOTS {
-        return Err(at.refused(
-            format!("the program needs more than {MAX_SLOTS} slots of 64 bits for its fields"),
-            "give it fewer or narrower headers, metadata and parameters",
-        ));
-    }
-    layout.used += count;
-    Ok(first as Slot)
-}
 
 /// The types, for those who ask the program.
 pub fn infos(layout: &Layout) -> Vec<HeaderInfo> {

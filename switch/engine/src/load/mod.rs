@@ -2,13 +2,14 @@
 
 mod control;
 mod deparser;
-pub mod expr;
-pub mod headers;
+mod expr;
+mod headers;
 pub mod json;
-pub mod objects;
+mod objects;
 mod parser;
 mod primitive;
-pub mod table;
+pub mod slots;
+mod table;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -17,16 +18,15 @@ use json::{J, NARROWER, Result};
 
 use crate::code::{Code, Op};
 use crate::codegen::{Gen, Pool};
+use crate::dataflow::World;
 use crate::layout::{Cell, FieldRef, Layout, limbs};
-use crate::optimize::World;
 use crate::optimize::optimize;
 use crate::optimize::world::Parts;
 use crate::phv::Phv;
-use crate::program::{ActionId, ActionInfo, Checksum, CoreErrors, ParamInfo, Program, Standard};
+use crate::program::{Action, ActionId, ActionInfo, Checksum, CoreErrors, Objects, ParamInfo, Program, Standard};
 use expr::Scope;
-use objects::Objects;
 use primitive::Context;
-use table::Action;
+use slots::take;
 
 /// The JSON format that this reads: major 2, minor up to 24.
 const MAX_MINOR: u64 = 24;
@@ -35,16 +35,21 @@ const MAX_MINOR: u64 = 24;
 /// sixteenth of it.
 const STACK: usize = 32 << 20;
 
-/// Reads, checks and compiles.
-pub fn load(bytes: &[u8]) -> Result<Program> {
-    std::thread::scope(|scope| {
-        let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(bytes));
-        let loader = loader.map_err(|e| {
-            let text = format!("there is no thread to load it in: {e}");
-            J::root(&serde_json::Value::Null).refused(text, "end what else runs, or raise the limit of processes")
-        })?;
-        loader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+impl Program {
+    /// Reads, checks and compiles p4c's BMv2 JSON.
+    ///
+    /// # Errors
+    /// Malformed JSON, or anything the engine does not support, with the place.
+    pub fn load(json: &[u8]) -> Result<Program> {
+        std::thread::scope(|scope| {
+            let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(json));
+            let loader = loader.map_err(|e| {
+                let text = format!("there is no thread to load it in: {e}");
+                J::root(&serde_json::Value::Null).refused(text, "end what else runs, or raise the limit of processes")
+            })?;
+            loader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
 }
 
 #[expect(clippy::too_many_lines, reason = "one step a section of the program, each of what the former ones gave")]
@@ -56,7 +61,7 @@ fn compile(bytes: &[u8]) -> Result<Program> {
     }
     version(&root)?;
     let mut layout = headers::load(&root)?;
-    let drop_port = headers::take(&mut layout, 1, &root)?;
+    let drop_port = take(&mut layout, 1, &root)?;
     let (actions, action_by_id) = actions(&root, &mut layout)?;
     let mut objects = Objects::load(&root, &layout)?;
     let control = table::load(&root, &layout, &mut objects, &actions, &action_by_id)?;
@@ -103,7 +108,8 @@ fn compile(bytes: &[u8]) -> Result<Program> {
         layout: &fixed_layout,
         used: layout.used,
         pool: &pool,
-        control: &control,
+        tables: &control.tables,
+        profiles: &control.profiles,
         actions: &actions,
         objects: &objects,
         standard: &standard,
@@ -161,7 +167,7 @@ fn actions(root: &J, layout: &mut Layout) -> Result<(Vec<Action>, HashMap<u32, A
                 return Err(p.refused(format!("parameter '{}' has {width} bits", p.str("name")?), NARROWER));
             }
             infos.push(ParamInfo { name: p.str("name")?.into(), width });
-            let slot = headers::take(layout, limbs(width), &p)?;
+            let slot = take(layout, limbs(width), &p)?;
             params.push(FieldRef { slot, width, signed: false, varbit: false });
         }
         if by_id.insert(j.u32("id")?, ActionId(actions.len() as u32)).is_some() {

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::expr::Scope;
 use super::json::{J, NARROWER, Result};
+use crate::bits::to_limbs;
 use crate::calc::{Calculation, Input};
-use crate::codegen::to_limbs;
 use crate::control::CounterData;
 use crate::expr::Expr;
 use crate::hash::Hash;
-use crate::layout::{FieldRef, Layout, Slot};
+use crate::layout::{Layout, Slot};
 use crate::meter::Meter;
-use crate::program::{CounterInfo, DigestInfo, FieldInfo, MeterInfo, RegisterInfo, ValueSetInfo};
+use crate::program::{CounterInfo, DigestInfo, DigestPart, FieldInfo, MeterInfo, Objects, RegisterInfo, ValueSetInfo};
 use crate::state::cell_bytes;
 
 /// Largest array that is accepted (cells).
@@ -21,51 +21,7 @@ const MAX_CELLS: u64 = 1 << 28;
 const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 
-/// Part of a digest.
-#[derive(Debug, Clone)]
-pub enum DigestPart {
-    Field(FieldRef),
-    /// Bytes as they are.
-    Constant(Vec<u8>),
-}
-
-#[derive(Default)]
-pub struct Objects {
-    /// Registers, indirect counters and meters, with the bytes that they take.
-    pub arrays: Vec<(String, u64)>,
-    /// What they take together.
-    array_bytes: u64,
-    pub registers: Vec<RegisterInfo>,
-    pub register_by_name: HashMap<String, u32>,
-    pub counters: Vec<CounterInfo>,
-    pub counter_by_name: HashMap<String, u32>,
-    pub meters: Vec<MeterInfo>,
-    pub meter_by_name: HashMap<String, u32>,
-    /// Direct meters: where the colour goes.
-    pub meter_targets: Vec<Option<FieldRef>>,
-    pub calculations: Vec<Calculation>,
-    pub calculation_by_name: HashMap<String, u32>,
-    pub digests: Vec<DigestInfo>,
-    pub digest_parts: Vec<Vec<DigestPart>>,
-    pub digest_by_name: HashMap<String, u32>,
-    digest_by_id: HashMap<u64, u16>,
-    pub field_lists: Vec<Vec<FieldRef>>,
-    field_list_by_id: HashMap<u64, u16>,
-    pub value_sets: Vec<ValueSetInfo>,
-    pub value_set_by_name: HashMap<String, u32>,
-}
-
 impl Objects {
-    /// Slots of fields that digests and other passes take along.
-    pub fn kept(&self) -> impl Iterator<Item = Slot> + '_ {
-        let digested = self.digest_parts.iter().flatten().filter_map(|part| match part {
-            DigestPart::Field(f) => Some(f),
-            DigestPart::Constant(_) => None,
-        });
-        let fields = self.field_lists.iter().flatten().chain(digested);
-        fields.flat_map(|f| (0..f.slots() as Slot).map(|i| f.slot + i))
-    }
-
     #[expect(clippy::too_many_lines, reason = "one loop a kind of array")]
     pub fn load(root: &J, layout: &Layout) -> Result<Objects> {
         let mut o = Objects::default();

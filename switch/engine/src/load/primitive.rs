@@ -2,11 +2,11 @@
 
 use super::expr::Scope;
 use super::json::{J, Result};
-use super::objects::Objects;
 use crate::code::{Ext, Op};
 use crate::codegen::Gen;
 use crate::expr::{Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
+use crate::program::Objects;
 
 /// What primitives refer to.
 pub struct Context<'a> {

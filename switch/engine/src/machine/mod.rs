@@ -9,16 +9,18 @@ mod trace;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::control::{CloneSession, CounterData, Digest, DigestConfig, Replica};
-use crate::engine::{Drops, Options};
+use crate::drops::Drops;
 use crate::meter::Meter;
+use crate::options::Options;
 use crate::profile::{Bound, ProfileState};
 use crate::program::{Program, TableId};
 use crate::queue::Queue;
 use crate::rng::Rng;
 use crate::state::{Register, State};
+use crate::table::answer::Answer;
 use crate::trace::TraceEvent;
 
-pub use self::table::{Answer, EntryState, MissState, NONE, TableState};
+pub use self::table::{EntryState, MissState, TableState};
 use self::trace::DropPort;
 
 /// Jumps backwards that one pass may make.

@@ -5,7 +5,7 @@ use crate::code::{Code, Op, Pc};
 use crate::layout::Slots;
 use crate::profile::{Bound, Call};
 use crate::program::Program;
-use crate::table::store::EntryId;
+use crate::table::keys::EntryId;
 
 impl Machine {
     fn burn(&mut self) -> Result<(), Stop> {

@@ -1,41 +1,13 @@
 //! A table at run time.
 
 use crate::control::{CounterData, Entry};
-use crate::load::table::{Direct, Table};
 use crate::meter::Meter;
 use crate::profile::{Bound, Call};
+use crate::program::{Direct, Table};
+use crate::table::answer::Answer;
 use crate::table::answers::Answers;
-use crate::table::store::{EntryId, Store};
-
-/// No action, in [`Answer::action`].
-pub const NONE: u32 = u32::MAX;
-
-/// The outcome of a lookup, as machine code takes it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Answer {
-    /// The action in the low half ([`NONE`]: none), hit or miss in bit 32.
-    pub action: u64,
-    /// Address of the parameters' words, which live as long as the entry does what it does.
-    pub params: usize,
-}
-
-impl Answer {
-    pub fn new(call: Option<&Call>, hit: bool) -> Answer {
-        let hit = u64::from(hit) << 32;
-        match call {
-            Some(call) => Answer { action: u64::from(call.action.0) | hit, params: call.params.as_ptr() as usize },
-            None => Answer { action: u64::from(NONE) | hit, params: 0 },
-        }
-    }
-
-    fn of(bound: Option<&Bound>, hit: bool) -> Answer {
-        match bound {
-            Some(Bound::Call(call)) => Answer::new(Some(call), hit),
-            _ => Answer::new(None, hit),
-        }
-    }
-}
+use crate::table::keys::EntryId;
+use crate::table::store::Store;
 
 /// What an entry holds besides its key.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Where Rust and machine code meet: what is handed over, and the functions that machine code calls.
 //!
-//! All of the crate's unsafe code is here and in [`super::Native`]. What it rests on:
-//! - a [`Frame`] is made by [`super::Native::run`] out of exclusive borrows that last until machine code returns; it alone holds the
+//! All of the crate's unsafe code is here, in [`super`] and in [`crate::machine_code`]. What it rests on:
+//! - a [`Frame`] is made by [`MachineCode::run`](crate::machine_code::MachineCode::run) out of exclusive borrows that last until machine code returns; it alone holds the
 //!   pointers, and a function here makes references of them only while machine code waits for it;
 //! - machine code reaches slots by 16-bit numbers (the array has 65,536), arrays below their size (which never changes), the
 //!   packet below its length, and the header buffer no further than the longest headers of the program;
@@ -10,9 +10,10 @@
 use crate::code::Pc;
 use crate::hash::{Hash, crc32_of_number, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
-use crate::machine::{Answer, Machine, NONE, Stop, TableState};
+use crate::machine::{Machine, Stop, TableState};
 use crate::phv::Head;
 use crate::program::Program;
+use crate::table::answer::{Answer, NONE};
 
 /// What machine code works on.
 #[repr(C)]

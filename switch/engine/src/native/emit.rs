@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlags, Type, Value};
+use cranelift_codegen::ir::{AbiParam, Block, BlockArg, FuncRef, InstBuilder, MemFlags, Signature, Type, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
+use cranelift_jit::JITModule;
+use cranelift_module::Module;
 
 use super::abi::{DONE, Frame, NO_FUEL};
 use super::raw::Raw;
@@ -368,3 +370,11 @@ impl<'a, 'b> Fun<'a, 'b> {
 
 /// Every slot a 16-bit number can name is there.
 const _: () = assert!(size_of::<Slots>() == 8 * (1 << 16));
+
+/// The signature of a function that takes and returns so many integers of 64 bits.
+pub fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {
+    let mut signature = module.make_signature();
+    signature.params = vec![AbiParam::new(I64); takes];
+    signature.returns = vec![AbiParam::new(I64); gives];
+    signature
+}

@@ -9,8 +9,8 @@ use super::emit::{Fun, there};
 use super::reach::{For, Place, is_bytes, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::{Slot, mask64};
-use crate::load::table::Direct;
-use crate::machine::NONE;
+use crate::program::Direct;
+use crate::table::answer::NONE;
 use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {

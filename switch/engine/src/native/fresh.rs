@@ -7,6 +7,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 
+use super::emit::signature;
 use crate::layout::Slot;
 
 /// More slots than these are copied.
@@ -17,7 +18,7 @@ pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result
     if needed.len() > MOST {
         return Ok(None);
     }
-    let signature = super::signature(module, 1, 0);
+    let signature = signature(module, 1, 0);
     let id = module.declare_anonymous_function(&signature).map_err(|e| e.to_string())?;
     let mut context = Context::new();
     context.func = Function::with_name_signature(UserFuncName::user(1, 0), signature);

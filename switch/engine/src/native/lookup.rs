@@ -6,9 +6,11 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::abi::Frame;
 use super::emit::{Fun, there};
-use crate::machine::{Answer, TableState};
+use crate::machine::TableState;
+use crate::table::answer::Answer;
 use crate::table::answers::{self, Answers, FREE};
-use crate::table::store::{FACTOR, SEED, Store};
+use crate::table::hash::{FACTOR, SEED};
+use crate::table::store::Store;
 use crate::table::trie::{Node, STRIDE};
 
 impl Fun<'_, '_> {

@@ -28,43 +28,29 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
+use cranelift_codegen::ir::{Function, UserFuncName};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module};
 
 use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR, PAST_EGRESS, PAST_INGRESS, SENT};
-use self::emit::{Fun, Plan};
-use self::parts::name;
+use self::emit::{Fun, Plan, signature};
+use self::parts::{PARTS, name};
 use self::raw::Raw;
 use self::reach::{For, Place, Reach};
 use self::whole::Way;
 use crate::code::{Op, Pc};
 use crate::layout::{Slot, Slots};
 use crate::machine::{Machine, Stop};
+use crate::machine_code::{Entry, Fresh, MachineCode};
 use crate::phv::Head;
 use crate::program::Program;
 
+pub use self::parts::Part;
+
 /// More instructions than this are interpreted: compiling them would take seconds.
 const MOST: usize = 50_000;
-
-/// What machine code there is of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Parser,
-    /// Returns whether a checksum was wrong.
-    Verify,
-    Ingress,
-    Egress,
-    /// Leaves the length of the headers in the frame.
-    Deparser,
-}
-
-const PARTS: [Part; 5] = [Part::Parser, Part::Verify, Part::Ingress, Part::Egress, Part::Deparser];
-
-type Entry = unsafe extern "C" fn(*mut Frame) -> i64;
-type Fresh = unsafe extern "C" fn(*mut Slots);
 
 /// How far a packet came on its way.
 pub enum Progress {
@@ -78,37 +64,17 @@ pub enum Progress {
     Deparsed { port: u32, parsed: usize },
 }
 
-/// A program's machine code.
-pub struct Native {
-    entries: [Entry; 5],
-    whole: Entry,
-    /// What there is something to do in.
-    has: [bool; 5],
-    /// Somebody reads what waits at a port.
-    reads_backlog: bool,
-    /// Gives slots their start values; `None`: all of them are to be copied.
-    fresh: Option<Fresh>,
-    /// Owns the code.
-    module: Option<JITModule>,
-}
-
-// SAFETY: the module is not touched any more until it is dropped; its code is read-only and holds no state.
-unsafe impl Send for Native {}
-// SAFETY: as above.
-unsafe impl Sync for Native {}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        if let Some(module) = self.module.take() {
-            // SAFETY: the entries go with it, and nobody runs them: that needs a reference to this
-            unsafe { module.free_memory() };
-        }
+impl Program {
+    /// Its machine code, made when the first engine asks for it; why there is none, otherwise.
+    #[inline]
+    pub(crate) fn native(&self) -> Result<&MachineCode, &str> {
+        self.native.get_or_init(|| MachineCode::new(self)).as_ref().map_err(String::as_str)
     }
 }
 
-impl Native {
+impl MachineCode {
     /// Why not, otherwise.
-    pub fn new(p: &Program) -> Result<Native, String> {
+    pub fn new(p: &Program) -> Result<MachineCode, String> {
         if p.code.ops.len() > MOST {
             return Err(format!("the program has {} instructions; up to {MOST} are compiled", p.code.ops.len()));
         }
@@ -131,7 +97,7 @@ impl Native {
         match compiled {
             Ok((entries, whole, fresh, reads_backlog)) => {
                 let has = PARTS.map(|part| has(p, part));
-                Ok(Native { entries, whole, has, reads_backlog, fresh, module: Some(module) })
+                Ok(MachineCode { entries, whole, has, reads_backlog, fresh, module: Some(module) })
             }
             Err(e) => {
                 // SAFETY: nothing of it was handed out
@@ -303,7 +269,7 @@ impl Native {
             program: p,
         };
         // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi` demands
-        let result = unsafe { entry(&raw mut frame) };
+        let result = unsafe { entry((&raw mut frame).cast()) };
         (result, frame)
     }
 }
@@ -425,7 +391,7 @@ fn build(
     let mut context = Context::new();
     context.func = Function::with_name_signature(UserFuncName::user(0, number), signature);
     for (name, _, takes, gives) in CALLS {
-        let signature = self::signature(module, takes, gives);
+        let signature = emit::signature(module, takes, gives);
         let function = module.declare_function(name, Linkage::Import, &signature).map_err(error)?;
         plan.calls.insert(name, module.declare_func_in_func(function, &mut context.func));
     }
@@ -441,11 +407,4 @@ fn build(
     module.define_function(id, &mut context).map_err(|e| format!("function {number}: {e:?}"))?;
     module.clear_context(&mut context);
     Ok(loaded)
-}
-
-fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {
-    let mut signature = module.make_signature();
-    signature.params = vec![AbiParam::new(I64); takes];
-    signature.returns = vec![AbiParam::new(I64); gives];
-    signature
 }

@@ -6,12 +6,26 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-use super::Part;
 use super::abi::{DONE, Frame};
 use super::emit::Fun;
 use super::reach::{For, Reach};
 use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
+
+/// What machine code there is of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Parser,
+    /// Returns whether a checksum was wrong.
+    Verify,
+    Ingress,
+    Egress,
+    /// Leaves the length of the headers in the frame.
+    Deparser,
+}
+
+/// All of them, by number.
+pub const PARTS: [Part; 5] = [Part::Parser, Part::Verify, Part::Ingress, Part::Egress, Part::Deparser];
 
 /// A part's name among [`super::emit::Plan::calls`].
 pub fn name(part: Part) -> &'static str {

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::calc::Steps;
 use crate::code::{Case, Code, Element, Ext, HeaderAt, KeyPart, Op, Pc, Select};
+use crate::dataflow::Slots;
 use crate::layout::{FieldRef, Slot};
-use crate::optimize::{Slots, effects};
+use crate::optimize::effects;
 use crate::program::{ActionId, Program};
 
 /// On whose behalf code runs: where it goes on at its end depends on it.

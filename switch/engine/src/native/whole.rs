@@ -8,11 +8,10 @@ use std::collections::HashSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-use super::Part;
 use super::abi::{DONE, Frame, PAST_EGRESS, PAST_INGRESS, SENT};
 use super::emit::Fun;
 use super::fresh;
-use super::parts::name;
+use super::parts::{Part, name};
 use crate::code::Ext;
 use crate::layout::{Cell, Slot};
 use crate::machine::{FUEL, Machine, Requests};

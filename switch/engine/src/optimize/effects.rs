@@ -1,7 +1,7 @@
 //! What each instruction reads and writes.
 
-use super::World;
 use crate::code::{Code, Ext, Op};
+use crate::dataflow::World;
 use crate::layout::Slot;
 
 /// Slots that an instruction touches.

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::World;
 use super::effects::plain;
 use crate::code::Op;
+use crate::dataflow::World;
 use crate::layout::{Slot, mask64};
 
 /// More computed values than this are not remembered.

@@ -1,10 +1,10 @@
 //! Follows what is known along the code, and rewrites by it.
 
-use super::World;
 use super::effects::{self, plain, tested};
 use super::facts::Facts;
 use super::graph::{Block, BlockId, End, Graph};
 use crate::code::{Code, Op};
+use crate::dataflow::{TableEffects, World};
 use crate::layout::Slot;
 
 /// Blocks with up to so many instructions are copied for a way on which their test is decided.
@@ -80,7 +80,7 @@ fn table_writes(graph: &Graph, code: &Code, world: &World) -> Vec<Option<Vec<Slo
         Some(writes)
     };
     let actions: Vec<_> = graph.actions.iter().map(|&a| action(a)).collect();
-    let table = |t: &super::TableEffects| {
+    let table = |t: &TableEffects| {
         let mut writes = t.writes.clone();
         for &a in &t.actions {
             writes.extend(actions[a].as_ref()?);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::World;
 use crate::code::{Case, Code, Near, Op, Pc};
+use crate::dataflow::World;
 
 /// Index into [`Graph::blocks`].
 pub type BlockId = usize;

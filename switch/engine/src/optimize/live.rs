@@ -1,48 +1,9 @@
 //! What is read later; writes that nobody sees go.
 
-use super::World;
 use super::effects;
 use super::graph::{End, Graph};
 use crate::code::{Code, Op};
-use crate::layout::Slot;
-
-/// A set of slots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slots(Vec<u64>);
-
-impl Slots {
-    pub fn none(used: usize) -> Slots {
-        Slots(vec![0; used.div_ceil(64)])
-    }
-
-    pub fn add(&mut self, slot: Slot) {
-        if let Some(word) = self.0.get_mut(usize::from(slot) / 64) {
-            *word |= 1 << (slot % 64);
-        }
-    }
-
-    pub fn remove(&mut self, slot: Slot) {
-        if let Some(word) = self.0.get_mut(usize::from(slot) / 64) {
-            *word &= !(1 << (slot % 64));
-        }
-    }
-
-    pub fn has(&self, slot: Slot) -> bool {
-        self.0.get(usize::from(slot) / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
-    }
-
-    pub fn remove_all(&mut self, other: &Slots) {
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a &= !b;
-        }
-    }
-
-    pub fn add_all(&mut self, other: &Slots) {
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a |= b;
-        }
-    }
-}
+use crate::dataflow::{Slots, World};
 
 pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     let order = graph.order();

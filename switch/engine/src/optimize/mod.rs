@@ -13,53 +13,8 @@ pub mod graph;
 mod live;
 pub mod world;
 
-use std::collections::HashMap;
-
 use crate::code::Code;
-use crate::layout::Slot;
-
-pub use live::Slots;
-
-/// What a table does to slots besides its actions, and where it may lead.
-pub struct TableEffects {
-    /// The key, and what a selector hashes.
-    pub reads: Vec<Slot>,
-    /// Parameters, and the target of a direct meter.
-    pub writes: Vec<Slot>,
-    /// Indices in [`Code::actions`].
-    pub actions: Vec<usize>,
-    /// Indices in [`Code::nodes`].
-    pub next: Vec<usize>,
-}
-
-/// What the instructions alone do not tell.
-pub struct World {
-    /// Slots in use.
-    pub used: usize,
-    /// Slots that never change, and what they hold.
-    pub constants: HashMap<Slot, u64>,
-    /// The first slot with that value.
-    pub values: HashMap<u64, Slot>,
-    /// Temporaries of statements begin here; before it are the headers.
-    pub first_temporary: Slot,
-    /// Bits that a slot's value can have; 64 where nothing is known.
-    pub bits: Vec<u8>,
-    /// Slots that only instructions, tables and calculations read: a write that none of them sees can go.
-    pub private: Slots,
-    pub tables: Vec<TableEffects>,
-    /// Slots that each header occupies (with the validity of those it excludes).
-    pub headers: Vec<Vec<Slot>>,
-    /// Slots that each calculation reads.
-    pub calculations: Vec<Vec<Slot>>,
-}
-
-impl World {
-    /// A slot that holds this value for good, if there is one.
-    pub fn constant(&self, value: u64) -> Option<Slot> {
-        self.values.get(&value).copied()
-    }
-}
-
+use crate::dataflow::World;
 /// Rounds of finding out and rewriting: what one leaves, the next builds on.
 const ROUNDS: usize = 4;
 

@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Slots, TableEffects, World};
 use crate::code::Code;
 use crate::codegen::Pool;
+use crate::dataflow::{Slots, TableEffects, World};
 use crate::layout::{FieldRef, Layout, Slot};
-use crate::load::objects::{DigestPart, Objects};
-use crate::load::table::{Action, Control, Table};
-use crate::program::{Checksum, Standard};
+use crate::program::{Action, Checksum, DigestPart, Objects, Profile, Standard, Table};
 
 /// The parts of a program that matter here.
 pub struct Parts<'a> {
@@ -17,7 +15,8 @@ pub struct Parts<'a> {
     /// Slots in use, temporaries and constants included.
     pub used: usize,
     pub pool: &'a Pool,
-    pub control: &'a Control,
+    pub tables: &'a [Table],
+    pub profiles: &'a [Profile],
     pub actions: &'a [Action],
     pub objects: &'a Objects,
     pub standard: &'a Standard,
@@ -52,7 +51,7 @@ impl World {
             first_temporary: layout.fresh.len() as Slot,
             bits: bits(p),
             private: private(p, &headers),
-            tables: p.control.tables.iter().map(|t| table(p, t, &headers)).collect(),
+            tables: p.tables.iter().map(|t| table(p, t, &headers)).collect(),
             calculations: p.objects.calculations.iter().map(|c| c.slots(&headers)).collect(),
             headers,
         }
@@ -121,10 +120,10 @@ fn table(p: &Parts, t: &Table, headers: &[Vec<Slot>]) -> TableEffects {
     let mut reads = t.key.slots();
     let mut actions = t.info.actions.clone();
     if let Some(profile) = t.info.profile {
-        let profile = &p.control.profiles[profile.index()];
+        let profile = &p.profiles[profile.index()];
         reads.extend(profile.selector.iter().flat_map(|s| s.slots(headers)));
         // members may have any of these tables' copies
-        actions.extend(profile.info.tables.iter().flat_map(|t| &p.control.tables[t.index()].info.actions));
+        actions.extend(profile.info.tables.iter().flat_map(|t| &p.tables[t.index()].info.actions));
     }
     actions.extend(t.default.as_ref().map(|d| d.action));
     actions.extend(t.entries.iter().map(|e| e.call.action));

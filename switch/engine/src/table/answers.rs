@@ -2,8 +2,8 @@
 //!
 //! Open addressing with linear probing, never more than 5/8 full. A cell is the words of the key, then those of the answer.
 
-use super::store::hash;
-use crate::machine::Answer;
+use super::answer::Answer;
+use super::hash::hash;
 
 /// Keys of more words are looked up by the store.
 pub const MOST_WORDS: usize = 4;

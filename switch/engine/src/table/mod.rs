@@ -1,7 +1,10 @@
 //! Match-action tables: keys, the lookup structure and what entries hold.
 
+pub mod answer;
 pub mod answers;
+pub mod hash;
 pub mod key;
+pub mod keys;
 pub mod pool;
 pub mod store;
 pub mod trie;

@@ -1,11 +1,9 @@
 //! A table's entries: their keys, their ages, and what finds them.
 
 use super::key::RawEntry;
+use super::keys::{EntryId, Keys};
 use super::trie::Trie;
 use super::tuples::Tuples;
-
-/// Index of an entry; stable while the entry exists.
-pub type EntryId = u32;
 
 /// In place of an age: there is no such entry.
 const GONE: u64 = u64::MAX;
@@ -25,50 +23,6 @@ pub struct Store {
 enum Index {
     Tuples(Tuples),
     Trie(Box<Trie>),
-}
-
-/// The entries' keys, one after the other.
-pub struct Keys {
-    words: usize,
-    all: Vec<u64>,
-}
-
-impl Keys {
-    /// An entry's key.
-    #[inline]
-    pub fn of(&self, id: EntryId) -> &[u64] {
-        &self.all[id as usize * self.words..(id as usize + 1) * self.words]
-    }
-
-    /// The same, of keys that are one word.
-    #[inline]
-    pub fn word(&self, id: EntryId) -> u64 {
-        self.all[id as usize]
-    }
-
-    fn set(&mut self, id: EntryId, key: &[u64]) {
-        let first = id as usize * self.words;
-        self.all.resize(self.all.len().max(first + self.words), 0);
-        self.all[first..first + self.words].copy_from_slice(key);
-    }
-}
-
-/// What a key's hash begins with.
-pub const SEED: u64 = 0x2545_f491_4f6c_dd1d;
-/// What it is multiplied by, word by word.
-pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// One word more in a hash.
-#[inline]
-pub fn mix(h: u64, v: u64) -> u64 {
-    let product = u128::from(h ^ v) * u128::from(FACTOR);
-    (product >> 64) as u64 ^ product as u64
-}
-
-/// A key's hash; machine code computes it too.
-#[inline]
-pub fn hash(key: &[u64]) -> u64 {
-    key.iter().fold(SEED, |h, &v| mix(h, v))
 }
 
 impl Store {

@@ -6,8 +6,9 @@
 
 use hashbrown::HashTable;
 
+use super::hash::{SEED, hash, mix};
 use super::key::{Range, RawEntry};
-use super::store::{EntryId, Keys, SEED, hash, mix};
+use super::keys::{EntryId, Keys};
 
 const NONE: u32 = u32::MAX;
 

@@ -8,7 +8,7 @@ use num_bigint::{BigInt, Sign};
 
 use super::scratch::{Row, Scratch};
 use super::{MAX_SHIFT, Part, Step, Wide};
-use crate::codegen::to_limbs;
+use crate::bits::to_limbs;
 use crate::expr::{BinOp, CmpOp, Expr};
 use crate::layout::{FieldRef, limbs};
 

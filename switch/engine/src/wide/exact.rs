@@ -3,7 +3,7 @@
 use num_bigint::{BigInt, Sign};
 
 use super::MAX_SHIFT;
-use crate::codegen::to_limbs;
+use crate::bits::to_limbs;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slots, sign_extend};
 

@@ -1,6 +1,7 @@
 //! HTTP/1: a server that goes on after every answer, whatever it was.
 
-use super::{Script, Server};
+use super::Script;
+use super::server::Server;
 
 pub const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},

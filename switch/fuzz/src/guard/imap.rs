@@ -1,6 +1,7 @@
 //! IMAP: a server that takes each login, or refuses it, and each literal.
 
-use super::{Script, Server};
+use super::Script;
+use super::server::Server;
 
 pub const CONTENT: &str = r#"{"protocol": "imap", "default": {"to": "a"}, "offer": ["AUTH=PLAIN", "LITERAL+"], "rules": [
     {"name": "mallory", "match": {"user": "mallory"}, "refuse": true},

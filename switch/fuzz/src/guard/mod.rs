@@ -4,6 +4,7 @@
 mod http;
 mod imap;
 mod pop3;
+mod server;
 mod smtp;
 
 use std::net::SocketAddrV4;
@@ -18,23 +19,7 @@ use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
 use sluice_rules::RuleSet;
 
 use super::script::Script;
-
-/// A server of the model.
-pub trait Server {
-    /// What it says first.
-    fn greeting(&self) -> &'static str {
-        ""
-    }
-
-    /// What it answers to further bytes. Fails when they are what the rules refuse.
-    fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8>;
-
-    /// Whether what follows is not for the rules any more.
-    fn is_open(&self) -> bool;
-
-    /// Requests or commands that it has read.
-    fn served(&self) -> usize;
-}
+use server::Server;
 
 /// So many of what clients say come first, and are refused by no rule.
 const HARMLESS: usize = 4;

@@ -1,6 +1,7 @@
 //! POP3: a server that takes each login, or refuses it.
 
-use super::{Script, Server};
+use super::Script;
+use super::server::Server;
 
 pub const CONTENT: &str = r#"{"protocol": "pop3", "default": {"to": "a"}, "offer": ["SASL PLAIN"], "rules": [
     {"name": "mallory", "match": {"user": "mallory"}, "refuse": true},

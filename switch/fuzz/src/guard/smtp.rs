@@ -1,6 +1,7 @@
 //! SMTP: a server that takes each command, or refuses it.
 
-use super::{Script, Server};
+use super::Script;
+use super::server::Server;
 
 pub const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING", "CHUNKING", "AUTH PLAIN LOGIN"], "rules": [
     {"name": "spam", "match": {"helo": "spam"}, "refuse": 550},

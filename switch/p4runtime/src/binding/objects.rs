@@ -1,16 +1,116 @@
 //! The externs of P4Info, resolved.
 
-use sluice_engine::ProfileLimit;
+use sluice_engine::{CounterId, DigestId, MeterId, ProfileId, ProfileLimit, RegisterId, ValueSetId};
 
-use super::table::{bind_actions, bind_key, different};
-use super::{
-    ActionBinding, BindError, Compiled, CounterBinding, DigestBinding, MeterBinding, Objects, ProfileBinding,
-    RegisterBinding, TableBinding, ValueSetBinding,
-};
+use super::table::{ActionBinding, ActionSet, KeyBinding, TableBinding, bind_actions, bind_key, different};
+use super::{BindError, Compiled, Objects};
 use crate::bits::bytes_of;
-use crate::proto::p4::config::v1 as p4info;
+use crate::proto::p4::{config::v1 as p4info, v1 as p4};
 use crate::translation::Types;
 use crate::typespec::DataType;
+
+/// An action profile or selector.
+#[derive(Debug)]
+pub struct ProfileBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: ProfileId,
+    /// The actions members may have.
+    pub actions: ActionSet,
+    /// Has groups.
+    pub with_selector: bool,
+    /// What it may hold.
+    pub limit: Option<ProfileLimit>,
+    /// Limit for `max_size` and for one-shot groups; 0 for none.
+    pub max_group_size: u32,
+    /// Members are counted instead of weights against `max_group_size`.
+    pub size_counts_members: bool,
+    /// Highest weight of one member when members are counted; 0 for any.
+    pub max_member_weight: u32,
+    /// Members have no weights.
+    pub weights_disallowed: bool,
+}
+
+/// An indirect counter.
+#[derive(Debug)]
+pub struct CounterBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: CounterId,
+    /// Number of cells.
+    pub size: u64,
+}
+
+/// An indirect meter.
+#[derive(Debug)]
+pub struct MeterBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: MeterId,
+    /// Number of cells.
+    pub size: u64,
+}
+
+/// A register.
+#[derive(Debug)]
+pub struct RegisterBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: RegisterId,
+    /// Number of cells.
+    pub size: u64,
+    /// Type of a cell.
+    pub data: DataType,
+    /// Bytes of a cell as the engine gives it.
+    pub bytes: usize,
+}
+
+/// A digest.
+#[derive(Debug)]
+pub struct DigestBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: DigestId,
+    /// Type of a message.
+    pub data: DataType,
+}
+
+impl DigestBinding {
+    /// A message for the wire, from its fields.
+    pub fn encode(&self, fields: &[Vec<u8>]) -> p4::P4Data {
+        self.data.encode(&mut fields.iter().map(Vec::as_slice))
+    }
+}
+
+/// A parser value set.
+#[derive(Debug)]
+pub struct ValueSetBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: ValueSetId,
+    /// Its fields, first bits first.
+    pub key: Vec<KeyBinding>,
+    /// Number of members it holds; 0 for any.
+    pub size: usize,
+}
 
 type Bound<T> = Result<Objects<T>, BindError>;
 

@@ -1,13 +1,112 @@
 //! Tables and actions of P4Info, resolved.
 
-use sluice_engine::{ActionId, MatchKind};
+use std::collections::HashMap;
 
-use super::{
-    ActionBinding, ActionChoice, ActionSet, BindError, Compiled, KeyBinding, Objects, ParamBinding, Scope, TableBinding,
-};
+use sluice_engine::{ActionId, MatchKind, TableId};
+
+use super::{BindError, Compiled, Objects};
 use crate::proto::p4::config::v1 as p4info;
 use crate::translation::{Sdn, Types};
 use p4info::match_field::{Match, MatchType};
+
+/// One field of a table's key or of a value set.
+#[derive(Debug)]
+pub struct KeyBinding {
+    /// P4Info's field id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// How it is matched.
+    pub kind: MatchKind,
+    /// Compiled to a ternary match, as p4c does with optional fields.
+    pub as_ternary: bool,
+    /// Its width in bits, in the program.
+    pub width: u32,
+    /// What the control plane sees, if its type is translated.
+    pub sdn: Option<Sdn>,
+}
+
+/// An action's parameter.
+#[derive(Debug)]
+pub struct ParamBinding {
+    /// P4Info's parameter id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its width in bits, in the program.
+    pub width: u32,
+    /// What the control plane sees, if its type is translated.
+    pub sdn: Option<Sdn>,
+}
+
+/// An action, as P4Info has it.
+#[derive(Debug)]
+pub struct ActionBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its parameters, in the engine's order.
+    pub params: Vec<ParamBinding>,
+}
+
+/// Where in a table an action may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In entries and as default.
+    Any,
+    /// In entries only (`@tableonly`).
+    EntriesOnly,
+    /// As default only (`@defaultonly`).
+    DefaultOnly,
+}
+
+/// An action of a table or of an action profile.
+#[derive(Debug, Clone, Copy)]
+pub struct ActionChoice {
+    /// The engine's copy of the action.
+    pub engine: ActionId,
+    /// Where it may stand.
+    pub scope: Scope,
+}
+
+/// The actions of a table or action profile, by P4Info id and by engine id.
+#[derive(Debug, Default)]
+pub struct ActionSet {
+    /// By P4Info id.
+    pub by_id: HashMap<u32, ActionChoice>,
+    /// P4Info id by engine id.
+    pub by_engine: HashMap<ActionId, u32>,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct TableBinding {
+    /// P4Info's id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The engine's.
+    pub engine: TableId,
+    /// The key, in the engine's order.
+    pub key: Vec<KeyBinding>,
+    /// Its actions.
+    pub actions: ActionSet,
+    /// P4Info id of its action profile.
+    pub profile: Option<u32>,
+    /// All its entries are constant.
+    pub is_const: bool,
+    /// Its default action is constant.
+    pub const_default: bool,
+    /// Entries need a priority.
+    pub needs_priority: bool,
+    /// Entries may have an idle timeout.
+    pub idle_timeout: bool,
+    /// P4Info id of its direct counter.
+    pub counter: Option<u32>,
+    /// P4Info id of its direct meter.
+    pub meter: Option<u32>,
+}
 
 /// An action with its parameters; that the program has it is checked where it is used.
 pub fn bind_action(

@@ -1,7 +1,7 @@
 //! Forms (`application/x-www-form-urlencoded`) in pieces. A value may be an XML document.
 
+use super::asking::{Asking, Flow};
 use super::xml::{DEEP, DOCTYPE, MARK, Xml};
-use super::{Asking, Flow};
 use crate::charset::Charset;
 use crate::field::FieldId;
 use crate::http::path::decode_form;

@@ -4,8 +4,8 @@ mod scan;
 
 use scan::{Scanner, Sink};
 
+use super::asking::{Asking, Flow, go_on, refuse};
 use super::utf8::Utf8;
-use super::{Asking, Flow, go_on, refuse};
 use crate::paths::NodeId;
 use crate::values::taken;
 

@@ -5,9 +5,9 @@
 use quick_xml::escape::unescape;
 use quick_xml::parser::{ElementParser, Parser, PiParser};
 
+use super::asking::{Asking, Flow, go_on, refuse};
 use super::declaration::declared;
 use super::encoding::Encoding;
-use super::{Asking, Flow, go_on, refuse};
 use crate::charset::Charset;
 use crate::paths::NodeId;
 use crate::values::taken;

@@ -1,7 +1,10 @@
 //! IMAP (RFC 9051, RFC 3501) up to the user's name.
 
+use super::act::Act;
+use super::asker::{Asker, SentFields};
+use super::line::{Line, word};
 use super::replay::{Answer, Step};
-use super::{Act, Asker, Line, Told, sasl, word};
+use super::sasl;
 use crate::ruleset::RuleSet;
 
 /// A command of which more is to come.
@@ -148,7 +151,7 @@ fn malformed(command: &[u8]) -> Act {
 
 /// A command that hides the user.
 fn opaque(asker: &Asker, line: Line) -> Option<Act> {
-    Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
+    Some(Act::HandOn(asker.give_up(&SentFields::default())?, Vec::new(), line.start))
 }
 
 fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> Act {

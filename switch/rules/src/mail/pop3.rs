@@ -1,7 +1,10 @@
 //! POP3 (RFC 1939, RFC 5034) up to the user's name.
 
+use super::act::Act;
+use super::asker::{Asker, SentFields};
+use super::line::{Line, word};
 use super::replay::{Answer, Step};
-use super::{Act, Asker, Line, Told, sasl, word};
+use super::sasl;
 
 /// A command that the agent has asked the client to go on with.
 #[derive(Debug, Default)]
@@ -70,7 +73,7 @@ fn offers(asker: &Asker, mechanism: &[u8]) -> bool {
 
 /// A command that hides the user.
 fn opaque(asker: &Asker, line: Line) -> Option<Act> {
-    Some(Act::HandOn(asker.give_up(&Told::default())?, Vec::new(), line.start))
+    Some(Act::HandOn(asker.give_up(&SentFields::default())?, Vec::new(), line.start))
 }
 
 fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> Act {

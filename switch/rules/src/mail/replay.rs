@@ -1,5 +1,6 @@
 //! What is said to a server again, and what of its answers the client has already had.
 
+use super::line::word;
 use crate::config::Protocol;
 
 /// A line that is said to the server, and the answer that must come before the next.
@@ -102,8 +103,8 @@ impl Replay {
     }
 
     fn imap_verdict(&self, step: &Step, line: &[u8]) -> Option<bool> {
-        let (tag, rest) = super::word(line.trim_ascii());
-        let is = |word: &[u8]| super::word(rest).0.eq_ignore_ascii_case(word);
+        let (tag, rest) = word(line.trim_ascii());
+        let is = |expected: &[u8]| word(rest).0.eq_ignore_ascii_case(expected);
         match (tag, &step.answer) {
             (b"*", _) if self.step == 0 => Some(is(b"OK")),
             (b"*", _) if is(b"BYE") => Some(false),
@@ -117,10 +118,10 @@ impl Replay {
     /// What the client hears of a refusal: its command is answered, and the connection ends.
     fn words(&self, step: &Step, answer: &[u8], last: &[u8]) -> Vec<u8> {
         const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
-        let tag = super::word(step.say.trim_ascii()).0;
+        let tag = word(step.say.trim_ascii()).0;
         match self.protocol {
             Protocol::Imap if last.starts_with(b"* BYE") => last.to_vec(),
-            Protocol::Imap if !tag.is_empty() && super::word(last).0 == tag => [last, GOODBYE].concat(),
+            Protocol::Imap if !tag.is_empty() && word(last).0 == tag => [last, GOODBYE].concat(),
             Protocol::Imap => GOODBYE.to_vec(),
             _ => answer.to_vec(),
         }

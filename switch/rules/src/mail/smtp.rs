@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use super::act::Act;
+use super::asker::{Asker, SentFields};
+use super::line::{Line, word};
 use super::replay::{Answer, Step};
-use super::{Act, Asker, Line, word};
 use crate::config::Protocol;
 
 /// What the client has said, its lines as they were.
@@ -60,13 +62,13 @@ impl Smtp {
         }
     }
 
-    /// What the client has told: by the lines before, and by this one.
-    fn told<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> super::Told<'t> {
+    /// The fields of the client's lines so far, and of this one.
+    fn sent<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> SentFields<'t> {
         let mail_from = mail_from.or(self.mail.as_ref().map(|(_, from)| &from[..]));
-        told(asker, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
+        sent(asker, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
     }
 
-    /// The name and the sender that a server is told when it hears the dialogue again.
+    /// The name and the sender that the agent repeats to a server.
     pub(super) fn envelope(&self) -> Envelope {
         let value = |said: &Option<(Vec<u8>, Vec<u8>)>| said.as_ref().map(|(_, value)| value.clone());
         (value(&self.helo), value(&self.mail))
@@ -79,7 +81,7 @@ impl Smtp {
 
     /// A command behind which nothing is read any more.
     fn opaque(&self, asker: &Asker, line: Line, refusal: &str) -> Act {
-        match asker.give_up(&self.told(asker, None, None)) {
+        match asker.give_up(&self.sent(asker, None, None)) {
             Some(outcome) => Act::HandOn(outcome, self.steps(), line.start),
             None => answer(refusal),
         }
@@ -87,7 +89,7 @@ impl Smtp {
 
     fn helo(&mut self, asker: &Asker, line: Line, rest: &[u8], extended: bool) -> Act {
         let Some(name) = name(rest) else { return answer("501 5.5.4 One name is expected") };
-        if let Some(outcome) = asker.ask(&told(asker, Some(name), None, None)) {
+        if let Some(outcome) = asker.ask(&sent(asker, Some(name), None, None)) {
             return Act::HandOn(outcome, Vec::new(), line.start);
         }
         self.helo = Some((line.stream[line.start..line.end].to_vec(), name.to_vec()));
@@ -104,7 +106,7 @@ impl Smtp {
             return answer("503 5.5.1 There is a sender already");
         }
         let Some(from) = path(rest, b"FROM:") else { return answer("501 5.5.4 MAIL FROM:<address> is expected") };
-        if let Some(outcome) = asker.ask(&self.told(asker, Some(&from), None)) {
+        if let Some(outcome) = asker.ask(&self.sent(asker, Some(&from), None)) {
             return Act::HandOn(outcome, self.steps(), line.start);
         }
         self.mail = Some((line.stream[line.start..line.end].to_vec(), from.into_owned()));
@@ -116,24 +118,24 @@ impl Smtp {
             return answer("503 5.5.1 MAIL first");
         }
         let Some(to) = path(rest, b"TO:") else { return answer("501 5.5.4 RCPT TO:<address> is expected") };
-        let outcome = asker.conclude(self.told(asker, None, Some(&to)));
+        let outcome = asker.conclude(self.sent(asker, None, Some(&to)));
         Act::HandOn(outcome, self.steps(), line.start)
     }
 }
 
-/// What is told by these values, as far as they are known.
-pub(super) fn told<'t>(
+/// These values as fields; none where the client has not sent one yet.
+pub(super) fn sent<'t>(
     asker: &Asker,
     helo: Option<&'t [u8]>,
     mail_from: Option<&'t [u8]>,
     rcpt_to: Option<&'t [u8]>,
-) -> super::Told<'t> {
+) -> SentFields<'t> {
     let lookup = &asker.rules.lookup;
     let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
     // A client may begin with its sender.
     let left_out = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
     let values = all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect();
-    super::Told { values, left_out, all: false }
+    SentFields { values, left_out, is_all: false }
 }
 
 /// The name behind EHLO or HELO: servers read more than one differently.

@@ -192,8 +192,13 @@ impl Exact {
 
     /// A server's SYN-ACK, with a window scale, for a request whose first byte is at `base`.
     pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Seen> {
+        self.opens_from(SERVER_ISN, base, scale)
+    }
+
+    /// The same, from another initial number.
+    pub fn opens_from(&mut self, isn: Seq, base: u32, scale: Option<u8>) -> Vec<Seen> {
         let (source, destination) = (self.service.address, self.client);
-        let head = Head { source, destination, seq: SERVER_ISN, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
+        let head = Head { source, destination, seq: isn, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
         let (options, length) = RawOffer { mss: Some(1460), scale, sack: true }.write();
         self.sends(head, &options[..length], b"")
     }

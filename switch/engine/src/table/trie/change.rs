@@ -4,9 +4,9 @@
 //! Nodes have the addresses of their children and answers, for machine code. When a pool moves, all of them are put right; a copy of a
 //! node that was made before is out of date.
 
-use super::node::{Node, Place};
-use super::{CHUNKS, Link, NONE, Trie};
-use crate::table::store::EntryId;
+use super::node::{CHUNKS, NONE, Node, Place};
+use super::{Link, Trie};
+use crate::table::keys::EntryId;
 
 impl Trie {
     /// Adds an entry; its prefix is not there yet.

@@ -16,18 +16,14 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-use self::node::Place;
+use self::node::{CHUNKS, NONE, Place};
+use super::keys::EntryId;
 use super::pool::Pool;
-use super::store::EntryId;
 
-pub use self::node::Node;
+pub use self::node::{Node, STRIDE};
 
-/// Bits of a chunk.
-pub const STRIDE: u32 = 6;
 /// Longer keys are left to tuple space search.
 pub const MOST_WORDS: usize = 64;
-const CHUNKS: usize = 1 << STRIDE;
-const NONE: u32 = u32::MAX;
 
 /// What is known of an entry, by id.
 #[derive(Clone, Copy)]

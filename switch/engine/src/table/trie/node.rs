@@ -1,6 +1,11 @@
 //! A node of the trie, and where in the trie prefixes end.
 
-use crate::table::trie::{CHUNKS, NONE, STRIDE};
+/// Bits of a chunk.
+pub const STRIDE: u32 = 6;
+/// The values of a chunk.
+pub const CHUNKS: usize = 1 << STRIDE;
+/// In place of an entry's id: there is none.
+pub const NONE: u32 = u32::MAX;
 
 /// A node. What answers is an entry's id plus one; 0: nothing does.
 #[repr(C)]

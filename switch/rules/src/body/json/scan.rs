@@ -1,7 +1,7 @@
 //! The grammar of JSON (RFC 8259), in pieces: every byte is looked at once, and a text that nobody asks about is neither copied
 //! nor decoded.
 
-use crate::body::{Flow, refuse};
+use crate::body::asking::{Flow, refuse};
 use crate::values::taken;
 
 /// Who hears what a document has.

@@ -1,10 +1,11 @@
 //! IMAP with an open server, until the client has logged in: each login is asked about.
 
-use super::{Passed, authenticates, line, not_offered, pass};
-use crate::decision::Refusal;
+use super::checks::{Passed, authenticates, line, not_offered, pass};
+use crate::mail::asker::Asker;
 use crate::mail::imap::{User, literal, parts, takes_unasked, user};
+use crate::mail::line::word;
 use crate::mail::replay::Step;
-use crate::mail::{Asker, word};
+use crate::refusal::Refusal;
 use crate::values::taken;
 
 /// What the client's next bytes are.

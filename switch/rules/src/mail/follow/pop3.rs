@@ -1,9 +1,10 @@
 //! POP3 with an open server, until the client has logged in: each name is asked about.
 
-use super::{Passed, authenticates, line, not_offered, pass};
-use crate::decision::Refusal;
+use super::checks::{Passed, authenticates, line, not_offered, pass};
+use crate::mail::asker::Asker;
+use crate::mail::line::word;
 use crate::mail::replay::Step;
-use crate::mail::{Asker, word};
+use crate::refusal::Refusal;
 
 /// What the client's next bytes are.
 #[derive(Clone, Debug, PartialEq, Eq)]

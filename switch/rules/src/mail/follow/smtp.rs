@@ -1,9 +1,11 @@
 //! SMTP with an open server: each name, sender and recipient is asked about.
 
-use super::{Passed, line, not_offered, pass};
-use crate::decision::Refusal;
-use crate::mail::smtp::{Envelope, bdat, name, path, told};
-use crate::mail::{Asker, sasl, word};
+use super::checks::{Passed, line, not_offered, pass};
+use crate::mail::asker::Asker;
+use crate::mail::line::word;
+use crate::mail::sasl;
+use crate::mail::smtp::{Envelope, bdat, name, path, sent};
+use crate::refusal::Refusal;
 use crate::values::taken;
 
 /// What the client's next bytes are, and what the server has taken of the dialogue.
@@ -96,18 +98,18 @@ impl Smtp {
         let asked = match &command.to_ascii_uppercase()[..] {
             b"EHLO" | b"HELO" => {
                 let name = name(rest).ok_or_else(|| syntax("one name is expected"))?;
-                pass(asker, asker.ask(&told(asker, Some(name), None, None)))?;
+                pass(asker, asker.ask(&sent(asker, Some(name), None, None)))?;
                 Asked::Helo(name.to_vec())
             }
             b"MAIL" => {
                 let from = path(rest, b"FROM:").ok_or_else(|| syntax("MAIL FROM:<address> is expected"))?;
-                pass(asker, asker.ask(&told(asker, self.helo.as_deref(), Some(&from), None)))?;
+                pass(asker, asker.ask(&sent(asker, self.helo.as_deref(), Some(&from), None)))?;
                 Asked::Mail(from.into_owned())
             }
             b"RCPT" => {
                 let to = path(rest, b"TO:").ok_or_else(|| syntax("RCPT TO:<address> is expected"))?;
-                let told = told(asker, self.helo.as_deref(), self.mail.as_deref(), Some(&to));
-                pass(asker, Some(asker.conclude(told)))?;
+                let fields = sent(asker, self.helo.as_deref(), self.mail.as_deref(), Some(&to));
+                pass(asker, Some(asker.conclude(fields)))?;
                 Asked::Nothing
             }
             b"DATA" => Asked::Text,

@@ -1,0 +1,20 @@
+//! Takes slots for fields, temporaries, parameters and constants; refuses a program that needs more than there are.
+
+use super::json::{J, Result};
+use crate::layout::{Layout, NOWHERE, Slot};
+
+/// Slots that headers, temporaries, parameters and constants may use together.
+pub const MAX_SLOTS: usize = NOWHERE as usize;
+
+/// Takes `count` slots.
+pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
+    let first = layout.used;
+    if first + count > MAX_SLOTS {
+        return Err(at.refused(
+            format!("the program needs more than {MAX_SLOTS} slots of 64 bits for its fields"),
+            "give it fewer or narrower headers, metadata and parameters",
+        ));
+    }
+    layout.used += count;
+    Ok(first as Slot)
+}

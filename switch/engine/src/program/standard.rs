@@ -1,0 +1,50 @@
+//! What v1model's architecture takes part in: standard metadata, the parser's errors, checksums.
+
+use std::collections::HashMap;
+
+use crate::expr::Expr;
+use crate::layout::{Cell, FieldRef, Slot};
+
+/// Fields that the architecture reads and writes.
+pub struct Standard {
+    /// Slot that holds the drop port.
+    pub drop_port: Slot,
+    pub ingress_port: Cell,
+    pub packet_length: Cell,
+    pub instance_type: Cell,
+    pub egress_spec: Cell,
+    pub egress_port: Cell,
+    pub parser_error: Cell,
+    pub checksum_error: Cell,
+    pub ingress_timestamp: Cell,
+    pub egress_timestamp: Cell,
+    /// Only read.
+    pub mcast_grp: Option<Slot>,
+    pub egress_rid: Cell,
+    pub enq_timestamp: Cell,
+    pub enq_qdepth: Cell,
+    pub deq_timedelta: Cell,
+    pub deq_qdepth: Cell,
+}
+
+/// Numbers of the errors that the parser itself raises.
+pub struct CoreErrors {
+    pub no_error: u64,
+    pub packet_too_short: u64,
+    pub stack_out_of_bounds: u64,
+    pub header_too_short: u64,
+    pub parser_timeout: u64,
+    pub parser_invalid_argument: u64,
+    /// For the trace.
+    pub names: HashMap<u64, String>,
+}
+
+/// A checksum.
+pub struct Checksum {
+    pub name: String,
+    pub field: FieldRef,
+    /// Slot of the validity of the field's header; `None`: metadata.
+    pub valid: Option<Slot>,
+    pub calculation: usize,
+    pub condition: Expr,
+}

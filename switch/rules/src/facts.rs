@@ -1,0 +1,32 @@
+//! What is known of a connection before its first byte.
+
+use std::net::IpAddr;
+
+use crate::ruleset::RuleSet;
+use crate::test::bits_of;
+use crate::values::Values;
+
+/// Its addresses, and the port of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// The client's address.
+    pub source: IpAddr,
+    /// The address that it connected to.
+    pub destination: IpAddr,
+    /// The port that it connected to.
+    pub port: u16,
+}
+
+/// Enters what is known of the connection.
+pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
+    let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
+    if let Some(field) = rules.lookup.source {
+        values.push(field, &bytes(facts.source));
+    }
+    if let Some(field) = rules.lookup.destination {
+        values.push(field, &bytes(facts.destination));
+    }
+    if let Some(field) = rules.lookup.port {
+        values.push(field, facts.port.to_string().as_bytes());
+    }
+}

@@ -1,0 +1,80 @@
+//! Asks the rules about the fields that a mail client has sent so far: names, sender, recipient, user.
+
+use crate::facts::{ConnectionFacts, enter_facts};
+use crate::field::{FieldId, Kind};
+use crate::ruleset::{Action, RuleSet};
+use crate::run::{Outcome, Run};
+use crate::values::Values;
+
+/// The fields that a client has sent so far.
+#[derive(Debug, Default)]
+pub(super) struct SentFields<'t> {
+    /// Fields that the rules ask about, with their values; no id where no rule asks about the field.
+    pub(super) values: Vec<(Option<FieldId>, &'t [u8])>,
+    /// A field that the client has passed over: it cannot follow any more.
+    pub(super) left_out: Option<FieldId>,
+    /// No further field follows.
+    pub(super) is_all: bool,
+}
+
+/// Asks the rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker<'r> {
+    pub(super) rules: &'r RuleSet,
+    pub(super) facts: &'r ConnectionFacts,
+}
+
+impl Asker<'_> {
+    /// The rules' outcome, if these fields decide it.
+    pub(super) fn ask(&self, sent: &SentFields) -> Option<Outcome> {
+        self.run(sent).outcome(self.rules)
+    }
+
+    fn run(&self, sent: &SentFields) -> Run {
+        let rules = self.rules;
+        let mut values = Values::default();
+        enter_facts(rules, self.facts, &mut values);
+        let mut run = Run::new(rules, values);
+        let values_asked_about = sent.values.iter().filter_map(|&(field, value)| Some((field?, value)));
+        for (field, value) in values_asked_about {
+            match rules.fields[field.0 as usize].kind() {
+                Kind::Caseless => run.observe(rules, field, &value.to_ascii_lowercase()),
+                _ => run.observe(rules, field, value),
+            }
+            run.close(rules, [field]);
+        }
+        run.close(rules, sent.left_out);
+        if sent.is_all {
+            run.close_all(rules);
+        }
+        run
+    }
+
+    /// The rules' outcome where they cannot read the other fields: conditions on those do not hold. None when a rule on one may refuse.
+    pub(super) fn give_up(&self, sent: &SentFields) -> Option<Outcome> {
+        self.run(sent).give_up(self.rules)
+    }
+
+    /// The rules' outcome for a user with these names, the first of which is the mailbox's: the rules are asked about each, and a
+    /// refusal of any name counts.
+    pub(super) fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
+        let field = self.rules.lookup.user;
+        let outcome = |user| self.conclude(SentFields { values: vec![(field, user)], ..SentFields::default() });
+        let mut outcomes: Vec<Outcome> = users.iter().map(|user| outcome(user.as_ref())).collect();
+        let refusal = outcomes.iter().position(|outcome| matches!(outcome.action, Action::Refuse(_)));
+        outcomes.swap_remove(refusal.unwrap_or(0))
+    }
+
+    /// Whether the operator offers an extension; of several words the first counts.
+    pub(super) fn offers(&self, extension: &str) -> bool {
+        let first =
+            |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
+        self.rules.offer.iter().any(first)
+    }
+
+    /// The rules' outcome when no further field follows.
+    pub(super) fn conclude(&self, mut sent: SentFields) -> Outcome {
+        sent.is_all = true;
+        self.ask(&sent).unwrap_or(Outcome { rule: None, action: self.rules.default })
+    }
+}
