@@ -92,10 +92,15 @@ def stage(path: Path) -> Stage | None:
             last = found[1]
             parts[last] = found[2]
         elif last and line.startswith("//          "):
-            parts[last] += f"; {line[3:].strip()}"
+            parts[last] += f"{' ' if parts[last].endswith(',') else '; '}{line[3:].strip()}"
         else:
             last = ""
     return Stage(path.stem, re.split(r"(?<=[.?])(?: |$)|//", head[2])[0], parts) if head and parts else None
+
+
+def has_lists(path: Path) -> bool:
+    """Whether a file begins with a comment that has a list."""
+    return any(PART.match(line) for line in path.read_text().partition("\n#")[0].splitlines())
 
 
 def stages() -> list[Stage]:

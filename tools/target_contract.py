@@ -98,12 +98,13 @@ ONLY_V1MODEL = {
 """The other way round."""
 
 TWO_WORDS = "a slot of both ways has one word of 32 bits in half a stage, and v1model's {} has more"
-CAPS_BY_WORD = {
+MORE_CELLS = {
     ("register", "cap_asked"): TWO_WORDS.format("cap_agreed"),
     **{("register", f"cap_acked_{side}"): TWO_WORDS.format(f"cap_{side}") for side in ("client", "server")},
     **{("register", f"cap_effect_{side}"): TWO_WORDS.format(f"cap_offered_{side}") for side in ("client", "server")},
+    ("register", "closing_order"): "the idle time to end; on v1model the tickle itself passes ingress",
 }
-"""What Tofino 2 has for caps and v1model does not, with the reason."""
+"""What Tofino 2 has for servers' resources and v1model does not, with the reason."""
 
 NO_RESOURCES_ON_TOFINO_2 = {
     ("register", "cap_client"): "what is sent in a client's name moves no number on Tofino 2; the server's are taken",
@@ -111,11 +112,12 @@ NO_RESOURCES_ON_TOFINO_2 = {
         ("register", f"transfer_{what}"): "the numbers and times of a sample find no containers of 32 bits beside caps"
         for what in ("owner", "edge", "acked", "activity", "probe", "least", "rtt", "recovery", "flight", "hole")
     },
-    **{
-        where: "an answer is made of a packet in ingress, which has no container of 32 bits left"
-        for where in NO_RESOURCES
-        if where[1].startswith("closing_")
-    },
+    ("register", "closing_server_next"): "caps follow this number on Tofino 2, in cap_server",
+    ("register", "closing_client_next"): "caps follow this number on Tofino 2, in cap_acked_server",
+    ("register", "closing_hint"): "on Tofino 2 the controller reads closing_state, two bytes a connection",
+    ("register", "closing_taken_back"): "on Tofino 2 closing_state shows it: another time than closing_order",
+    ("register", "closing_raced"): "closing_state of Tofino 2 does not tell the first refused payload",
+    ("register", "closing_pauses"): "closing_state of Tofino 2 keeps no length of a pause",
 }
 """What v1model has for servers' resources and Tofino 2 does not."""
 
@@ -141,7 +143,10 @@ SMALLER_SELECTORS = {
 CELLS_OF_SLOTS = {
     **{
         ("register", name): "a cell for each slot, and a way of Tofino 2 has 2^15 slots"
-        for name in ("cap_agreed", "cap_server", "cap_offered_server", "cap_offered_client", "send_cap", "receive_cap")
+        for name in (
+            *("cap_agreed", "cap_server", "cap_offered_server", "cap_offered_client", "send_cap", "receive_cap"),
+            *("closing_state", "closing_peer"),
+        )
     },
     **{
         ("register", name): "counts of each slot, not of a sample; Tofino 2 has no other cells of a transfer"
@@ -168,7 +173,7 @@ TOFINO = Contract(ONLY_TOFINO, ONLY_V1MODEL, OTHER_SIZE)
 CONTRACTS = {
     "tofino": TOFINO,
     "tofino2": Contract(
-        {**ONLY_TOFINO, **SPLICES, **CAPS_BY_WORD},
+        {**ONLY_TOFINO, **SPLICES, **MORE_CELLS},
         {**NEVER_ON_TOFINO, **NO_RESOURCES_ON_TOFINO_2},
         {**OTHER_SIZE, **SMALLER_SELECTORS, **CELLS_OF_SLOTS},
     ),

@@ -12,7 +12,7 @@ enum bit<8> PinState {
     client_closing = 4,        // the client's FIN seen
     server_closing = 5,        // the server's FIN seen
     client_reset   = 6,        // the client's RST seen, and nothing of the server since
-    closed         = 7,        // FINs of both seen, or the client's RST behind the server's FIN
+    closed         = 7,        // FINs of both seen, the client's RST behind the server's FIN, or an agent's RST
     reset          = 8         // the server's RST seen
 }
 
@@ -53,7 +53,7 @@ const bit<8> ORDER_SPLICE = 1; // the only operation
 const bit<8> LARGEST_SCALE = 14; // of a window (RFC 7323, section 2.3)
 
 // Time in the connection table: ticks of 65.536 ms, a 48-bit microsecond clock without its low 16 bits.
-@noWarn("unused")                 // told to the controller
+@noWarn("unused")                 // used by the controller alone
 const bit<32> TICK_US   = 65536;
 // Added to the clock so that a zeroed cell is older than any idle time (BMv2's clock starts at 0): 12.7 days.
 const bit<32> TICK_BASE = 0x01000000;
@@ -62,7 +62,7 @@ const bit<32> TICK_BASE = 0x01000000;
 const bit<32> PROBE_TIME = 15;
 
 // Time in the response rates: a 48-bit microsecond clock without its low 10 bits, plus TICK_BASE. 32 bits of it last 50 days.
-@noWarn("unused")                 // told to the controller
+@noWarn("unused")                 // used by the controller alone
 const bit<32> RATE_TICK_US = 1024;
 
 const bit<16> CPU_PORT  = 510; // the controller's port, as --cpu-port of the switch

@@ -77,8 +77,8 @@
 #define COUNTER_UNPINNED_NEW  0x04   // SYNs that found both ways taken
 #define COUNTER_UNPINNED_MID  0x05   // any other packet without a pin
 #define COUNTER_VERDICTS      0x06   // packets by their DropReason
-#define COUNTER_PUNTS         0x07   // packets that the controller was told of, by their PuntReason
-#define COUNTER_PUNTS_LIMITED 0x08   // packets that it was not told of, being above the limit
+#define COUNTER_PUNTS         0x07   // packets given to the controller, by their PuntReason
+#define COUNTER_PUNTS_LIMITED 0x08   // packets kept from the controller: above the limit
 #define COUNTER_MOVED         0x09   // connections of each service whose SYN, said again, went to another server than before (v1model)
 #define COUNTER_DISOWNED      0x0a   // resets of each service's servers for connections that are not pinned to them (v1model)
 
@@ -171,10 +171,10 @@
 // Registers of closing, 0x60 to 0x67. Next free: 0x68
 #define REGISTER_CLOSING_SERVER_NEXT 0x60 // the next sequence number of a connection's server (v1model)
 #define REGISTER_CLOSING_CLIENT_NEXT 0x61 // and of its client, by the server's word (v1model)
-#define REGISTER_CLOSING_STATE 0x62  // who spoke last and when, what is acknowledged; whether it is being closed (v1model)
-#define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (v1model)
+#define REGISTER_CLOSING_STATE 0x62  // who spoke last and when, what is acknowledged; whether it is being closed (Tofino 2: since when it is idle)
+#define REGISTER_CLOSING_PEER 0x63   // client and server of a connection that became idle (Tofino 2: the address of any connection's client)
 #define REGISTER_CLOSING_HINT 0x64   // connections that became idle, whose they are and since when (v1model)
-#define REGISTER_CLOSING_TAKEN 0x65  // idle connections of each server that the switch closed (v1model)
+#define REGISTER_CLOSING_TAKEN 0x65  // idle connections of each server that the switch closed (v1model, Tofino 2)
 #define REGISTER_CLOSING_TAKEN_BACK 0x66 // tickles about each server's connections that payload took back (v1model)
 #define REGISTER_CLOSING_RACED 0x67  // closed connections of each server whose client sent payload afterwards (v1model)
 
@@ -193,8 +193,9 @@
 #define REGISTER_IDLE_TICKET_HEAD  0x73 // the same, looked at of the queue's head (v1model)
 #define REGISTER_STALE_IDLE        0x74 // connections of each server that ended unseen; written by the controller (v1model)
 
-// Further registers of closing, 0x78 to 0x7f. Next free: 0x79
+// Further registers of closing, 0x78 to 0x7f. Next free: 0x7a
 #define REGISTER_CLOSING_PAUSES 0x78 // responses of each server by the pause that was in them (v1model)
+#define REGISTER_CLOSING_ORDER 0x79  // port of a slot's client, and the beginning of the idle time that the controller orders to end (Tofino 2)
 
 // Registers of caps that only Tofino 2 has, 0x80 to 0x87. Next free: 0x85
 #define REGISTER_CAP_ASKED 0x80        // window scale and segment size that the SYN of a slot's connection announces (Tofino 2)
@@ -242,8 +243,8 @@ enum bit<8> DropReason {
     closed_again         = 32  // as closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK
 }
 
-// Why the controller is told of a packet: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP it is told the
-// sender, by a digest (arp_sender_t); of everything else it gets the packet. Next free: 5
+// Why a packet goes to the controller: an index of the counter `punts` and of the meter `punt_limit`. Of an ARP the controller gets the
+// sender, by a digest (arp_sender_t); of everything else the packet itself. Next free: 5
 enum bit<8> PuntReason {
     none      = 0,
     arp       = 1,             // an ARP reply to us: a neighbour to learn

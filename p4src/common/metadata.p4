@@ -128,7 +128,7 @@ struct verdict_t {
     DropReason drop;
     PuntReason punt;
     port_t     egress_port;
-    ipv4_t     next_hop;          // forward: also told to the controller when unresolved
+    ipv4_t     next_hop;          // forward: reported to the controller when unresolved
 }
 
 // What is known of a SYN towards inside before its connection is looked for. A target may have a pass of its own for it.

@@ -1,6 +1,6 @@
 // Admission: every SYN to a service passes the service's token bucket, before anything is known of its connection.
 //
-//   reads  event, service
+//   reads  event, service, pass
 //   writes refused: the SYN may keep a pin that exists, never claim one
 //
 // The verdict on a refused SYN is the connection table's: a retransmission of a pinned connection passes.

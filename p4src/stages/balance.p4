@@ -1,9 +1,10 @@
 // Balance: the server that a new connection would get, and the one for packets without a pin.
 //
-//   reads  service, shares, flow, event, pass, preferred
-//   writes choice, choice_weight: drawn by the weights that R decides; only a SYN asks for it
-//          other, other_weight (v1model: more): drawn from the rest, where the service is to have a second look
-//          stable_choice: drawn by capacity; no change of weights ever touches it
+//   reads  service, shares, flow, event, pass, preferred, attempt
+//   writes choice, choice_weight: drawn by the weights that R decides, of a SYN only
+//          other, other_weight, more (v1model): drawn from the rest, where the service is to have a second look
+//          loads.other: other, or choice where no other was drawn
+//          stable_choice: drawn by capacity, whatever the weights
 //
 // Draws are hashes of the connection: the same packet draws the same server until the weights change. (On Tofino a second pass that
 // renews a pin draws by another hash.) Where a service has shares, a target that can draws choice and other evenly instead: the next

@@ -1,7 +1,9 @@
 // Classify: is it for a service, from a server, or neither?
 //
 //   reads  flow
-//   writes service, shares, connection, server, endpoint (from a server), path
+//   writes path, service, shares, connection
+//          server, endpoint, endpoint_port: from a server
+//          content, generation, remember_time: where content is switched
 //   keys   services: destination address, protocol, port -> service, and what its weights sum to; or a server's own endpoint
 //                    for content switching also -> content service; or group, and the endpoint of its content service
 //          origins:  source address, protocol, port -> server, its service and that service's endpoint; and whether it is one of a

@@ -7,8 +7,12 @@
 //     | state             |           | state             |   3  step, and say what it was before
 //     +-------------------+           +-------------------+
 //
-//   reads  the place, event, decided, choice, stable_choice, pass, vacant, preferred; server (of an answer)
-//   writes held, pinned, claimed, state, next_state, evicted, vacant, server (of a request), next_pass; decided.undecided
+//   reads  place, path, event, pass, service, content, attempt, now, choice, stable_choice, preferred, vacant, decided
+//          server: of an answer
+//          agent, turn: of a splice order, on Tofino 2
+//   writes held, pinned, claimed, way, state, next_state, evicted, vacant, moved, refused_by, next_pass, decided.undecided
+//          server: of a request
+//          turn, granted: of a content connection, on Tofino 2
 //   drops  admission_refused, no_server
 //
 // Each register is touched once in a pass. Which cells share a register, and in which order they are touched, is the target's

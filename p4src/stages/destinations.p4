@@ -1,7 +1,7 @@
 // Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
 // service, one server, or a host that is no service at all.
 //
-//   reads  event, inward, flow, refused, pass
+//   reads  event, inward, flow, refused, pass, now
 //   writes request, destination, refused, returning, answer_reset
 //   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
 //

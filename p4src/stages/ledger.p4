@@ -1,6 +1,6 @@
 // Ledger: what each server was asked and what it answered, in counts that never go back.
 //
-//   reads  path, event, server, pinned, state
+//   reads  path, event, server, pinned, state, next_state, answered_again
 //   writes the cells of ledger_* (one a server)
 //
 // Behind forward: a SYN that was refused or that found no route was never offered to the server. (On v1model a packet that waits at the

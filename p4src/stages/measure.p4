@@ -1,6 +1,6 @@
 // Measure: how much of what its lengths promise a packet has not got, and how long its payload is. For validate, and for everybody.
 //
-//   reads  ipv4, tcp, udp, ipv4_room
+//   reads  ipv4, tcp, udp, icmp, ipv4_room
 //   writes lengths, payload
 //
 // Of two lengths, |-| says which is larger: hardware compares with constants only, and an action of it does one step.

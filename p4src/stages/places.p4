@@ -1,7 +1,10 @@
 // Places: where the connection table has a packet's connection if it has it, and how long a slot is kept.
 //
-//   reads  event, server (of an answer), connection, now, decided
-//   writes the place, for connections
+//   reads  event, pass, payload, now, preferred, decided
+//          server: of an answer
+//          connection
+//          flow, endpoint, endpoint_port: on Tofino 1 in place of connection
+//   writes place: for connections
 //   keys   timers: none; the times are parameters of its default action
 //
 // A slot is kept for a time by its connection's state; behind that any SYN may claim it. docs/reference/pipeline.md has it.

@@ -1,7 +1,8 @@
 // Ports: is this frame for the router, and which protocol is it?
 //
-//   reads  ethernet, which of arp and ipv4 is valid, ingress_port
-//   writes router_mac, inside
+//   reads  ethernet.dst, ingress_port
+//          arp, ipv4, splice: which of them is valid
+//   writes router_mac, inside, known
 //   keys   ports: ingress port -> the router's MAC address there, and whether servers or protected hosts are behind it
 //   drops  port_unknown, not_for_us, unsupported
 #ifndef SLUICE_STAGES_PORTS_P4

@@ -1,6 +1,8 @@
 // Rates: how fast each response goes from inside to its client, for a share of all responses.
 //
-//   reads  path, inside, event, payload, clock; connection, or of a routed packet flow
+//   reads  path, inside, event, payload, clock, ipv4.total_length
+//          connection: of a server's answer
+//          flow: of a routed packet
 //   writes the cells of rate_flow and rate_bytes
 //   keys   rate_settings: none; step and share are parameters of its default action
 //

@@ -1,7 +1,10 @@
 // Refusal: a refused SYN is dropped silently, or answered by a reset (RFC 9293, section 3.10.7.1).
 //
-//   reads  answer_reset, payload, router_mac, ingress_port
-//   writes the reset into the headers, verdict
+//   reads  answer_reset, payload, router_mac, ingress_port, flow, ethernet.src, ipv4.more_fragments, ipv4_options, tcp.sequence
+//          acknowledged: the number that Acknowledged writes
+//   writes ethernet, ipv4, ipv4_options, tcp: become those of the reset
+//          number: of Acknowledged
+//          egress_port, reset
 //   drops  admission_reset: answered as well
 //
 // The reset has 40 bytes. What was behind the SYN's header stays in the frame, as a trailer that no host looks at. Of a first

@@ -2,6 +2,7 @@
 //
 //   reads  decided, pinned, claimed, state
 //   writes the cells of requests_* (one a destination; cell 0: all that have no entry)
+//   drops  admission_refused: a routed SYN that is refused
 //
 // Behind the connection table, which has the last word on a service's refused SYN. A SYN is offered once. Admitted are connections (Chen &
 // Heidemann, section 6.3): a client that repeats its SYN while its connection's handshake is under way asks for no other one.
@@ -11,10 +12,7 @@
 #include <externs/count_registers.p4>
 #include <externs/meters.p4>
 
-// What is routed has no connection table in front of it: refused is dropped.
-//
-//   reads  refused
-//   drops  admission_refused
+// What is routed has no connection table in front of it: a refused SYN is dropped.
 control RefuseRouted(in decided_t decided, inout DropReason drop) {
     apply {
         if (decided.refused == REFUSED) {
@@ -31,15 +29,16 @@ control Requests(in metadata_t meta, in decided_t decided) {
 
     apply {
         COUNT(requests_offered, decided.destination)
-        if (meta.pinned == 1 && meta.claimed == 0
-            && (meta.state == PinState.pending || meta.state == PinState.answered || meta.state == PinState.reopening)) {
-            // Repeated.
-        } else if (decided.refused == REFUSED && meta.pinned == 0) {
-            COUNT(requests_refused, decided.destination)
-        } else {
-            COUNT(requests_admitted, decided.destination)
-            if (decided.returning == 1) {
-                COUNT(requests_returning, decided.destination)
+        // A SYN that is repeated while its connection's handshake is under way is not counted again.
+        if (!(meta.pinned == 1 && meta.claimed == 0
+              && (meta.state == PinState.pending || meta.state == PinState.answered || meta.state == PinState.reopening))) {
+            if (decided.refused == REFUSED && meta.pinned == 0) {
+                COUNT(requests_refused, decided.destination)
+            } else {
+                COUNT(requests_admitted, decided.destination)
+                if (decided.returning == 1) {
+                    COUNT(requests_returning, decided.destination)
+                }
             }
         }
     }

@@ -1,8 +1,10 @@
 // Second look: of two to four servers drawn for a new connection, the one with least to do for its weight; on v1model, or the one that has
 // been idle for longest. R's weights move once a period; this covers the seconds between.
 //
-//   reads  path, event, next_pass, pinned, claimed, state, evicted, server, other, the weights of all; tcp
-//   writes loads, preferred; the open connections of each server (load_*, load_evicted), and whether it refuses (refusing_*)
+//   reads  path, event, pass, next_pass, held, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop, tcp
+//          choice, loads.other, more, choice_weight, other_weight: the servers drawn, and their weights
+//   writes loads, more, preferred
+//          the cells of load_* (open connections of each server) and of refusing_* (whether it refuses)
 //
 //     first pass                                     second pass
 //     SYN finds no pin of its connection             claims a slot for the preferred server

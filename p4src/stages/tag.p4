@@ -1,6 +1,6 @@
 // Tag: the VLAN tag that a forwarded packet leaves with.
 //
-//   reads  the egress port
+//   reads  egress_port, vlan
 //   writes ethernet.type, vlan
 //   keys   egress_vlan: egress port -> what happens to the tag
 #ifndef SLUICE_STAGES_TAG_P4

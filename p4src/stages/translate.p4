@@ -1,7 +1,11 @@
 // Translate: network address and port translation, both ways, and of the packet inside an ICMP error.
 //
-//   reads  path, server, endpoint (from a server)
-//   writes addresses and ports in the headers; endpoint, replaced for the checksums; draining
+//   reads  path, server, flow, ipv4.src, tcp, udp
+//          endpoint, endpoint_port: of a server's answer
+//          itself: on Tofino
+//   writes ipv4, tcp, udp, inner_ipv4, inner_transport: addresses and ports
+//          endpoint, endpoint_port, draining: of a request
+//          replaced, replaced_port: for the checksums
 //   keys   servers: server -> its address and port, and whether it takes no new connections (ejected, drained or removed)
 //   drops  server_unknown
 #ifndef SLUICE_STAGES_TRANSLATE_P4

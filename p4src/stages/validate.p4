@@ -1,6 +1,6 @@
 // Validate: nothing behind this stage meets a packet whose lengths or addresses lie.
 //
-//   reads  ipv4, lengths, martian
+//   reads  ipv4, lengths, martian, drop
 //   drops  ipv4_length, fragment, martian, l4_length
 #ifndef SLUICE_STAGES_VALIDATE_P4
 #define SLUICE_STAGES_VALIDATE_P4

@@ -1,7 +1,7 @@
 // Bridge: from ingress to egress, what is counted there. A packet without it passes egress by.
 //
 //   reads  path, event, state, pinned, inside, server, payload, clock
-//   writes the bridge header
+//   writes bridge
 #ifndef SLUICE_TNA_BRIDGE_P4
 #define SLUICE_TNA_BRIDGE_P4
 

@@ -1,5 +1,10 @@
-// TNA checksums. The parser takes addresses and ports out of a checksum, the deparser puts in what they are by then (RFC 1624, eq. 2);
+// TNA checksums: the parser takes addresses and ports out of a checksum, the deparser puts in what they are by then (RFC 1624, eq. 2);
 // what is left for the stages to say is which ones it is to write.
+//
+//   reads  path, reset, acknowledgement, tcp, udp, inner_ipv4.protocol
+//   writes tcp_changed, udp_changed, icmp_changed
+//          transport_rest, acknowledged: of a reset
+//          inner_transport.fourth: a UDP checksum inside an ICMP error
 #ifndef SLUICE_TNA_CHECKSUMS_P4
 #define SLUICE_TNA_CHECKSUMS_P4
 

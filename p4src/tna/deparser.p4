@@ -2,13 +2,46 @@
 #ifndef SLUICE_TNA_DEPARSER_P4
 #define SLUICE_TNA_DEPARSER_P4
 
+#if defined(CONTENT)
+// TCP's checksum, where numbers and windows are translated too.
+control TcpChecksum(inout headers_t hdr, in ingress_metadata_t meta) {
+    Checksum() tcp;
+
+    apply {
+        hdr.tcp.checksum = tcp.update({
+            hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
+            hdr.tcp.window, meta.transport_rest });
+    }
+}
+
+control EmitOrder(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.splice);
+    }
+}
+#else
+control TcpChecksum(inout headers_t hdr, in ingress_metadata_t meta) {
+    Checksum() tcp;
+
+    apply {
+        hdr.tcp.checksum = tcp.update({
+            hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, meta.transport_rest, meta.acknowledged });
+    }
+}
+
+control EmitOrder(packet_out packet, in headers_t hdr) {
+    apply { }
+}
+#endif
+
 control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress_metadata_t meta,
                               in ingress_intrinsic_metadata_for_deparser_t for_deparser) {
     Checksum() ipv4;
-    Checksum() tcp;
     Checksum() udp;
     Checksum() icmp;
     Checksum() inner_ipv4;
+    TcpChecksum() tcp_checksum;
+    EmitOrder() emit_order;
     Resubmit() next_pass;
     @name(".arp_sender_t")
     Digest<arp_sender_t>() arp_sender;    // by the name that it has on v1model
@@ -21,14 +54,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
                 hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data });
         }
         if (meta.tcp_changed == 1) {
-#if defined(CONTENT)
-            hdr.tcp.checksum = tcp.update({
-                hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, hdr.tcp.sequence, hdr.tcp.acknowledgement,
-                hdr.tcp.window, meta.transport_rest });
-#else
-            hdr.tcp.checksum = tcp.update({
-                hdr.ipv4.src, hdr.ipv4.dst, hdr.tcp.src_port, hdr.tcp.dst_port, meta.transport_rest, meta.acknowledged });
-#endif
+            tcp_checksum.apply(hdr, meta);
         }
         if (meta.udp_changed == 1) {
             hdr.udp.checksum = udp.update({
@@ -55,9 +81,7 @@ control SluiceIngressDeparser(packet_out packet, inout headers_t hdr, in ingress
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
         packet.emit(hdr.arp);
-#if defined(CONTENT)
-        packet.emit(hdr.splice);
-#endif
+        emit_order.apply(packet, hdr);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);
         packet.emit(hdr.tcp);

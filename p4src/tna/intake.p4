@@ -1,8 +1,14 @@
 // TNA intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  truncated, ipv4_checksum; source_mac, unsupported and ipv4_header are the parser's. cpu_header is none of this target's
+//   reads  intrinsic.ingress_port, global_tstamp, parser_err
+//          packet_out, ipv4_checksum_wrong, found.frame: from the parser
+//   writes ingress_port, now, clock
+//          packet_out, found.sent, verdict.egress_port: of a frame from the controller
+//   drops  truncated, ipv4_checksum
 //
-// Ingress is not told how long a frame is: an IPv4 packet that says it is longer than its frame is forwarded as it is.
+// The parser gives source_mac, unsupported and ipv4_header, as found.frame. No packet of this target is dropped for cpu_header.
+//
+// Ingress does not know a frame's length: an IPv4 packet whose length exceeds its frame is forwarded unchanged.
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 

@@ -1,8 +1,13 @@
 // Judge: what becomes of a packet, from what the first stages have found. They are side by side here; which reason to drop comes
 // first is said in judge.yaml, of which the table is made.
 //
-//   reads  findings, path (as the parser and classify know it), ours, inside, lengths
-//   writes path, inward, verdict
+//   reads  found, arp, ipv4, ethernet.dst, router_mac, known, inside, ours, martian, lengths, flow.src
+//          path: as the parser and classify write it
+//   writes path, inward, itself
+//          found.foreign, found.same: of Compare
+//   drops  port_unknown, not_for_us, unsupported, ipv4_length, fragment, martian, l4_length, direct_to_server, ttl_exceeded
+//          the reasons that the parser and intake give (found.frame)
+//   punts  ttl
 #ifndef SLUICE_TNA_JUDGE_P4
 #define SLUICE_TNA_JUDGE_P4
 

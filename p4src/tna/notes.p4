@@ -1,5 +1,10 @@
-// What a first pass has decided of a SYN, as a byte for its second. Bits of their own would all have to lie in the container that is
+// Notes: what a first pass has decided of a SYN, as a byte for its second. Bits of their own would all have to lie in the container that is
 // resubmitted, with what they are computed from.
+//
+//   reads  next: of the first pass, by Note
+//          noted: of the second pass, by Recall
+//   writes notes: by Note
+//          decided.refused, decided.answer_reset, next.request, next.refused, next.returning: by Recall
 //
 // Of 16 combinations eight occur: who is refused does not return, and of who is not counted again it matters only that it is refused.
 #ifndef SLUICE_TNA_NOTES_P4

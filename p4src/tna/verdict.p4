@@ -1,8 +1,8 @@
-// TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more, and where the
-// controller is told of an ARP.
+// TNA verdict: the one place where a packet is sent, dropped, given to the controller, or sent through once more, and where an ARP is
+// reported to the controller.
 //
-//   reads  verdict, path, next_pass
-//   writes the egress port, drop_ctl, bypass_egress, packet_in, resubmit_type, digest_type
+//   reads  verdict, path, next_pass, ingress_port
+//   writes packet_in, ucast_egress_port, copy_to_cpu, bypass_egress, drop_ctl, resubmit_type, digest_type
 //   drops  punt_limited
 #ifndef SLUICE_TNA_VERDICT_P4
 #define SLUICE_TNA_VERDICT_P4

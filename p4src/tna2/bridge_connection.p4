@@ -1,7 +1,8 @@
-// What servers' resources need in egress of a packet's connection: behind translation its addresses no longer say which slot has it.
+// Bridge connection: what servers' resources need in egress of a packet's connection. Behind translation its addresses no longer say which
+// slot has it.
 //
-//   reads  claimed, content, way; the place
-//   writes the bridge header
+//   reads  claimed, content, way, place
+//   writes bridge.claimed, bridge.content, bridge.fingerprint, bridge.connection, bridge.unused_too
 #ifndef SLUICE_TNA2_BRIDGE_CONNECTION_P4
 #define SLUICE_TNA2_BRIDGE_CONNECTION_P4
 

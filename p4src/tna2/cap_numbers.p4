@@ -17,7 +17,7 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     };
     RegisterAction<bit<32>, flow_index_t, compared_t>(cap_server) send = {
         void apply(inout bit<32> cell, out compared_t compared) {
-            compared = COMPARE(number, cell);
+            compared = COMPARE_EQUAL(number, cell);
             if (LATER(number, cell)) {
                 cell = number;
             }
@@ -100,6 +100,7 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
         actions = { do_start; do_move; neither; } \
         const entries = { \
             (CapOp.agree, _)           : do_start(); \
+            (side_, EQUAL)             : do_move(); \
             (side_, NOT_LATER)         : do_move(); \
             (side_, NOT_LATER_WRAPPED) : do_move(); \
         } \

@@ -169,7 +169,7 @@ control CapOffered(in flow_index_t index, in CapOp op, in compared_t known, in b
             do_start_server();
             do_start_client();
         } else if (op == CapOp.client) {
-            if (known == NOT_LATER || known == NOT_LATER_WRAPPED)           do_move_server();
+            if (known == EQUAL || known == NOT_LATER || known == NOT_LATER_WRAPPED) do_move_server();
         } else if (op == CapOp.server) {
             do_move_client();
         }

@@ -84,6 +84,7 @@ control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<
         }
         actions = { change; neither; }
         const entries = {
+            (CapOp.client, EQUAL)             : change();
             (CapOp.client, NOT_LATER)         : change();
             (CapOp.client, NOT_LATER_WRAPPED) : change();
             (CapOp.server, _)                 : change();

@@ -1,8 +1,11 @@
 // Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3), as
 // v1model/caps.p4 has it, in egress.
 //
-//   reads  the bridge; resources; tcp; number; the options of a SYN or SYN-ACK
-//   writes the cells of cap_*, send_cap and receive_cap; tcp.window, window_changed; op and grows, for transfers
+//   reads  bridge, resources, path, event, pinned, state, tcp, number
+//          offered: the options of a SYN or SYN-ACK
+//   writes tcp.window, segment_changed
+//          op, asked_number, known, grows, result: what CapNumbers finds, for Caps, closing and transfers
+//          the cells of cap_*, the cells of send_cap and receive_cap
 //
 // A slot of both ways has one word of 32 bits: 2^16 cells of two words do not lie in half a stage. So each of v1model's words has a register
 // of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned again. Segments
@@ -188,27 +191,37 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
     }
 }
 
-control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> number, out CapOp op, inout compared_t grows) {
+// What the packet is to its connection, and how its numbers compare with those that the connection has come to: closing asks that too.
+control CapNumbers(in headers_t hdr, in resources_egress_t all, in bit<32> number, out CapOp op, out bit<16> asked_number,
+                   inout compared_t known, inout compared_t grows, inout compared_t result) {
     CapPacket() packet;
+    CapServer() server;
+    CapAckedClient() acked_client;
+    CapAckedServer() acked_server;
+
+    apply {
+        packet.apply(hdr, all.sluice, all.bridge, op, asked_number);
+        server.apply(all.bridge.connection, op, number, known, grows);
+        acked_client.apply(hdr, all.bridge.connection, op, known, result);
+        acked_server.apply(hdr, all.bridge.connection, op, known, result);
+    }
+}
+
+control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> number, in CapOp op, in bit<16> asked_number,
+             in compared_t known, in compared_t result) {
     CapOptions() cap_options;
     CapAsked() asked;
     CapAgreed() agreed;
-    CapServer() server;
     CapScale() cap_scale;
     CapBytes() cap_bytes;
-    CapAckedClient() acked_client;
-    CapAckedServer() acked_server;
     CapOfSide() cap_of_side;
     CapLeft() cap_left;
     CapWindow() cap_window;
 
     CapOp agreed_op;
-    bit<16> asked_number;
     window_facts_t announced;
     window_facts_t client_facts = 0;
     window_facts_t server_facts = 0;
-    compared_t known = 0;
-    compared_t result = 0;
     bit<8> scale;
     bit<32> rest;
     bit<32> floor;
@@ -222,19 +235,15 @@ control Caps(inout headers_t hdr, inout resources_egress_t all, in bit<32> numbe
     }
 
     apply {
-        packet.apply(hdr, all.sluice, all.bridge, op, asked_number);
         cap_options.apply(all.offered, announced);
         cap_of_side.apply(all.bridge.connection, op, all.sluice.resources, all.bridge.fingerprint, cap);
         asked.apply(all.bridge.connection, op, asked_number, announced, client_facts);
         agreed.apply(all.bridge.connection, op, announced, server_facts);
-        server.apply(all.bridge.connection, op, number, known, grows);
-        acked_client.apply(hdr, all.bridge.connection, op, known, result);
-        acked_server.apply(hdr, all.bridge.connection, op, known, result);
         cap_scale.apply(op, client_facts, server_facts, agreed_op, scale, rest, floor);
         cap_bytes.apply(hdr, scale, bytes);
         at_least();
         cap_left.apply(hdr, all.sluice, all.bridge.connection, agreed_op, known, result, bytes, rest, number, cap, left);
-        cap_window.apply(hdr, agreed_op, known, scale, left, all.window_changed);
+        cap_window.apply(hdr, agreed_op, known, scale, left, all.segment_changed);
     }
 }
 

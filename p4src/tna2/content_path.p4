@@ -1,8 +1,11 @@
 // Content path: what content switching does behind the connection table, before and behind the translation of addresses.
 //
-//   reads  what splice.p4 and resplice.p4 read; server_drop
-//   writes server (an agent, in its turn; the pin's again behind translation), tcp, ipv4.dst; preferred, next_pass
-//   drops  what splice.p4 drops
+//   reads  content, held, pass, flow.dst, stable_choice, server_drop
+//          what splice and resplice read
+//   writes server: an agent in its turn, and behind translation the pin's server again
+//          ipv4.dst, payload, preferred, next_pass, pin
+//          what splice and resplice write
+//   drops  what splice drops
 #ifndef SLUICE_TNA2_CONTENT_PATH_P4
 #define SLUICE_TNA2_CONTENT_PATH_P4
 

@@ -1,7 +1,7 @@
 // Counted: whether a request is counted in this pass. A SYN that has found its pin is counted in its first pass, and not again in the pass
 // that it may ask for; any other in its second.
 //
-//   reads  request, pass, undecided, pinned
+//   reads  next.request, pass, decided.undecided, pinned
 //   writes counted
 #ifndef SLUICE_TNA2_COUNTED_P4
 #define SLUICE_TNA2_COUNTED_P4

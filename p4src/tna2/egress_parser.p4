@@ -1,5 +1,6 @@
 // Egress parser: as Tofino 1's (tna/parser.p4), and a TCP header behind an IPv4 header without options, with what caps read of the options
-// of a SYN or SYN-ACK. Nothing is taken off behind that header: options are looked at where they are, in words of four bytes.
+// of a SYN or SYN-ACK. A mirrored copy has a mark in place of the bridge. Nothing is taken off behind TCP's header: options are looked at where
+// they are, in words of four bytes.
 //
 //     word 1           2                 3     4     5
 //     02 04 MSS                                                       no scale
@@ -47,6 +48,19 @@ parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress
 
     state start {
         packet.extract(intrinsic);
+        bit<8> mark = packet.lookahead<bit<8>>();
+        transition select(mark) {
+            COPY_MARK : parse_copy;
+            default   : parse_bridge;
+        }
+    }
+
+    state parse_copy {
+        packet.extract(meta.copy);
+        transition parse_ethernet;
+    }
+
+    state parse_bridge {
         packet.extract(meta.bridge);
         meta.sluice.path = (Path)meta.bridge.path;
         meta.sluice.event = (Event)meta.bridge.event;
@@ -57,6 +71,10 @@ parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress
         meta.sluice.server = meta.bridge.server;
         meta.sluice.payload = meta.bridge.payload;
         meta.sluice.clock = meta.bridge.clock;
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.type) {
             ETHERTYPE_VLAN : parse_vlan;
@@ -81,7 +99,8 @@ parser ResourcesParser(packet_in packet, out headers_t hdr, out resources_egress
 
     state parse_tcp {
         packet.extract(hdr.tcp);
-        tcp_rest.subtract({ hdr.tcp.window, hdr.tcp.checksum });
+        tcp_rest.subtract({ hdr.tcp.data_offset, hdr.tcp.reserved, hdr.tcp.cwr, hdr.tcp.ece, hdr.tcp.urg, hdr.tcp.ack, hdr.tcp.psh,
+                            hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.checksum });
         meta.tcp_rest = tcp_rest.get();
         meta.sluice.connection.service_port = hdr.tcp.src_port;
         meta.sluice.connection.client_port = hdr.tcp.dst_port;

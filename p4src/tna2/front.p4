@@ -1,7 +1,12 @@
 // Front: what becomes of a packet, as far as no state is taken for it. All stages stand side by side, each with what it has against the
 // packet, and the judge decides.
 //
-//   writes path, inward; verdict; turn (of an order)
+//   reads  what intake, notes, measure, hop_limit, orders, flow, classify, local, ports, judge, agents and events read
+//          ipv4: whether it is valid
+//          content
+//   writes what intake, notes, measure, hop_limit, orders, flow, classify, local, ports, judge, agents and events write
+//   drops  what intake, hop_limit, orders, classify, judge and agents drop
+//   punts  what hop_limit and judge punt
 #ifndef SLUICE_TNA2_FRONT_P4
 #define SLUICE_TNA2_FRONT_P4
 

@@ -1,7 +1,7 @@
 // Orders: what the cell of a splice order's connection is to be, and who may order anything.
 //
-//   reads  the splice order; agent, found.agent
-//   writes turn; undecided
+//   reads  splice, agent, found.agent, drop
+//   writes turn, undecided
 //   drops  not_an_agent
 #ifndef SLUICE_TNA2_ORDERS_P4
 #define SLUICE_TNA2_ORDERS_P4

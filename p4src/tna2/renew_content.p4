@@ -1,4 +1,4 @@
-// Renew, with content switching: as renew.p4 has it; and an agent that has left a server by a RST, to go to another of its groups, gets the
+// Renew with content switching: as renew.p4 has it; and an agent that has left a server by a RST, to go to another of its groups, gets the
 // slot that it has for that group's choice.
 //
 //   reads  content, draining, event, pass, claimed, pinned, state, granted, decided, choice

@@ -1,5 +1,9 @@
-// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and its windows. The deparser sums
-// them up.
+// Resplice: what a splice changes in a packet, sequence numbers of the server, in its direction or the other, and its windows. The deparser
+// sums them up.
+//
+//   reads  path, content, held, turn, tcp
+//          value: delta, from the splice's cell
+//   writes tcp.sequence, tcp.acknowledgement, tcp.window
 #ifndef SLUICE_TNA2_RESPLICE_P4
 #define SLUICE_TNA2_RESPLICE_P4
 

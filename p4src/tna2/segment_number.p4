@@ -1,4 +1,7 @@
-// Of a server's packet, the number behind what it sends; of a client's, what it acknowledges.
+// Segment number: of a server's packet, the number behind what it sends; of a client's, what it acknowledges.
+//
+//   reads  path, event, payload, tcp
+//   writes number
 #ifndef SLUICE_TNA2_SEGMENT_NUMBER_P4
 #define SLUICE_TNA2_SEGMENT_NUMBER_P4
 

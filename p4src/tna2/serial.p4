@@ -1,6 +1,6 @@
 // Sequence numbers are serial ones (RFC 1982), but a stateful unit compares numbers of 34 bits: a difference does not wrap, and its constants
 // have 31 bits. So each comparison has a narrow side, 1 GB, the largest window (RFC 7323, section 2.3), and a wide one, half of the numbers.
-// That takes three of Tofino 2's four comparisons.
+// That takes three of Tofino 2's four comparisons; equality takes the fourth.
 #ifndef SLUICE_TNA2_SERIAL_P4
 #define SLUICE_TNA2_SERIAL_P4
 
@@ -13,11 +13,18 @@
 // The same for a table behind it: one bit of eight.
 #define COMPARE(number_, cell_) \
     this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE)
+// With a fourth comparison, for equality. A stateful unit gives four comparisons as one bit of 16, of which the table's field has the low eight:
+// equal numbers set the ninth.
+#define COMPARE_EQUAL(number_, cell_) \
+    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > NARROW, (int<32>)(number_ - cell_) < -WIDE, \
+                   number_ == cell_)
 // Whether a number is at a cell or behind it, for a table: by 1 GB at most, or the cell has wrapped since. So no number that is ahead by less
 // than half of all is taken for an old one: it would lift a cap.
 #define COMPARE_KNOWN(number_, cell_) \
-    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WIDE, (int<32>)(number_ - cell_) < -NARROW)
+    this.predicate((int<32>)(number_ - cell_) > 0, (int<32>)(number_ - cell_) > WIDE, (int<32>)(number_ - cell_) < -NARROW, \
+                   number_ == cell_)
 
+const compared_t EQUAL = 0;
 const compared_t NOT_LATER = 1;
 const compared_t LATER_BY_LITTLE = 2;
 const compared_t NOT_LATER_WRAPPED = 8;

@@ -1,8 +1,13 @@
 // Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1), as
 // v1model/splice.p4 has it but for guesses.
 //
-//   reads  the place, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address; the splice order
-//   writes the cells of splice_value_*; server (an agent, in its turn); ipv4.dst, for forward; tcp; inner_transport
+//   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
+//          splice, router_mac, ingress_port, ethernet.src: of a splice order
+//   writes server: an agent, in its turn
+//          ipv4.dst: for forward
+//          value, detour
+//          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
+//          the cells of splice_value_*
 //   drops  no_slot, spliced, unbound
 #ifndef SLUICE_TNA2_SPLICE_P4
 #define SLUICE_TNA2_SPLICE_P4

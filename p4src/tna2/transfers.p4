@@ -1,6 +1,7 @@
 // Transfers: what the transfers of all plain connections show of their paths: segments, and those of them that were repeated.
 //
-//   reads  payload; op and grows, of caps
+//   reads  payload, index
+//          op, grows: of caps
 //   writes the cells of transfer_sent and transfer_losses
 //
 // v1model/transfers.p4 measures a sample, round trips too: no containers of 32 bits are left for these (docs/reference/targets.md). What is

@@ -1,7 +1,13 @@
-// Front, as on Tofino: all stages side by side, each with what it has against the packet, and one table that judges. The twin is
+// Front: as on Tofino, all stages side by side. Each reports a drop reason, and one table picks one of them. The twin is
 // v1model's program with this folder in front of its own on the include path (tools/p4.py): packets can show whether both say the same.
 //
-//   writes path: done, to_service, from_server or routed; verdict
+//   reads  what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers read
+//          ipv4, ipv4_room: a packet longer than its frame is judged as on v1model
+//          tcp, drop
+//   writes what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers write
+//          lengths, path
+//   drops  what intake, hop_limit, classify, judge and answers drop
+//   punts  what hop_limit, judge and answers punt
 #ifndef SLUICE_TWIN_FRONT_P4
 #define SLUICE_TWIN_FRONT_P4
 

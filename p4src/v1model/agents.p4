@@ -1,6 +1,6 @@
 // Agents: which agent is behind the ingress port. Groups of a content service take packets of its agents only.
 //
-//   reads  ingress_port, connection, content
+//   reads  ingress_port, connection
 //   writes agent, agent_address
 //   keys   agents: ingress port, and address and port of the content service -> the agent, as a server of that service, and its address
 //   drops  not_an_agent

@@ -7,12 +7,14 @@
 //     | ACK ------->| acknowledges that number: the pin moves                           |
 //     |             |----------------------------------------------------- ACK -------->|
 //
-//   reads  the place, path, event, pinned, held, claimed, draining, server, choice, now, decided; tcp
-//   writes the cells of candidate_*; next_pass, preferred; answered_again, moved
+//   reads  place, path, event, pass, pinned, held, claimed, state, draining, server, choice, now, decided, drop, tcp
+//   writes next_pass, preferred, answered_again, moved
+//          the cells of candidate_*
 //   drops  admission_refused, no_server
 //
-// So does one whose pin names a server that the switch does not know. The pin stays until the client has proved that it asks for a new connection: anybody can send a SYN in its name (RFC 5961). A SYN
-// whose pin is its candidate's already, or that draws the pin's own server (an ejected one's share of probes), goes there.
+// So does one whose pin names a server that the switch does not know. The pin stays until the client has proved that it asks for a new
+// connection: any host can send a SYN with its address (RFC 5961). A SYN whose pin is its candidate's already, or that draws the pin's own
+// server (an ejected one's share of probes), goes there.
 #ifndef SLUICE_V1MODEL_CANDIDATES_P4
 #define SLUICE_V1MODEL_CANDIDATES_P4
 
@@ -25,69 +27,103 @@ typedef bit<49> candidate_pin_t;
 #define CANDIDATE_SERVER 47:32
 #define CANDIDATE_NUMBER 31:0          // that an ACK of its answer has
 
-control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
-    @id(REGISTER_CANDIDATE_KEY)
-    register<candidate_key_t>(CANDIDATES) candidate_key;
-    @id(REGISTER_CANDIDATE_PIN)
-    register<candidate_pin_t>(CANDIDATES) candidate_pin;
-
+// What a packet does to a candidate, as far as metadata shows it; at most one of three. `claims`: a SYN goes to the candidate, a new one if
+// there is none. `answers`: a SYN-ACK that may be the candidate's, whose number is then stored. `acknowledges`: a client's segment that may
+// acknowledge that number, which then moves the pin. `begun`: the last ACK of the handshake has not passed.
+control CandidateUse(in metadata_t meta, in decided_t decided, in bool begun, out bool claims, out bool answers, out bool acknowledges,
+                     inout DropReason drop) {
     apply {
-        bool syn = false;
-        bool syn_ack = false;
-        bool ack = false;
-        bool begun = meta.state <= PinState.answered || meta.state == PinState.reopening;  // and its last ACK has not come
+        claims = false;
+        answers = false;
+        acknowledges = false;
         if (meta.path == Path.from_server) {
-            syn_ack = meta.event == Event.syn_ack && meta.held == 1 && meta.pinned == 0;
+            answers = meta.event == Event.syn_ack && meta.held == 1 && meta.pinned == 0;
         } else if ((meta.draining == 1 || drop == DropReason.server_unknown) && meta.pass == Pass.first && meta.claimed == 0) {
             if (meta.event != Event.syn) {
-                ack = meta.pinned == 1 && (meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin);
+                acknowledges = meta.pinned == 1 && (meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin);
             } else if (decided.refused == REFUSED) {
                 drop = DropReason.admission_refused;
             } else if (meta.pinned == 0 || meta.choice == 0) {
                 drop = DropReason.no_server;
             } else if (meta.choice != meta.server) {
                 drop = DropReason.none;
-                syn = true;
+                claims = true;
             }
         } else if (begun && meta.pinned == 1 && meta.pass == Pass.first) {
             // The server takes connections again, and the client's answer is to the candidate.
-            ack = meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin;
+            acknowledges = meta.event == Event.ack || meta.event == Event.payload || meta.event == Event.fin;
         }
+    }
+}
 
-        if (syn || syn_ack || ack) {
+// A SYN: the candidate that its place holds, or its choice where the place is free.
+control CandidateClaim(register<candidate_key_t> candidate_key, register<candidate_pin_t> candidate_pin, inout metadata_t meta, in place_t place,
+                       in bit<32> cell, in candidate_key_t key, in bool match, in bool begun, inout DropReason drop) {
+    candidate_pin_t pin;
+
+    apply {
+        if (match) {
+            candidate_pin.read(pin, cell);
+            meta.preferred = pin[CANDIDATE_SERVER];
+        } else if (later(meta.now, key[CANDIDATE_UNTIL])) {
+            candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.pending));
+            candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
+            meta.preferred = meta.choice;
+            if (begun) {
+                meta.moved = 1;           // of that handshake the pin's server has had a SYN
+            }
+        } else {
+            drop = DropReason.no_server;
+        }
+        if (drop == DropReason.none) {
+            meta.next_pass = Pass.candidate;
+        }
+    }
+}
+
+// The candidate's SYN-ACK: keeps the number that the client's ACK of it has.
+control CandidateAnswer(register<candidate_key_t> candidate_key, register<candidate_pin_t> candidate_pin, in headers_t hdr, inout metadata_t meta,
+                        in place_t place, in bit<32> cell, in candidate_pin_t pin) {
+    apply {
+        if (pin[CANDIDATE_SERVER] == meta.server) {
+            candidate_pin_t answered = 1w1 ++ meta.server ++ (hdr.tcp.sequence + 1);
+            if (pin == answered) {
+                meta.answered_again = 1;
+            }
+            candidate_pin.write(cell, answered);
+            candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.answered));
+        }
+    }
+}
+
+control Candidates(in headers_t hdr, inout metadata_t meta, in place_t place, in decided_t decided, inout DropReason drop) {
+    @id(REGISTER_CANDIDATE_KEY)
+    register<candidate_key_t>(CANDIDATES) candidate_key;
+    @id(REGISTER_CANDIDATE_PIN)
+    register<candidate_pin_t>(CANDIDATES) candidate_pin;
+    CandidateUse() use;
+    CandidateClaim() claim;
+    CandidateAnswer() answer;
+
+    bool claims;
+    bool answers;
+    bool acknowledges;
+    candidate_key_t key;
+    candidate_pin_t pin;
+
+    apply {
+        bool begun = meta.state <= PinState.answered || meta.state == PinState.reopening;
+        use.apply(meta, decided, begun, claims, answers, acknowledges, drop);
+        if (claims || answers || acknowledges) {
             bit<32> cell = (bit<32>)place.slot_1 & (CANDIDATES - 1);
-            candidate_key_t key;
-            candidate_pin_t pin;
             candidate_key.read(key, cell);
             bool match = key[CANDIDATE_FINGERPRINT] == place.fingerprint && !later(meta.now, key[CANDIDATE_UNTIL]);
-            if (syn) {
-                if (match) {
-                    candidate_pin.read(pin, cell);
-                    meta.preferred = pin[CANDIDATE_SERVER];
-                } else if (later(meta.now, key[CANDIDATE_UNTIL])) {
-                    candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.pending));
-                    candidate_pin.write(cell, 1w0 ++ meta.choice ++ 32w0);
-                    meta.preferred = meta.choice;
-                    if (begun) {
-                        meta.moved = 1;           // of that handshake the pin's server has had a SYN
-                    }
-                } else {
-                    drop = DropReason.no_server;
-                }
-                if (drop == DropReason.none) {
-                    meta.next_pass = Pass.candidate;
-                }
+            if (claims) {
+                claim.apply(candidate_key, candidate_pin, meta, place, cell, key, match, begun, drop);
             } else if (match) {
                 candidate_pin.read(pin, cell);
-                if (syn_ack) {
-                    if (pin[CANDIDATE_SERVER] == meta.server) {
-                        candidate_pin_t answered = 1w1 ++ meta.server ++ (hdr.tcp.sequence + 1);
-                        if (pin == answered) {
-                            meta.answered_again = 1;
-                        }
-                        candidate_pin.write(cell, answered);
-                        candidate_key.write(cell, place.fingerprint ++ (meta.now + place.step.times.answered));
-                    }
+                if (answers) {
+                    answer.apply(candidate_key, candidate_pin, hdr, meta, place, cell, pin);
                 } else if (pin[CANDIDATE_ANSWERED] == 1 && pin[CANDIDATE_NUMBER] == hdr.tcp.acknowledgement) {
                     candidate_key.write(cell, 0);
                     meta.preferred = pin[CANDIDATE_SERVER];

@@ -4,8 +4,10 @@
 //       | window ----> edge = max(edge, ack + min(window, send cap)) --------->|
 //       |<-------- edge = max(edge, ack + min(window, receive cap)) <-- window |
 //
-//   reads  the place, way, path, event, held, pinned, claimed, state, pass, payload, options, resources; tcp
-//   writes the cells of cap_*, send_cap and receive_cap; tcp.window, respliced
+//   reads  place, way, path, event, pinned, claimed, state, next_state, pass, payload, options, resources, tcp
+//          respliced: words that splice changed
+//   writes tcp.window, respliced
+//          the cells of cap_*, the cells of send_cap and receive_cap
 //
 // A window goes on as far as the edge: nothing that was promised is taken back, to within 2^scale - 1 bytes, unless by
 // the endpoint itself. Another cap waits for an acknowledgement that advances, so that duplicates stay duplicates. Caps

@@ -1,5 +1,10 @@
-// v1model checksums. The IPv4 header's is verified and computed; those of the transport and of ICMP errors, whose payload the
+// v1model checksums: the IPv4 header's is verified and computed; those of the transport and of ICMP errors, whose payload the
 // switch does not read, are adjusted by what changed: HC' = ~(~HC + ~m + m') (RFC 1624, eq. 3).
+//
+//   reads  ipv4, ipv4_options, tcp, udp, icmp, inner_ipv4, inner_transport, kept_options
+//          endpoint, endpoint_port, replaced, replaced_port, respliced, icmp_error: what changed
+//          rebuilt, reset: which segments are summed up anew
+//   writes ipv4.checksum, tcp.checksum, udp.checksum, icmp.checksum, inner_ipv4.checksum, inner_transport.fourth
 #ifndef SLUICE_V1MODEL_CHECKSUMS_P4
 #define SLUICE_V1MODEL_CHECKSUMS_P4
 
@@ -22,7 +27,6 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.ipv4.reserved, hdr.ipv4.dont_fragment, hdr.ipv4.more_fragments, hdr.ipv4.fragment_offset,
               hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.data },
             hdr.ipv4.checksum, HashAlgorithm.csum16);
-#if defined(CONTENT)
         // A SYN with other options.
         update_checksum_with_payload(meta.rebuilt != 0,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, meta.rebuilt,
@@ -31,7 +35,6 @@ control SluiceComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
               hdr.tcp.rst, hdr.tcp.syn, hdr.tcp.fin, hdr.tcp.window, hdr.tcp.urgent,
               hdr.kept_options.mss_lead, hdr.kept_options.mss, hdr.kept_options.sack, hdr.kept_options.scale_lead, hdr.kept_options.scale },
             hdr.tcp.checksum, HashAlgorithm.csum16);
-#endif
         // What the switch says itself: resets, and the FIN again with its timestamps.
         update_checksum(meta.reset == 1,
             { hdr.ipv4.src, hdr.ipv4.dst, 8w0, hdr.ipv4.protocol, 10w0, hdr.tcp.data_offset, 2w0,

@@ -1,9 +1,11 @@
 // Closing: ends an idle connection of a server's in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT).
 //
-//   reads  the place, path, event, payload, held, pinned, claimed, state, server, connection, now, resources; tcp; the tickle
-//   writes the cells of closing_*; tickle; the answer or the refused payload, turned round as a RST; the client's ACK, turned round as the
-//          FIN again; path; the clone's pass; event
-//   drops  not_idle, closed, closed_reset, closed_again
+//   reads  place, way, path, pass, event, payload, pinned, claimed, state, server, connection, now, tickle, tcp, kept_options
+//          flow, router_mac, ingress_port, ethernet.src: for what goes back to its sender
+//   writes tickle, path, pass, next_pass, event
+//          ethernet, ipv4, ipv4_options, tcp, kept_options, reset, egress_port: of a packet that goes back to its sender as a RST or FIN
+//          the cells of closing_*
+//   drops  closed, closed_reset, closed_again
 //
 // The controller asks by a tickle (ctdb's word): an ACK with impossible numbers in the client's name, which a host answers with its
 // own (RFC 9293, section 3.10.7.4). Of that answer the switch makes a RST with exactly the number that the server expects (RFC 5961).

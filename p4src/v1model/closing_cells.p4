@@ -30,6 +30,7 @@ typedef bit<62> closing_state_t;
 #define CLOSING_SERVER_SPOKE 59:59     // the last payload is the server's
 #define CLOSING_ACKNOWLEDGED 58:58     // all of it
 #define CLOSING_LAST 57:26             // when it passed, or was acknowledged, in ticks
+#define CLOSING_REST 25:0
 #define CLOSING_PAUSE 25:22            // a PauseLength: how long the connection looked idle before the server's last payload
 #define CLOSING_SHORT 21:21            // and that was shorter than any response
 #define CLOSING_PROBED 20:0            // when the last tickle passed
@@ -95,6 +96,137 @@ pause_length_t pause_length(in bit<32> ticks) {
     return length;
 }
 
+// The state behind a packet that one of the two ends has sent: the connection is open, and not idle.
+closing_state_t spoken(in bit<1> by_server, in ticks_t now, in closing_state_t state) {
+    return CLOSING_OPEN ++ by_server ++ 1w0 ++ now ++ state[CLOSING_REST];
+}
+
+// What both ends expect next, by a segment of the server's: a SYN-ACK sets both numbers, any other but a RST moves them on.
+control ServerNumbers(register<closing_number_t> closing_server_next, register<closing_number_t> closing_client_next, in headers_t hdr,
+                      in Event event, in bit<32> index, in bit<32> end, in closing_number_t server_next, in closing_number_t client_next) {
+    apply {
+        if (event == Event.syn_ack) {
+            closing_server_next.write(index, 1w1 ++ (hdr.tcp.sequence + 1));
+            closing_client_next.write(index, 1w1 ++ hdr.tcp.acknowledgement);
+        } else if (event != Event.reset) {
+            if (server_next[CLOSING_KNOWN] == 0 || later(end, server_next[CLOSING_NUMBER])) {
+                closing_server_next.write(index, 1w1 ++ end);
+            }
+            if (client_next[CLOSING_KNOWN] == 0 || later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
+                closing_client_next.write(index, 1w1 ++ hdr.tcp.acknowledgement);
+            }
+        }
+    }
+}
+
+// A bare ACK of the server's: the answer to a tickle, with both numbers as they are stored, closes the connection. An ACK of more than
+// before shows that the server has work to do.
+control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
+                  inout closing_state_t state, inout ClosingStep step) {
+    apply {
+        bool as_stored = server_next == 1w1 ++ hdr.tcp.sequence && client_next == 1w1 ++ hdr.tcp.acknowledgement;
+        if (probing && as_stored && meta.state == PinState.established) {
+            state[CLOSING_STATUS] = CLOSING_CLOSED;
+            step = ClosingStep.take;
+        } else if (client_next[CLOSING_KNOWN] == 1 && later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
+            state = spoken(0, meta.now, state);
+        }
+    }
+}
+
+// The server's payload or FIN: measures the pause before new payload; a FIN ends the pause before the last payload, which is then counted.
+control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t server_next, in closing_state_t before,
+                      inout closing_state_t state, inout bool pauses) {
+    apply {
+        state = spoken(1, meta.now, state);
+        if (before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1 && meta.payload != 0
+            && later(end, server_next[CLOSING_NUMBER])) {
+            state[CLOSING_PAUSE] = pause_length(meta.now - before[CLOSING_LAST]);
+            state[CLOSING_SHORT] = 0;
+            if (meta.payload < LEAST_RESPONSE) {
+                state[CLOSING_SHORT] = 1;
+            }
+        } else if (meta.payload != 0) {
+            state[CLOSING_SHORT] = 0;
+        }
+        if (meta.event == Event.fin) {
+            if (state[CLOSING_SHORT] == 1) {
+                state[CLOSING_PAUSE] = 0;
+            }
+            pauses = state[CLOSING_PAUSE] != 0;
+        }
+    }
+}
+
+// A tickle: goes on to the server of a connection that is idle.
+control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, inout closing_state_t state, inout ClosingStep step) {
+    apply {
+        if (before[CLOSING_STATUS] < CLOSING_CLOSED && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
+            && meta.state == PinState.established && meta.now - before[CLOSING_LAST] >= hdr.tickle.least_age) {
+            state[CLOSING_STATUS] = CLOSING_PROBING;
+            state[CLOSING_PROBED] = meta.now[20:0];
+            step = ClosingStep.probe;
+        }
+    }
+}
+
+// A client's segment on a closed connection. `client_number`: its next number; `says_fin`: it has not acknowledged the FIN.
+control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool keepalive,
+                    inout closing_state_t state, inout ClosingStep step, inout bit<32> client_number, inout bit<1> says_fin) {
+    apply {
+        client_number = client_next[CLOSING_NUMBER];
+        if (server_next == 1w1 ++ hdr.tcp.acknowledgement) {
+            says_fin = 1;
+        }
+        if (meta.event == Event.ack && (keepalive || (says_fin == 1 && meta.payload == 0))
+            && (says_fin == 1 || server_next == 1w1 ++ (hdr.tcp.acknowledgement - 1))) {
+            step = ClosingStep.say_again;
+        } else if (meta.payload != 0 && meta.event != Event.reset && meta.event != Event.syn) {
+            step = ClosingStep.refuse;
+            if (state[CLOSING_STATUS] == CLOSING_CLOSED) {
+                step = ClosingStep.refuse_first;
+                state[CLOSING_STATUS] = CLOSING_RACED;
+            }
+        } else if (meta.event == Event.ack) {
+            step = ClosingStep.hold;
+        }
+    }
+}
+
+// A client's ACK without payload: the first that acknowledges all of the server's last payload makes the connection idle, and notes that.
+// Behind a closed window the server may have more to send: not idle.
+control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
+                  in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
+    apply {
+        if (state[CLOSING_SERVER_SPOKE] == 0 || server_next != 1w1 ++ hdr.tcp.acknowledgement) {
+            // acknowledges nothing of the server's last payload
+        } else if (hdr.tcp.window == 0) {
+            state = spoken(1, meta.now, state);
+        } else if (state[CLOSING_ACKNOWLEDGED] == 0) {
+            state[CLOSING_ACKNOWLEDGED] = 1;
+            state[CLOSING_LAST] = meta.now;
+            pauses = true;
+            closing_peer.write(index, meta.connection.client ++ meta.connection.client_port ++ meta.server[14:0]);
+            closing_hint.write(index & (CLOSING_HINTS - 1), index[CONNECTION_SLOT_BITS:0] ++ meta.server[9:0] ++ meta.now[30:0]);
+        }
+    }
+}
+
+// Counts the pause before the server's last payload, by server and length.
+control PauseCount(in metadata_t meta, inout closing_state_t state) {
+    @name(".SluiceIngress.closing.closing_pauses")
+    @id(REGISTER_CLOSING_PAUSES)
+    register<bit<32>>(CLOSING_PAUSES) closing_pauses;
+
+    apply {
+        bit<32> cell = (bit<32>)(meta.server[9:0] ++ state[CLOSING_PAUSE]);
+        bit<32> counted;
+        closing_pauses.read(counted, cell);
+        closing_pauses.write(cell, counted + 1);
+        state[CLOSING_PAUSE] = 0;
+    }
+}
+
 // `client_number`: the client's next number, where `step` is say_again; `says_fin`: the client has not acknowledged the FIN.
 control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step, out bit<32> client_number,
                      out bit<1> says_fin) {
@@ -113,9 +245,13 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     @name(".SluiceIngress.closing.closing_hint")
     @id(REGISTER_CLOSING_HINT)
     register<closing_hint_t>(CLOSING_HINTS) closing_hint;
-    @name(".SluiceIngress.closing.closing_pauses")
-    @id(REGISTER_CLOSING_PAUSES)
-    register<bit<32>>(CLOSING_PAUSES) closing_pauses;
+    ServerNumbers() server_numbers;
+    ServerAck() server_ack;
+    ServerPayload() server_payload;
+    Tickle() tickle;
+    LateSegment() late_segment;
+    ClientAck() client_ack;
+    PauseCount() pause_count;
 
     bit<32> index;
     bit<32> end;                       // the number behind the packet's payload
@@ -123,16 +259,7 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     closing_number_t client_next;
     closing_state_t before;
     closing_state_t state;
-    bool keepalive;
     bool pauses;                       // the pause before the server's last payload is over, and to be counted
-
-    @hidden
-    action spoke(bit<1> by_server) {
-        state[CLOSING_STATUS] = CLOSING_OPEN;
-        state[CLOSING_SERVER_SPOKE] = by_server;
-        state[CLOSING_ACKNOWLEDGED] = 0;
-        state[CLOSING_LAST] = meta.now;
-    }
 
     apply {
         step = ClosingStep.nothing;
@@ -155,112 +282,30 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
             bool closed = before[CLOSING_STATUS] >= CLOSING_CLOSED;
 
             if (meta.path == Path.from_server) {
-                bool as_stored = server_next == 1w1 ++ hdr.tcp.sequence && client_next == 1w1 ++ hdr.tcp.acknowledgement;
-                keepalive = meta.payload == 1 && server_next == 1w1 ++ end;
-                if (meta.event == Event.syn_ack) {
-                    closing_server_next.write(index, 1w1 ++ (hdr.tcp.sequence + 1));
-                    closing_client_next.write(index, 1w1 ++ hdr.tcp.acknowledgement);
-                    spoke(0);
-                } else if (meta.event == Event.reset) {
-                    if (closed) {
-                        step = ClosingStep.end;
-                    }
-                } else {
-                    if (server_next[CLOSING_KNOWN] == 0 || later(end, server_next[CLOSING_NUMBER])) {
-                        closing_server_next.write(index, 1w1 ++ end);
-                    }
-                    if (client_next[CLOSING_KNOWN] == 0 || later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
-                        closing_client_next.write(index, 1w1 ++ hdr.tcp.acknowledgement);
-                    }
-                    if (closed) {
-                        if (meta.payload != 0 || meta.event == Event.ack) {
-                            step = ClosingStep.refuse;    // the RST was late, or is lost
-                        }
-                    } else if (meta.payload == 0 && meta.event == Event.ack) {
-                        if (probing && as_stored && meta.state == PinState.established) {
-                            state[CLOSING_STATUS] = CLOSING_CLOSED;
-                            step = ClosingStep.take;
-                        } else if (client_next[CLOSING_KNOWN] == 1 && later(hdr.tcp.acknowledgement, client_next[CLOSING_NUMBER])) {
-                            spoke(0);
-                        }
-                    } else if (meta.payload == CONTINUE_BYTES && meta.event == Event.ack && before[CLOSING_SERVER_SPOKE] == 0) {
-                        spoke(0);
-                    } else if (!keepalive) {
-                        spoke(1);
-                        if (before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1 && meta.payload != 0
-                            && later(end, server_next[CLOSING_NUMBER])) {
-                            state[CLOSING_PAUSE] = pause_length(meta.now - before[CLOSING_LAST]);
-                            state[CLOSING_SHORT] = 0;
-                            if (meta.payload < LEAST_RESPONSE) {
-                                state[CLOSING_SHORT] = 1;
-                            }
-                        } else if (meta.payload != 0) {
-                            state[CLOSING_SHORT] = 0;
-                        }
-                        if (meta.event == Event.fin) {
-                            if (state[CLOSING_SHORT] == 1) {
-                                state[CLOSING_PAUSE] = 0;
-                            }
-                            pauses = state[CLOSING_PAUSE] != 0;
-                        }
-                    }
-                }
+                server_numbers.apply(closing_server_next, closing_client_next, hdr, meta.event, index, end, server_next, client_next);
+                if (meta.event == Event.syn_ack)                            state = spoken(0, meta.now, state);
+                else if (closed && meta.event == Event.reset)               step = ClosingStep.end;
+                else if (closed && (meta.payload != 0 || meta.event == Event.ack)) step = ClosingStep.refuse;    // the RST was late, or is lost
+                else if (closed || meta.event == Event.reset)               { }
+                else if (meta.payload == 0 && meta.event == Event.ack)      server_ack.apply(hdr, meta, server_next, client_next, probing, state, step);
+                else if (meta.payload == CONTINUE_BYTES && meta.event == Event.ack && before[CLOSING_SERVER_SPOKE] == 0) {
+                    state = spoken(0, meta.now, state);
+                } else if (meta.payload != 1 || server_next != 1w1 ++ end)  server_payload.apply(meta, end, server_next, before, state, pauses);
             } else {
-                keepalive = meta.payload <= 1 && meta.event == Event.ack && client_next == 1w1 ++ (hdr.tcp.sequence + 1);
-                if (hdr.tickle.isValid()) {
-                    if (!closed && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
-                        && meta.state == PinState.established && meta.now - before[CLOSING_LAST] >= hdr.tickle.least_age) {
-                        state[CLOSING_STATUS] = CLOSING_PROBING;
-                        state[CLOSING_PROBED] = meta.now[20:0];
-                        step = ClosingStep.probe;
-                    }
-                } else if (closed) {
-                    client_number = client_next[CLOSING_NUMBER];
-                    if (server_next == 1w1 ++ hdr.tcp.acknowledgement) {
-                        says_fin = 1;
-                    }
-                    if (meta.event == Event.ack && (keepalive || (says_fin == 1 && meta.payload == 0))
-                        && (says_fin == 1 || server_next == 1w1 ++ (hdr.tcp.acknowledgement - 1))) {
-                        step = ClosingStep.say_again;
-                    } else if (meta.payload != 0 && meta.event != Event.reset && meta.event != Event.syn) {
-                        step = ClosingStep.refuse;
-                        if (before[CLOSING_STATUS] == CLOSING_CLOSED) {
-                            step = ClosingStep.refuse_first;
-                            state[CLOSING_STATUS] = CLOSING_RACED;
-                        }
-                    } else if (meta.event == Event.ack) {
-                        step = ClosingStep.hold;
-                    }
-                } else if (meta.event == Event.ack && (meta.payload == 0 || keepalive)) {
-                    if (before[CLOSING_SERVER_SPOKE] == 0 || server_next != 1w1 ++ hdr.tcp.acknowledgement) {
-                        // says nothing of the server's last payload
-                    } else if (hdr.tcp.window == 0) {
-                        spoke(1);
-                    } else if (before[CLOSING_ACKNOWLEDGED] == 0) {
-                        state[CLOSING_ACKNOWLEDGED] = 1;
-                        state[CLOSING_LAST] = meta.now;
-                        pauses = true;
-                        closing_peer.write(index, meta.connection.client ++ meta.connection.client_port ++ meta.server[14:0]);
-                        closing_hint.write(index & (CLOSING_HINTS - 1), index[CONNECTION_SLOT_BITS:0] ++ meta.server[9:0] ++ meta.now[30:0]);
-                    }
+                bool keepalive = meta.payload <= 1 && meta.event == Event.ack && client_next == 1w1 ++ (hdr.tcp.sequence + 1);
+                if (hdr.tickle.isValid())                                   tickle.apply(hdr, meta, before, state, step);
+                else if (closed)                                            late_segment.apply(hdr, meta, server_next, client_next, keepalive, state, step, client_number, says_fin);
+                else if (meta.event == Event.ack && (meta.payload == 0 || keepalive)) {
+                    client_ack.apply(closing_peer, closing_hint, hdr, meta, index, server_next, state, pauses);
                 } else {
-                    spoke(0);
+                    state = spoken(0, meta.now, state);
                     pauses = before[CLOSING_PAUSE] != 0;
                 }
             }
-            if (pauses) {
-                bit<32> cell = (bit<32>)(meta.server[9:0] ++ state[CLOSING_PAUSE]);
-                bit<32> counted;
-                closing_pauses.read(counted, cell);
-                closing_pauses.write(cell, counted + 1);
-                state[CLOSING_PAUSE] = 0;
-            }
-            if (probing && state[CLOSING_STATUS] == CLOSING_OPEN) {
-                step = ClosingStep.taken_back;
-            }
-            if (state != before) {
-                closing_state.write(index, state);
-            }
+
+            if (pauses)                                                     pause_count.apply(meta, state);
+            if (probing && state[CLOSING_STATUS] == CLOSING_OPEN)           step = ClosingStep.taken_back;
+            if (state != before)                                            closing_state.write(index, state);
         }
     }
 }

@@ -1,10 +1,14 @@
 // Content path: what content switching does behind the connection table, before and behind the translation of addresses.
 //
-//   reads  content, pass, next_pass, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining; what splice and
-//          remembered read
-//   writes server (the agent or the client's last server; behind translation the pin's again), preferred, next_pass; what splice, options
-//          and remembered write
-//   drops  what splice drops; behind translation server_unknown is taken back where another agent takes the packet
+//   reads  content, pass, next_pass, path, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining
+//          refused, drop, server_drop, splice.remember, spliced.pin
+//          what splice, options and remembered read
+//   writes server: the agent or the client's last server, and behind translation the pin's server again
+//          preferred, next_pass, spliced
+//          what splice, options and remembered write
+//   drops  what splice drops
+//
+// Behind translation the reason server_unknown is taken back where another agent takes the packet.
 #ifndef SLUICE_V1MODEL_CONTENT_PATH_P4
 #define SLUICE_V1MODEL_CONTENT_PATH_P4
 

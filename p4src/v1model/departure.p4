@@ -1,8 +1,11 @@
 // Departure: a packet is sent on, and counted.
 //
-//   reads  path, flow, agent_address; guessed; what forward, tag, ledger and rates read
-//   writes what they write; checksums; the EtherType of a guessed segment
+//   reads  path, flow.dst, agent_address, guessed, drop
+//          what checksums, forward, splice, tag, ledger and rates read
+//   writes ipv4.dst: for forward, where the packet takes a detour
+//          what checksums, forward, splice and tag write
 //   drops  what forward drops
+//   punts  what forward punts
 #ifndef SLUICE_V1MODEL_DEPARTURE_P4
 #define SLUICE_V1MODEL_DEPARTURE_P4
 

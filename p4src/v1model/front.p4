@@ -1,6 +1,12 @@
 // Front: what becomes of a packet, as far as no state is taken for it. One stage after the other, and none behind the first that drops.
 //
-//   writes path: done, to_service, from_server or routed; attempt; verdict
+//   reads  what intake, ports, measure, validate, events, flow, classify, local, answers, hop_limit and agents read
+//          splice: the connection of a splice order
+//          tcp, tickle, ipv4.identification, drop
+//   writes path, content, connection, attempt
+//          what intake, ports, measure, events, flow, classify, local, answers, hop_limit and agents write
+//   drops  what intake, ports, validate, classify, answers, hop_limit and agents drop
+//   punts  what answers and hop_limit punt
 //
 // An agent whose SYN a server has refused by a RST sends it again, with the attempt's number, 1 to 3, as the packet's identification; that
 // of any other packet of its is 0.

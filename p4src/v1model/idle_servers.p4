@@ -3,8 +3,10 @@
 //                                   head        tail
 //     new connection <--- server 3 --- | 3 | 1 | 4 | <--- server 7 takes the ticket `tail`: its FIN ends its last open connection
 //
-//   reads  service, server, path, event, loads
-//   writes the cells of idle_*; more.idle, more.seeks
+//   reads  service, server, path, event, loads.load
+//          change: of the server's load
+//   writes more.idle, more.seeks
+//          the cells of idle_*
 //   keys   idle_members: service, and word of 32 servers -> those that may be taken; whether they are taken before any other
 //
 // An entry counts while its server has its ticket, which the server's next connection takes away. A head that does not count, or may not

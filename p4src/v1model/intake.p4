@@ -1,6 +1,10 @@
 // v1model intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
 //
-//   drops  l4_length (options of a SYN), truncated, source_mac, unsupported, ipv4_header, ipv4_checksum, cpu_header
+//   reads  intrinsic.ingress_port, ingress_global_timestamp, parser_error, checksum_error, pass
+//          arp, ipv4, tcp, ethernet.dst, packet_out, tickle
+//   writes ingress_port, now, clock, path, martian
+//          packet_out, egress_port, router_mac, known: of a frame from the controller
+//   drops  truncated, source_mac, unsupported, ipv4_header, ipv4_checksum, cpu_header
 #ifndef SLUICE_V1MODEL_INTAKE_P4
 #define SLUICE_V1MODEL_INTAKE_P4
 

@@ -1,7 +1,9 @@
 // Limits: what comes from outside is sampled, counted and limited.
 //
 //   reads  path, inside; what sampling, admission and destinations read
-//   writes inward; decided; their meters and registers
+//   writes inward
+//          what admission and destinations write
+//          the meters and registers of the stages applied
 #ifndef SLUICE_V1MODEL_LIMITS_P4
 #define SLUICE_V1MODEL_LIMITS_P4
 

@@ -1,7 +1,9 @@
 // Next pass: a packet passes once more. A SYN's claim is for the server that is preferred by then.
 //
-//   reads  next_pass, content, choice, other, attempt, refused_by, loads; what stale and prefer read
-//   writes preferred, pass; resubmits
+//   reads  next_pass, content, choice, other, attempt, refused_by, loads.look
+//          what second_look reads
+//   writes preferred, pass
+//          what second_look writes
 #ifndef SLUICE_V1MODEL_NEXT_PASS_P4
 #define SLUICE_V1MODEL_NEXT_PASS_P4
 

@@ -1,7 +1,7 @@
 // Options: what a SYN or SYN-ACK of a content connection has of them, in place of all that it came with. Nothing else may be
 // negotiated: whoever takes the connection over later knows no timestamps.
 //
-//   reads  options, payload
+//   reads  options, payload, ipv4.ihl
 //   writes kept_options, tcp, ipv4.total_length, rebuilt
 #ifndef SLUICE_V1MODEL_OPTIONS_P4
 #define SLUICE_V1MODEL_OPTIONS_P4

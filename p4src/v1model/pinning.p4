@@ -1,8 +1,10 @@
 // Pinning: the server of a packet's connection, by its slot or by a draw.
 //
-//   reads  path, pass, event, content, preferred, choice, other; what balance, places and connections read
-//   writes server, next_pass; decided (undecided, looks); place; what balance and connections write
-//   drops  what connections drops; admission_refused: a routed request that is refused
+//   reads  path, pass, event, content, preferred, choice, other
+//          what balance, places, connections and requests read
+//   writes server, next_pass, decided.undecided, decided.looks
+//          what balance, places and connections write
+//   drops  what connections and requests drop
 #ifndef SLUICE_V1MODEL_PINNING_P4
 #define SLUICE_V1MODEL_PINNING_P4
 

@@ -1,8 +1,10 @@
 // Remembered: the last servers of a content service's clients. A SYN of such a client goes straight to its server (Chow, Wang & Prakash,
 // section 3: pre-allocation; section 5.2: STICKY_IP).
 //
-//   reads  connection, path, event, generation, remember_time, now, server; the splice order
+//   reads  connection, path, event, generation, remember_time, now, server
+//          splice: the splice order
 //   writes preferred, remembered
+//          the cells of remembered_clients
 //
 // Agents write it, by their splice orders. A memory of other rules is none, but to one other address. Each handshake of the client with
 // that server renews it; a server that refuses the client's SYN ends it.

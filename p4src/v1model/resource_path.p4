@@ -1,7 +1,8 @@
 // Resource path: what the management of servers' TCP resources does with a connection that has a slot.
 //
-//   reads  held, content, next_pass, claimed, pass, path; tickle; what resources, closing, transfers and caps read
-//   writes what they write
+//   reads  held, content, next_pass, claimed, pass, path, tickle, drop
+//          what resources, closing, transfers and caps read
+//   writes what resources, closing and caps write
 //   drops  what closing drops; not_idle: a tickle whose connection is not idle, is unknown or may not be closed
 #ifndef SLUICE_V1MODEL_RESOURCE_PATH_P4
 #define SLUICE_V1MODEL_RESOURCE_PATH_P4

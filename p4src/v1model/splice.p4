@@ -6,8 +6,14 @@
 //              seq + delta                <-------------  seq          the windows << shift
 //              ack, SACK blocks           ------------->  - delta
 //
-//   reads  the place, way, content, event, held, claimed, server, agent, agent_address; the splice order
-//   writes the cell of splice; server (an agent, in its turn), agent_address; tcp, sack_blocks, inner_transport; respliced; guessed
+//   reads  place, path, pass, next_pass, way, content, event, payload, held, pinned, claimed, state, server, stable_choice
+//          agent, agent_address, options, icmp_error, tcp, sack, sack_blocks, inner_ipv4.protocol, inner_transport, vlan
+//          splice, router_mac, ingress_port, ethernet.src: of a splice order
+//   writes server: an agent, in its turn
+//          agent_address, options.mss, respliced, tcp, sack_blocks, inner_transport
+//          guessed, ethernet.type, vlan.type: of a guessed segment
+//          path, splice.status, ethernet, egress_port: of a splice order, which is confirmed to its agent
+//          the cell of splice_cells
 //   drops  spliced, no_slot, unbound, syn_payload
 //
 // No payload of a client's SYN reaches a server (TCP Fast Open): a server that takes it without a cookie would answer before the rules
@@ -21,7 +27,7 @@
 #include "splice_cells.p4"
 #include "resplice.p4"
 
-// What a guessed server's clients are told of its largest segment at most: Ethernet's, less the header on the way to an agent.
+// The largest segment that a guessed server may offer its clients: Ethernet's, less the header on the way to an agent.
 const bit<16> GUESSED_MSS_LIMIT = 1446;
 
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
@@ -70,8 +76,9 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 drop = DropReason.no_slot;
             }
         }
-        // Of a group's servers only the pin's is heard.
-        if (meta.content == Content.server && meta.pinned == 0) {
+        // Of a group's servers only the pin's packets pass. Once the agent has left that server, its SYN-ACK answers an earlier SYN; the
+        // agent could not tell it from the next server's.
+        if (meta.content == Content.server && (meta.pinned == 0 || (meta.event == Event.syn_ack && meta.state == PinState.closed))) {
             drop = DropReason.unbound;
         }
     }

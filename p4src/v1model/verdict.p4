@@ -1,7 +1,8 @@
-// v1model verdict: the one place where a packet is sent, dropped or given to the controller, and where the controller is told of an
-// ARP.
+// v1model verdict: the one place where a packet is sent, dropped or given to the controller, and where an ARP is reported to the
+// controller.
 //
-//   reads  verdict; arp, which answers has turned round
+//   reads  verdict, ingress_port
+//          arp: as answers has turned it round
 //   writes egress_spec, packet_in, the digest arp_sender_t
 //   drops  punt_limited
 #ifndef SLUICE_V1MODEL_VERDICT_P4

@@ -374,6 +374,28 @@ class Leaves(ContentTest):
         )
 
 
+class LateAnswersOfALeftServer(ContentTest):
+    """What a server sent before the agent's reset reached it does not take the connection back from the next group."""
+
+    def runTest(self) -> None:
+        late = {"ACK": "A", "data": "PA", "FIN": "FA", "SYN-ACK": "SA"}
+        for port, (kind, flags) in enumerate(late.items(), start=43000):
+            with self.subTest(kind):
+                flow = ContentFlow(AGENT_1, IMAGES, X1, client_port=port)
+                self.opens_group(flow)
+                self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
+                answer = flow.reply(b"late" if kind == "data" else b"", flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
+                if kind == "SYN-ACK":
+                    # It answers an earlier SYN of the agent's, which could not tell it from the answer to its next one.
+                    self.drops(POOL_A, answer, DropReason.UNBOUND)
+                else:
+                    self.server_reaches_agent(flow, answer)
+                self.assertPinned(flow, PinState.CLOSED)
+                moved = ContentFlow(AGENT_1, FAST, X3, client_port=port)
+                self.opens_group(moved)
+                self.splices(moved)
+
+
 class AnotherAgentTakesOver(ContentTest):
     """An agent that has gone: its connection's packets go to the other one, whose SYN makes the connection its own."""
 

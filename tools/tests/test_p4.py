@@ -116,7 +116,17 @@ def test_a_rule_of_the_judge_names_its_fields() -> None:
 
 
 def test_every_stage_says_at_its_head_what_it_does() -> None:
-    said = {each.name: each.parts for each in p4_sources.stages()}
-    assert {path.stem for path in p4_sources.P4SRC.glob("stages/*.p4")} <= said.keys()
-    assert all(parts.keys() & {"writes", "drops", "reads, writes"} for parts in said.values())
-    assert said["second_look"]["writes"].endswith("(load_*, load_evicted), and whether it refuses (refusing_*)")
+    heads = {each.name: each.parts for each in p4_sources.stages()}
+    assert {path.stem for path in p4_sources.P4SRC.glob("stages/*.p4")} <= heads.keys()
+    assert all(parts.keys() & {"writes", "drops", "reads, writes"} for parts in heads.values())
+    assert heads["second_look"]["writes"].endswith("of refusing_* (whether it refuses)")
+
+
+def test_a_row_of_a_head_goes_on_behind_a_comma(tmp_path: Path) -> None:
+    source = tmp_path / "stage.p4"
+    source.write_text(
+        "// Stage: text.\n//\n//   reads  a,\n//          b: more\n//          c\n#ifndef S\n// drops  d\n"
+    )
+    stage = p4_sources.stage(source)
+    assert stage and stage.parts == {"reads": "a, b: more; c"}
+    assert p4_sources.has_lists(source)

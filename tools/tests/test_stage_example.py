@@ -65,6 +65,7 @@ def test_the_example_touches_few_files() -> None:
 
 def test_the_example_applies_and_its_targets_agree(copy: Path) -> None:
     run(copy, "-c", TARGETS_AGREE)
+    run(copy, "-m", "tools.stage_heads")
 
 
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"{COMPILER} is not on PATH: the example is not compiled")

@@ -12,8 +12,8 @@ import pytest
 from tools.p4_sources import P4SRC, enums
 
 FILES = {
-    "turn_1": ("tna/externs/splice_turns.p4", "SpliceTurn1", "operation"),
-    "turn_2": ("tna/externs/splice_turns.p4", "SpliceTurn2", "operation"),
+    "turn_1": ("tna2/externs/splice_turns.p4", "SpliceTurn1", "operation"),
+    "turn_2": ("tna2/externs/splice_turns.p4", "SpliceTurn2", "operation"),
     "value_1": ("tna2/splice_values.p4", "SpliceValue1", "operation"),
     "value_2": ("tna2/splice_values.p4", "SpliceValue2", "operation"),
     "whose": ("tna2/splice.p4", "Splice", "whose"),

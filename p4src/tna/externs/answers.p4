@@ -1,10 +1,11 @@
-// Answers: what is for the router itself (path local) is answered here, or told to the controller.
+// Answers: answers what is for the router itself (path local), or reports it to the controller.
 //
-//   reads  arp, icmp, ours, flow, router_mac, ingress_port
-//   writes the answer into the headers, verdict
+//   reads  path, arp, icmp, ipv4.src, ethernet.src, ours, flow, router_mac, ingress_port
+//   writes arp, icmp, ipv4, ethernet: become those of the answer
+//          egress_port
 //   drops  arp_ignored, no_service
-//   punts  arp: a reply to us, for the controller to learn the neighbour; sender: any other ARP, for a neighbour that asks for us or has
-//          moved
+//   punts  arp: a reply to us, for the controller to learn the neighbour
+//          sender: any other ARP, for a neighbour that asks for us or has moved
 //
 // An ARP is turned round, whatever becomes of it: its sender, which a digest reports to the controller, is its target from here on.
 #ifndef SLUICE_TNA_ANSWERS_P4

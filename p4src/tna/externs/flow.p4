@@ -1,6 +1,10 @@
 // Flow: what a packet is about. Its tuple; of an ICMP error to the sender of the packet inside, the reversed tuple of that; of an
 // ARP, its target.
 //
+//   reads  arp, ipv4, tcp, udp
+//          icmp_error, inner_ipv4, inner_transport: of an ICMP error
+//   writes flow
+//
 // An ICMP error goes to whoever sent the packet inside (RFC 792). One to anybody else is about none of our connections, whatever
 // it carries, and is a packet like any other to its destination (RFC 5508, REQ-4 and REQ-5).
 #ifndef SLUICE_TNA_FLOW_P4

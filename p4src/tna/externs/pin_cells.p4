@@ -100,9 +100,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_take() {
         meta.evicted = take.execute(slot);
         pin.way = 2;
-#if defined(CONTENT)
         meta.way = 1;
-#endif
         meta.server = meta.choice;
         meta.claimed = 1;
         meta.held = 1;
@@ -112,9 +110,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_give() {
         meta.server = give.execute(slot);
         pin.way = 2;
-#if defined(CONTENT)
         meta.way = 1;
-#endif
         meta.held = 1;
     }
 
@@ -122,9 +118,7 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     action do_name() {
         pin.server = give.execute(slot);
         pin.way = 2;
-#if defined(CONTENT)
         meta.way = 1;
-#endif
         meta.held = 1;
     }
 

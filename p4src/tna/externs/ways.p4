@@ -3,9 +3,7 @@
 #define SLUICE_TNA_WAYS_P4
 
 #include "pin_cells.p4"
-#if defined(CONTENT)
-#include "splice_turns.p4"
-#endif
+#include <externs/splice_turns.p4>
 
 // Which way a SYN may claim in its second pass.
 control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in compared_t result_2, inout bit<8> vacant) {
@@ -51,10 +49,8 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     PinState1() state_1;
     PinState2() state_2;
     Vacancy() vacancy;
-#if defined(CONTENT)
     SpliceTurn1() turn_1;
     SpliceTurn2() turn_2;
-#endif
 
     look_t look_1;
     look_t look_2;
@@ -63,26 +59,18 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     pin_t pin;
 
     apply {
-#if defined(CONTENT)
-        if (meta.content != Content.agent || meta.agent != 0) {
-#endif
-        key_1.apply(meta.path, place.slot_1, place.step.op, decided.way, place.fingerprint, place.step.time, look_1, result_1);
-        key_2.apply(meta.path, place.slot_2, place.step.op, decided.way, place.fingerprint, place.step.time, look_2, result_2);
-#if defined(CONTENT)
+        if (may_have_slot(meta.content, meta.agent)) {
+            key_1.apply(meta.path, place.slot_1, place.step.op, decided.way, place.fingerprint, place.step.time, look_1, result_1);
+            key_2.apply(meta.path, place.slot_2, place.step.op, decided.way, place.fingerprint, place.step.time, look_2, result_2);
         }
-#endif
 
         if (result_1 == ONLY_FIRST || (result_1 == BOTH && look_1 != LOOK_LIVE)
                 || (result_1 == ONLY_SECOND && look_1 == LOOK_CLAIM)) {
             server_1.apply(place.slot_1, look_1, result_1, meta, pin);
-#if defined(CONTENT)
             turn_1.apply(place.slot_1, look_1, result_1, meta);
-#endif
         } else {
             server_2.apply(place.slot_2, look_2, result_2, decided.undecided, meta, pin);
-#if defined(CONTENT)
             turn_2.apply(place.slot_2, look_2, result_2, meta);
-#endif
         }
         vacancy.apply(look_1, result_1, look_2, result_2, meta.vacant);
 

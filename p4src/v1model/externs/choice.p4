@@ -45,10 +45,8 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);
-#if defined(CONTENT)
                 // Each bit changes in two of an agent's three further attempts.
                 draw = draw ^ ((bit<32>)meta.attempt * 0x55555555);
-#endif
             } else {
                 draw_point.read(last, (bit<32>)meta.service);
                 draw_point.write((bit<32>)meta.service, last + 2 * GOLDEN);

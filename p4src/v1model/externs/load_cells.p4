@@ -6,6 +6,38 @@
 
 #include "../idle_servers.p4"
 
+// Whether servers refuse: written 1 by a server's RST in answer to a SYN and 0 by its SYN-ACK; read of the servers that a SYN has drawn.
+control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t other, in server_id_t third, in server_id_t fourth) {
+    @name(".SluiceIngress.second_look.cells.refusing_other")
+    @id(REGISTER_REFUSING_OTHER)
+    register<bit<8>>(SERVERS) refusing_other;
+    @name(".SluiceIngress.second_look.cells.refusing_third")
+    @id(REGISTER_REFUSING_THIRD)
+    register<bit<8>>(SERVERS) refusing_third;
+    @name(".SluiceIngress.second_look.cells.refusing_fourth")
+    @id(REGISTER_REFUSING_FOURTH)
+    register<bit<8>>(SERVERS) refusing_fourth;
+
+    apply {
+        if (meta.loads.look == 1) {
+            refusing_other.read(meta.loads.other_refuses, (bit<32>)other);
+            refusing_third.read(meta.more.third_refuses, (bit<32>)third);
+            refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
+        } else if (meta.path == Path.from_server && (meta.state == PinState.pending || meta.state == PinState.reopening)) {
+            // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
+            if (meta.event == Event.reset && hdr.tcp.ack == 1) {
+                refusing_other.write((bit<32>)meta.server, 1);
+                refusing_third.write((bit<32>)meta.server, 1);
+                refusing_fourth.write((bit<32>)meta.server, 1);
+            } else if (meta.event == Event.syn_ack) {
+                refusing_other.write((bit<32>)meta.server, 0);
+                refusing_third.write((bit<32>)meta.server, 0);
+                refusing_fourth.write((bit<32>)meta.server, 0);
+            }
+        }
+    }
+}
+
 // Looks at the loads of the choice and the others; or adds to the load of the packet's server, in all copies. The load of a server is the
 // number of slots that name it and are open, whatever becomes of the packet.
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
@@ -17,12 +49,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     register<bit<32>>(SERVERS) load_third;
     @id(REGISTER_LOAD_FOURTH)
     register<bit<32>>(SERVERS) load_fourth;
-    @id(REGISTER_REFUSING_OTHER)
-    register<bit<8>>(SERVERS) refusing_other;
-    @id(REGISTER_REFUSING_THIRD)
-    register<bit<8>>(SERVERS) refusing_third;
-    @id(REGISTER_REFUSING_FOURTH)
-    register<bit<8>>(SERVERS) refusing_fourth;
+    RefusingCells() refusing;
     IdleServers() idle_servers;
 
     apply {
@@ -62,22 +89,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
             }
             idle_servers.apply(meta, change);
         }
-        if (meta.loads.look == 1) {
-            refusing_other.read(meta.loads.other_refuses, (bit<32>)other);
-            refusing_third.read(meta.more.third_refuses, (bit<32>)third);
-            refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
-        } else if (meta.path == Path.from_server && (meta.state == PinState.pending || meta.state == PinState.reopening)) {
-            // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
-            if (meta.event == Event.reset && hdr.tcp.ack == 1) {
-                refusing_other.write((bit<32>)meta.server, 1);
-                refusing_third.write((bit<32>)meta.server, 1);
-                refusing_fourth.write((bit<32>)meta.server, 1);
-            } else if (meta.event == Event.syn_ack) {
-                refusing_other.write((bit<32>)meta.server, 0);
-                refusing_third.write((bit<32>)meta.server, 0);
-                refusing_fourth.write((bit<32>)meta.server, 0);
-            }
-        }
+        refusing.apply(hdr, meta, other, third, fourth);
     }
 }
 

@@ -95,8 +95,9 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
 }
 
 // Any other packet of the client's. Only the ACK that ends a handshake keeps the slot: whether numbers are right the server knows, and
-// it answers. A FIN shortens nothing; a RST leaves the time of a half-closed connection.
-void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
+// it answers. A FIN shortens nothing; a RST leaves the time of a half-closed connection. An agent's RST leaves the server for good:
+// packets that the server has sent before do not revive the slot, for the agent's next SYN would go to that server, whatever the SYN's group.
+void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
     found.before = cell[KEY_STATE];
@@ -112,7 +113,7 @@ void step_request(in Event event, in fingerprint_t fingerprint, in ticks_t now, 
                 cell[KEY_STATE] = CLIENT_CLOSING;
             }
         } else if (event == Event.reset) {
-            if (found.before == SERVER_CLOSING) {
+            if (found.before == SERVER_CLOSING || content == Content.agent) {
                 found.after = CLOSED;
                 cell[KEY_STATE_AND_STAMP] = CLOSED ++ now;
             } else if (found.before < SERVER_CLOSING) {
@@ -147,7 +148,9 @@ void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t f
                     found.after = CLOSED;
                 }
             } else if (event == Event.reset) {
-                found.after = RESET;
+                if (found.before != CLOSED) {
+                    found.after = RESET;
+                }
             } else if (found.before == PENDING || found.before == REOPENING || found.before == CLIENT_RESET || found.before == RESET) {
                 found.after = ESTABLISHED;
             }

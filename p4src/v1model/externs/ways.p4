@@ -2,12 +2,181 @@
 #ifndef SLUICE_V1MODEL_WAYS_P4
 #define SLUICE_V1MODEL_WAYS_P4
 
+// A packet of a server's looks for its connection in a way. It reads the server first: only that server's packets change the key.
+control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_server, in metadata_t meta, in place_t place, in pin_slot_t slot,
+                     inout server_id_t pin, inout found_t found) {
+    pin_key_t before;
+    pin_key_t key;
+
+    apply {
+        bit<1> own = 0;
+        pin_server.read(pin, (bit<32>)slot);
+        if (pin == meta.server) {
+            own = 1;
+        }
+        pin_key.read(before, (bit<32>)slot);
+        key = before;
+        step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
+        if (key != before) {
+            pin_key.write((bit<32>)slot, key);
+        }
+    }
+}
+
+// A SYN to a service looks for its connection in a way; with `claims` it takes a vacant slot.
+control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, in bit<1> claims,
+                  inout pin_key_t before, inout found_t found) {
+    pin_key_t key;
+
+    apply {
+        pin_key.read(before, (bit<32>)slot);
+        key = before;
+        step_syn(claims, meta.content, place.fingerprint, meta.now, place.step.times, key, found);
+        if (key != before) {
+            pin_key.write((bit<32>)slot, key);
+        }
+    }
+}
+
+// The server of the slot that a SYN claims: its choice. A connection that lost the slot before its end is counted.
+control ClaimedPin(register<server_id_t> pin_server, inout metadata_t meta, in pin_slot_t slot, inout bit<1> claimed) {
+    apply {
+        pin_server.read(meta.evicted, (bit<32>)slot);
+        pin_server.write((bit<32>)slot, meta.choice);
+        claimed = 1;
+    }
+}
+
+// An agent's further attempt, whose connection had the slot: the server that has refused it.
+control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in place_t place, in pin_slot_t slot, in pin_key_t before) {
+    apply {
+        if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
+            pin_server.read(meta.refused_by, (bit<32>)slot);
+        }
+    }
+}
+
+// A SYN looks at way 2; it claims a slot there only in its second pass, where the first has found way 1 taken and way 2 vacant. `vacant`:
+// the slot is vacant and not claimed.
+control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
+                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, inout bool vacant, inout found_t found) {
+    SynLookup() lookup;
+    ClaimedPin() claimed_pin;
+    RefusedPin() refused_pin;
+
+    apply {
+        lookup.apply(pin_key, meta, place, place.slot_2, meta.vacant[1:1], before, found);
+        if (found.hit == 1) {
+            meta.way = 1;
+            pin_server.read(pin, (bit<32>)place.slot_2);
+        } else if (found.vacant == 1) {
+            if (meta.vacant == 2) {
+                meta.way = 1;
+                claimed_pin.apply(pin_server, meta, place.slot_2, claimed);
+            } else {
+                vacant = true;
+                refused_pin.apply(pin_server, meta, place, place.slot_2, before);
+            }
+        }
+    }
+}
+
+// A SYN that has not found its connection in way 2 looks at way 1, and claims a vacant slot there if the step `claims`. `vacant_2`: the slot
+// in way 2 is vacant, so that the SYN may claim it in a second pass.
+control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
+                  inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, in bool vacant_2, inout found_t found) {
+    SynLookup() lookup;
+    ClaimedPin() claimed_pin;
+    RefusedPin() refused_pin;
+
+    apply {
+        lookup.apply(pin_key, meta, place, place.slot_1, place.step.claims, before, found);
+        if (found.hit == 1) {
+            pin_server.read(pin, (bit<32>)place.slot_1);
+        } else if (found.vacant == 1 && place.step.claims == 1) {
+            claimed_pin.apply(pin_server, meta, place.slot_1, claimed);
+        } else if (found.vacant == 1) {
+            meta.vacant = 1;
+            refused_pin.apply(pin_server, meta, place, place.slot_1, before);
+        } else if (vacant_2) {
+            meta.vacant = 2;
+        }
+    }
+}
+
+// Any other packet to a service looks for its connection in a way.
+control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, inout found_t found) {
+    pin_key_t before;
+    pin_key_t key;
+
+    apply {
+        pin_key.read(before, (bit<32>)slot);
+        key = before;
+        if (meta.pass == Pass.move) {
+            step_move(place.fingerprint, meta.now, key, found);
+        } else {
+            step_request(meta.event, meta.content, place.fingerprint, meta.now, key, found);
+        }
+        if (key != before) {
+            pin_key.write((bit<32>)slot, key);
+        }
+    }
+}
+
+// The server of a connection that a request has found. A pass `move` moves the pin to the server preferred.
+control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_slot_t slot, inout server_id_t pin) {
+    apply {
+        pin_server.read(pin, (bit<32>)slot);
+        if (meta.pass == Pass.move) {
+            pin = meta.preferred;
+            pin_server.write((bit<32>)slot, pin);
+        }
+    }
+}
+
+// A SYN has claimed a slot for its choice. A SYN that takes its own connection's slot anew, before the handshake has ended, moves the
+// connection.
+control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in pin_state_t state_before, inout server_id_t pin) {
+    apply {
+        pin = meta.choice;
+        meta.claimed = 1;
+        if (state_before >= SERVER_CLOSING) {
+            meta.evicted = 0;         // it had ended
+        } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
+                   && (state_before <= ANSWERED || state_before == REOPENING)) {
+            meta.moved = 1;           // its handshake had not
+        }
+    }
+}
+
+// What the stages that follow get of the lookup: the connection's state, its server, and whether the connection is pinned to that.
+control LookupResult(inout metadata_t meta, in found_t found, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
+    apply {
+        if (found.hit == 1 || claimed == 1) {
+            meta.held = 1;
+            meta.state = (PinState)(bit<8>)found.before;
+            meta.next_state = (PinState)(bit<8>)found.after;
+            if (meta.path != Path.from_server) {
+                meta.server = pin;
+            }
+            if (pin == meta.server) {
+                meta.pinned = 1;
+            }
+        } else if (meta.path == Path.to_service) {
+            if (meta.event == Event.syn && undecided == 1) {
+                meta.server = meta.choice;
+            } else {
+                meta.server = meta.stable_choice;
+            }
+        }
+    }
+}
+
 // Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
 // to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice.
 //
 // A SYN looks at way 2 before it claims way 1: its connection may live there, though way 1 has become vacant. That touches way 2, so
-// that a SYN which finds way 1 taken and way 2 vacant claims that one in a second pass. An answer reads the server first: only that
-// server's packets change the key. A SYN that takes its own connection's slot anew, before the handshake has ended, moves it.
+// that a SYN which finds way 1 taken and way 2 vacant claims that one in a second pass.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @name(".SluiceIngress.connections.key_1.pin_key_1")
     @id(REGISTER_PIN_KEY_1)
@@ -22,179 +191,53 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @id(REGISTER_PIN_SERVER_2)
     register<server_id_t>(CONNECTION_SLOTS) pin_server_2;
 
-    pin_key_t before;
-    pin_key_t key;
-    server_id_t pin;
-    found_t found;
+    AnswerLookup() answer_1;
+    AnswerLookup() answer_2;
+    SynInWay1() syn_1;
+    SynInWay2() syn_2;
+    RequestLookup() request_1;
+    RequestLookup() request_2;
+    RequestPin() pin_of_1;
+    RequestPin() pin_of_2;
+    Claim() claim;
+    LookupResult() result;
 
-    // Takes the server that the slot is claimed for; a connection that lost it before its end is counted.
-    @hidden
-    action claim_1() {
-        pin_server_1.read(meta.evicted, (bit<32>)place.slot_1);
-        pin_server_1.write((bit<32>)place.slot_1, meta.choice);
-    }
-    @hidden
-    action claim_2() {
-        pin_server_2.read(meta.evicted, (bit<32>)place.slot_2);
-        pin_server_2.write((bit<32>)place.slot_2, meta.choice);
-    }
+    pin_key_t before;                // a SYN's key cell, as it was
+    server_id_t pin;
+    bit<1> claimed;
+    bool vacant_2;                   // the slot in way 2 is vacant and not claimed: a SYN may claim it in its second pass
+    found_t found;
 
     apply {
         pin = 0;
-        found.hit = 0;
-        found.vacant = 0;
-        found.before = PENDING;
-        found.after = PENDING;
-        bit<1> claimed = 0;
+        found = { 0, 0, PENDING, PENDING };
+        claimed = 0;
 
         if (meta.path == Path.from_server) {
             if (meta.event != Event.syn) {        // with a SYN a server opens no connection of the service's
-                bit<1> own = 0;
-                pin_server_1.read(pin, (bit<32>)place.slot_1);
-                if (pin == meta.server) {
-                    own = 1;
-                }
-                pin_key_1.read(before, (bit<32>)place.slot_1);
-                key = before;
-                step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
-                if (key != before) {
-                    pin_key_1.write((bit<32>)place.slot_1, key);
-                }
+                answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, found);
                 if (found.hit == 0) {
                     meta.way = 1;
-                    own = 0;
-                    pin_server_2.read(pin, (bit<32>)place.slot_2);
-                    if (pin == meta.server) {
-                        own = 1;
-                    }
-                    pin_key_2.read(before, (bit<32>)place.slot_2);
-                    key = before;
-                    step_answer(own, meta.pass, meta.event, place.fingerprint, meta.now, key, found);
-                    if (key != before) {
-                        pin_key_2.write((bit<32>)place.slot_2, key);
-                    }
+                    answer_2.apply(pin_key_2, pin_server_2, meta, place, place.slot_2, pin, found);
                 }
             }
         } else if (meta.event == Event.syn) {
-            bool vacant_2 = false;
             before = 0;
-            if (meta.vacant != 1) {
-                pin_key_2.read(before, (bit<32>)place.slot_2);
-                key = before;
-                step_syn(meta.vacant[1:1], meta.content, place.fingerprint, meta.now, place.step.times, key, found);
-                if (key != before) {
-                    pin_key_2.write((bit<32>)place.slot_2, key);
-                }
-                if (found.hit == 1) {
-                    meta.way = 1;
-                    pin_server_2.read(pin, (bit<32>)place.slot_2);
-                } else if (found.vacant == 1) {
-                    if (meta.vacant == 2) {
-                        meta.way = 1;
-                        claim_2();
-                        claimed = 1;
-                    } else {
-                        vacant_2 = true;
-#if defined(CONTENT)
-                        if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
-                            pin_server_2.read(meta.refused_by, (bit<32>)place.slot_2);
-                        }
-#endif
-                    }
-                }
-            }
-            if (found.hit == 0 && meta.vacant != 2) {
-                pin_key_1.read(before, (bit<32>)place.slot_1);
-                key = before;
-                step_syn(place.step.claims, meta.content, place.fingerprint, meta.now, place.step.times, key, found);
-                if (key != before) {
-                    pin_key_1.write((bit<32>)place.slot_1, key);
-                }
-                if (found.hit == 1) {
-                    pin_server_1.read(pin, (bit<32>)place.slot_1);
-                } else if (found.vacant == 1 && place.step.claims == 1) {
-                    claim_1();
-                    claimed = 1;
-                } else if (found.vacant == 1) {
-                    meta.vacant = 1;
-#if defined(CONTENT)
-                    if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
-                        pin_server_1.read(meta.refused_by, (bit<32>)place.slot_1);
-                    }
-#endif
-                } else if (vacant_2) {
-                    meta.vacant = 2;
-                }
-            }
-            if (claimed == 1) {
-                pin = meta.choice;
-                meta.claimed = 1;
-                if (found.before >= SERVER_CLOSING) {
-                    meta.evicted = 0;         // it had ended
-                } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
-                           && (found.before <= ANSWERED || found.before == REOPENING)) {
-                    meta.moved = 1;           // its handshake had not
-                }
-            }
-            if (meta.vacant == 0) {
-                decided.undecided = 0;        // a second pass would find no slot either
-            }
+            vacant_2 = false;
+            if (meta.vacant != 1)                                           syn_2.apply(pin_key_2, pin_server_2, meta, place, before, pin, claimed, vacant_2, found);
+            if (found.hit == 0 && meta.vacant != 2)                         syn_1.apply(pin_key_1, pin_server_1, meta, place, before, pin, claimed, vacant_2, found);
+            if (claimed == 1)                                               claim.apply(meta, place, before, found.before, pin);
+            if (meta.vacant == 0)                                           decided.undecided = 0;    // a second pass would find no slot either
         } else {
-            pin_key_1.read(before, (bit<32>)place.slot_1);
-            key = before;
-            if (meta.pass == Pass.move) {
-                step_move(place.fingerprint, meta.now, key, found);
-            } else {
-                step_request(meta.event, place.fingerprint, meta.now, key, found);
-            }
-            if (key != before) {
-                pin_key_1.write((bit<32>)place.slot_1, key);
-            }
-            if (found.hit == 1) {
-                pin_server_1.read(pin, (bit<32>)place.slot_1);
-                if (meta.pass == Pass.move) {
-                    pin = meta.preferred;
-                    pin_server_1.write((bit<32>)place.slot_1, pin);
-                }
-            } else {
+            request_1.apply(pin_key_1, meta, place, place.slot_1, found);
+            if (found.hit == 1)                                             pin_of_1.apply(pin_server_1, meta, place.slot_1, pin);
+            else {
                 meta.way = 1;
-                pin_key_2.read(before, (bit<32>)place.slot_2);
-                key = before;
-                if (meta.pass == Pass.move) {
-                    step_move(place.fingerprint, meta.now, key, found);
-                } else {
-                    step_request(meta.event, place.fingerprint, meta.now, key, found);
-                }
-                if (key != before) {
-                    pin_key_2.write((bit<32>)place.slot_2, key);
-                }
-                if (found.hit == 1) {
-                    pin_server_2.read(pin, (bit<32>)place.slot_2);
-                    if (meta.pass == Pass.move) {
-                        pin = meta.preferred;
-                        pin_server_2.write((bit<32>)place.slot_2, pin);
-                    }
-                }
+                request_2.apply(pin_key_2, meta, place, place.slot_2, found);
+                if (found.hit == 1)                                         pin_of_2.apply(pin_server_2, meta, place.slot_2, pin);
             }
         }
-
-        if (found.hit == 1 || claimed == 1) {
-            meta.held = 1;
-            meta.state = (PinState)(bit<8>)found.before;
-            meta.next_state = (PinState)(bit<8>)found.after;
-            if (meta.path != Path.from_server) {
-                meta.server = pin;
-            }
-            if (pin == meta.server) {
-                meta.pinned = 1;
-            }
-        } else if (meta.path == Path.to_service) {
-            if (meta.event == Event.syn && decided.undecided == 1) {
-                meta.server = meta.choice;
-            } else {
-                meta.server = meta.stable_choice;
-            }
-        }
+        result.apply(meta, found, claimed, decided.undecided, pin);
     }
 }
 

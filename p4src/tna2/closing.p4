@@ -1,0 +1,111 @@
+// Closing: ends an idle connection of a server's in good order, in the name of both ends (Azuma, Okamoto, Hasegawa & Murata, E-ATBT), when
+// the controller orders it. v1model/closing.p4 does it in ingress, by a tickle that passes the pipeline.
+//
+//   reads  bridge.connection, resources, event, payload, claimed, state, server, clock, tcp, ipv4.src
+//          op, known, grows, acknowledged: of caps
+//   writes tcp.fin, segment_changed, copy_mark, reset_session, mirror_type, mirror_io_select, drop_ctl
+//          the cells of closing_*
+//
+//     client                         switch                          server
+//       | ACK of all that was sent ---->| closing_state: idle since t  |
+//       |                               |<-- controller: closing_order, t
+//       |                               |    controller's packet-out   |
+//       |                               |    seq 0, ack 0 ------------>|
+//       |                               |<---- ACK, numbers as known --|    CLOSED
+//       |<------ that ACK, with FIN ----|----- its copy, as a RST ---->|
+//
+// The server answers the controller's ACK, whose numbers lie outside its window, by an ACK with its own numbers (RFC 9293, section
+// 3.10.7.4). The switch sets the FIN flag in that answer, and forwards it to the client. A mirrored copy of it becomes the client's RST
+// (turn_round.p4) and recirculates; its number is exactly what the server expects (RFC 5961). Ingress translates and routes the RST, sets the
+// pin to closed and lowers the load.
+//
+// The controller names the idle time that it orders to end by the time when it began. Payload in either direction ends that idle time, and so
+// does another connection in the slot; the next idle time has another name, until names repeat after 9.8 hours. An order lasts until the
+// server's next segment.
+#ifndef SLUICE_TNA2_CLOSING_P4
+#define SLUICE_TNA2_CLOSING_P4
+
+#include "closing_cells.p4"
+
+control Closing(inout headers_t hdr, inout resources_egress_t all, in CapOp op, in compared_t known, in compared_t grows,
+                in compared_t acknowledged, inout egress_intrinsic_metadata_for_deparser_t for_deparser) {
+    ClosingOrder() order;
+    ClosingPeer() peer;
+    ClosingPacket() packet;
+    ClosingState() state;
+
+    COUNT_REGISTER(REGISTER_CLOSING_TAKEN, server_id_t, SERVERS, closing_taken)
+
+    idle_since_t now;
+    idle_since_t ordered = 0;
+    idle_since_t stamp;
+    ClosingOp closing_op;
+    compared_t was = 0;
+
+    @hidden
+    action cut_now() {
+        @in_hash { now = 1w1 ++ all.sluice.clock[24:10]; }
+    }
+
+    @hidden
+    action copy() {
+        for_deparser.mirror_type = MIRROR_RESET;
+        for_deparser.mirror_io_select = 1;                // as it leaves egress, not as it came there
+        all.reset_session = RESET_SESSION;
+        all.copy_mark = COPY_MARK;
+    }
+
+    @hidden
+    action take() {
+        copy();
+        hdr.tcp.fin = 1;
+        all.segment_changed = 1;
+        COUNT(closing_taken, all.sluice.server)
+    }
+
+    @hidden
+    action refuse() {
+        copy();
+        for_deparser.drop_ctl = 1;                        // the packet, not its copy
+    }
+
+    @hidden
+    action hold() {
+        for_deparser.drop_ctl = 1;
+    }
+
+    @hidden
+    action pass() { }
+
+    // On a closed connection: the server's segments and the client's payload are dropped and answered by a RST; the client's bare ACKs are
+    // dropped. Its FIN and RST go on to the server, which answers the FIN by a RST.
+    @hidden
+    table steps {
+        key = {
+            op               : ternary @name("op");
+            all.sluice.event : ternary @name("event");
+            was              : ternary @name("was");
+        }
+        actions = { take; refuse; hold; pass; }
+        const entries = {
+            (CapOp.server, _, WAS_AS_ORDERED)         : take();
+            (CapOp.server, _, WAS_CLOSED)             : refuse();
+            (CapOp.server, _, IS_CLOSED)              : refuse();
+            (CapOp.client, Event.payload, WAS_CLOSED) : refuse();
+            (CapOp.client, Event.ack, WAS_CLOSED)     : hold();
+            (CapOp.client, Event.ack, IS_CLOSED)      : hold();
+        }
+        const default_action = pass();
+    }
+
+    apply {
+        cut_now();
+        order.apply(all.bridge.connection, op, hdr.tcp.src_port, ordered);
+        peer.apply(all.bridge.connection, op, hdr.ipv4.src);
+        packet.apply(hdr, all.sluice, op, known, grows, acknowledged, now, ordered, closing_op, stamp);
+        state.apply(all.bridge.connection, closing_op, stamp, was);
+        steps.apply();
+    }
+}
+
+#endif

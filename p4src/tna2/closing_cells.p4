@@ -1,0 +1,284 @@
+// The registers of closing, each with a cell for each slot: closing_state (whether the connection is idle, and since when), closing_peer (the
+// address of its client), closing_order (the port of its client, and the idle time that the controller orders to end). v1model's cells have
+// 62 and 63 bits, and two more have the numbers of both ends; here the cells of caps have those.
+//
+// The controller reads closing_state as a whole, two bytes a connection. Of an idle connection it reads closing_peer and closing_order, and
+// writes closing_order back with the same port and the idle time. If a SYN comes in between, its connection's port is lost, and the
+// controller cannot close that connection.
+#ifndef SLUICE_TNA2_CLOSING_CELLS_P4
+#define SLUICE_TNA2_CLOSING_CELLS_P4
+
+// A cell of closing_state: the bit IDLE and since when the connection is idle (15 bits in units of 2^30 ns, which wrap after 9.8 hours), or
+// one of the three other states.
+typedef bit<16> idle_since_t;
+const idle_since_t NOT_IDLE = 0;         // the last payload was the client's, or the server has work to do
+const idle_since_t SERVER_SPOKE = 1;     // the last payload was the server's, and the client has not acknowledged all of it
+const idle_since_t CLOSED = 2;           // the switch has closed the connection
+const idle_since_t IDLE = 0x8000;
+
+// What a cell of closing_state was in front of a packet. The stateful unit compares it with CLOSED first and with the stamp second, and gives
+// 1 (equal to neither), 2 (to the first), 4 (to the second) or 8 (to both).
+const compared_t WAS_CLOSED = 2;
+const compared_t WAS_AS_ORDERED = 4;
+const compared_t IS_CLOSED = 8;          // both: the stamp was CLOSED
+
+// An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
+const bit<16> CONTINUE_BYTES = 25;
+
+enum bit<8> ClosingOp {
+    none        = 0,
+    start       = 1,   // the cell becomes the stamp: its connection begins
+    speak       = 2,   // the same, unless the cell is CLOSED
+    acknowledge = 3,   // the same, if the cell is SERVER_SPOKE
+    close       = 4    // the cell becomes CLOSED, if it is the stamp
+}
+
+// The client's port, which its SYN writes; and the beginning of the idle time that the controller orders to end, or 0. An order stands for one
+// segment of the server's: the answer to the controller's tickle.
+struct closing_order_t {
+    l4_port_t    client_port;
+    idle_since_t since;
+}
+
+control ClosingOrder(in flow_index_t index, in CapOp op, in l4_port_t client_port, inout idle_since_t ordered) {
+    @name(".SluiceIngress.closing.closing_order")
+    @id(REGISTER_CLOSING_ORDER)
+    Register<closing_order_t, flow_index_t>(SPLICES, { 0, 0 }) closing_order;
+
+    RegisterAction<closing_order_t, flow_index_t, idle_since_t>(closing_order) start = {
+        void apply(inout closing_order_t cell) {
+            cell.client_port = client_port;
+            cell.since = 0;
+        }
+    };
+    RegisterAction<closing_order_t, flow_index_t, idle_since_t>(closing_order) give = {
+        void apply(inout closing_order_t cell, out idle_since_t value) {
+            value = cell.since;
+            cell.since = 0;
+        }
+    };
+
+    @hidden
+    action do_start() {
+        start.execute(index);
+    }
+
+    @hidden
+    action do_give() {
+        ordered = give.execute(index);
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table operation {
+        key = { op : ternary @name("op"); }
+        actions = { do_start; do_give; neither; }
+        const entries = {
+            CapOp.ask    : do_start();
+            CapOp.server : do_give();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+// The client's address, which its SYN writes.
+control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
+    @name(".SluiceIngress.closing.closing_peer")
+    @id(REGISTER_CLOSING_PEER)
+    Register<bit<32>, flow_index_t>(SPLICES, 0) closing_peer;
+
+    RegisterAction<bit<32>, flow_index_t, bit<32>>(closing_peer) start = {
+        void apply(inout bit<32> cell) {
+            cell = client;
+        }
+    };
+
+    @hidden
+    action do_start() {
+        start.execute(index);
+    }
+
+    apply {
+        if (op == CapOp.ask)                                                do_start();
+    }
+}
+
+// What a packet does to its connection's cell of closing_state:
+//
+//     payload or a FIN of the client's                                   NOT_IDLE; its keepalive with a byte counts as payload
+//     an ACK of the client's with window 0                               NOT_IDLE
+//     an ACK of the client's that acknowledges all                       idle from now on, if the cell is SERVER_SPOKE
+//     an ACK of the server's that acknowledges more                      NOT_IDLE: an answer is to follow
+//     a segment of the server's of 25 bytes                              NOT_IDLE: it is taken for `100 Continue`
+//     payload or a FIN of the server's, or an ACK beyond its right edge  SERVER_SPOKE; not a byte that does not move the edge (a keepalive)
+//     a bare ACK of the server's with nothing new                        CLOSED, if the cell is as ordered and the pin established
+control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
+                      in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,
+                      out idle_since_t stamp) {
+    @hidden
+    action start() {
+        closing_op = ClosingOp.start;
+        stamp = NOT_IDLE;
+    }
+
+    @hidden
+    action speak(idle_since_t state) {
+        closing_op = ClosingOp.speak;
+        stamp = state;
+    }
+
+    @hidden
+    action acknowledge() {
+        closing_op = ClosingOp.acknowledge;
+        stamp = now;
+    }
+
+    @hidden
+    action close() {
+        closing_op = ClosingOp.close;
+        stamp = ordered;
+    }
+
+    // Finds out whether the connection is closed, and changes nothing.
+    @hidden
+    action look() {
+        closing_op = ClosingOp.close;
+        stamp = CLOSED;
+    }
+
+    @hidden
+    action neither() {
+        closing_op = ClosingOp.none;
+        stamp = NOT_IDLE;
+    }
+
+    // A SYN that claims the slot begins a connection even where its TCP header is not read.
+    @hidden
+    table packets {
+        key = {
+            meta.claimed          : ternary @name("claimed");
+            op                    : ternary @name("op");
+            meta.event            : ternary @name("event");
+            meta.payload          : ternary @name("payload");
+            hdr.tcp.window        : ternary @name("window");
+            known                 : ternary @name("known");
+            grows                 : ternary @name("grows");
+            acknowledged          : ternary @name("acknowledged");
+            meta.resources.closed : ternary @name("closed");
+            meta.state            : ternary @name("state");
+            ordered               : ternary @name("ordered");
+        }
+        actions = { start; speak; acknowledge; close; look; neither; }
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _, _)                                                         : start();
+            (_, CapOp.ask, _, _, _, _, _, _, _, _, _)                                                 : start();
+            (_, CapOp.agree, _, _, _, _, _, _, _, _, _)                                               : start();
+            (_, CapOp.end, _, _, _, _, _, _, _, _, _)                                                 : start();
+            (_, CapOp.client, Event.ack, _, 0, _, _, _, _, _, _)                                      : speak(NOT_IDLE);
+            (_, CapOp.client, Event.ack, _, _, EQUAL, _, _, _, _, _)                                  : acknowledge();
+            (_, CapOp.client, Event.ack, _, _, _, _, _, _, _, _)                                      : look();
+            (_, CapOp.client, _, _, _, _, _, _, _, _, _)                                              : speak(NOT_IDLE);
+            (_, CapOp.server, Event.ack, _, _, _, _, LATER_BY_LITTLE, _, _, _)                        : speak(NOT_IDLE);
+            (_, CapOp.server, Event.ack, _, _, _, _, LATER_WRAPPED, _, _, _)                          : speak(NOT_IDLE);
+            (_, CapOp.server, Event.ack, _, _, _, LATER_BY_LITTLE, _, _, _, _)                        : speak(SERVER_SPOKE);
+            (_, CapOp.server, Event.ack, _, _, _, LATER_WRAPPED, _, _, _, _)                          : speak(SERVER_SPOKE);
+            (_, CapOp.server, Event.ack, _, _, _, EQUAL, _, 1, PinState.established, IDLE &&& IDLE)   : close();
+            (_, CapOp.server, Event.ack, _, _, _, _, _, _, _, _)                                      : look();
+            (_, CapOp.server, Event.payload, CONTINUE_BYTES, _, _, _, _, _, _, _)                     : speak(NOT_IDLE);
+            (_, CapOp.server, Event.payload, 1, _, _, LATER_BY_LITTLE, _, _, _, _)                    : speak(SERVER_SPOKE);
+            (_, CapOp.server, Event.payload, 1, _, _, LATER_WRAPPED, _, _, _, _)                      : speak(SERVER_SPOKE);
+            (_, CapOp.server, Event.payload, 1, _, _, _, _, _, _, _)                                  : look();
+            (_, CapOp.server, _, _, _, _, _, _, _, _, _)                                              : speak(SERVER_SPOKE);
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        packets.apply();
+    }
+}
+
+// Whether a connection is idle, and since when; or closed. `was`: what the cell was in front of this packet.
+control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_since_t stamp, inout compared_t was) {
+    @name(".SluiceIngress.closing.closing_state")
+    @id(REGISTER_CLOSING_STATE)
+    Register<idle_since_t, flow_index_t>(SPLICES, 0) closing_state;
+
+    RegisterAction<idle_since_t, flow_index_t, compared_t>(closing_state) start = {
+        void apply(inout idle_since_t cell) {
+            cell = stamp;
+        }
+    };
+    RegisterAction<idle_since_t, flow_index_t, compared_t>(closing_state) speak = {
+        void apply(inout idle_since_t cell, out compared_t compared) {
+            compared = this.predicate(cell == CLOSED);
+            if (cell != CLOSED) {
+                cell = stamp;
+            }
+        }
+    };
+    RegisterAction<idle_since_t, flow_index_t, compared_t>(closing_state) acknowledge = {
+        void apply(inout idle_since_t cell, out compared_t compared) {
+            compared = this.predicate(cell == CLOSED);
+            if (cell == SERVER_SPOKE) {
+                cell = stamp;
+            }
+        }
+    };
+    RegisterAction<idle_since_t, flow_index_t, compared_t>(closing_state) close = {
+        void apply(inout idle_since_t cell, out compared_t compared) {
+            compared = this.predicate(cell == CLOSED, cell == stamp);
+            if (cell == stamp) {
+                cell = CLOSED;
+            }
+        }
+    };
+
+    @hidden
+    action do_start() {
+        start.execute(index);
+    }
+
+    @hidden
+    action do_speak() {
+        was = speak.execute(index);
+    }
+
+    @hidden
+    action do_acknowledge() {
+        was = acknowledge.execute(index);
+    }
+
+    @hidden
+    action do_close() {
+        was = close.execute(index);
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table operation {
+        key = { closing_op : ternary @name("closing_op"); }
+        actions = { do_start; do_speak; do_acknowledge; do_close; neither; }
+        const entries = {
+            ClosingOp.start       : do_start();
+            ClosingOp.speak       : do_speak();
+            ClosingOp.acknowledge : do_acknowledge();
+            ClosingOp.close       : do_close();
+        }
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+#endif

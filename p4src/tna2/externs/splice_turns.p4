@@ -1,0 +1,188 @@
+// Whose turn a content connection is: a cell for each slot, of 16 bits, each way with a register of its own beside that of its servers.
+//
+//     bit 15  1: the switch's ("spliced"); 0: its agent's
+//     14..10  what the server's windows are shifted by, a signed number
+//       9..0  the agent: a server, whose number is below SERVERS
+//
+// In an agent's turn a cell is the agent's number: a client's packets go where it says.
+//
+//     begin   an agent's SYN that has claimed the slot
+//     ask     an agent's other SYNs: of an agent's turn it takes the connection over
+//     order   of its agent: ends its turn. The same order again finds what it has written
+#ifndef SLUICE_TNA2_SPLICE_TURNS_P4
+#define SLUICE_TNA2_SPLICE_TURNS_P4
+
+// What a cell says to an agent.
+const granted_t GRANTED = 2;           // the connection, or its splice
+const granted_t GRANTED_BEFORE = 4;    // the same splice
+
+// An agent that is not of the packet's content service has no slot.
+bool may_have_slot(in Content content, in server_id_t agent) {
+    return content != Content.agent || agent != 0;
+}
+
+control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+    @id(REGISTER_SPLICE_TURN_1)
+    Register<turn_t, pin_slot_t>(CONNECTION_SLOTS, 0) splice_turn_1;
+
+    RegisterAction<turn_t, pin_slot_t, turn_t>(splice_turn_1) read = {
+        void apply(inout turn_t cell, out turn_t value) {
+            value = cell;
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_1) begin = {
+        void apply(inout turn_t cell) {
+            cell = meta.agent;
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_1) ask = {
+        void apply(inout turn_t cell, out granted_t granted) {
+            granted = this.predicate((int<16>)cell >= 0);
+            if ((int<16>)cell >= 0) {
+                cell = meta.agent;
+            }
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_1) order = {
+        void apply(inout turn_t cell, out granted_t granted) {
+            granted = this.predicate(cell == meta.agent, cell == meta.turn);
+            if (cell == meta.agent) {
+                cell = meta.turn;
+            }
+        }
+    };
+
+    @hidden
+    action do_read() {
+        meta.turn = read.execute(slot);
+    }
+
+    @hidden
+    action do_begin() {
+        begin.execute(slot);
+    }
+
+    @hidden
+    action do_ask() {
+        meta.granted = ask.execute(slot);
+    }
+
+    @hidden
+    action do_order() {
+        meta.granted = order.execute(slot);
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table operation {
+        key = {
+            meta.path    : ternary @name("path");
+            meta.content : ternary @name("content");
+            meta.event   : ternary @name("event");
+            look         : ternary @name("look");
+            result       : ternary @name("result");
+        }
+        actions = { do_read; do_begin; do_ask; do_order; neither; }
+        const entries = {
+            (Path.order, _, _, _, _)                                : do_order();
+            (_, Content.agent, Event.syn, LOOK_CLAIM, ONLY_SECOND)  : do_begin();
+            (_, Content.agent, Event.syn, LOOK_CLAIM, BOTH)         : do_begin();
+            (_, Content.agent, Event.syn, _, _)                     : do_ask();
+            (_, Content.none, _, _, _)                              : neither();
+            (_, _, _, _, _)                                         : do_read();
+        }
+        // A default action may not need the hash unit, which has the slot.
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta) {
+    @id(REGISTER_SPLICE_TURN_2)
+    Register<turn_t, pin_slot_t>(CONNECTION_SLOTS, 0) splice_turn_2;
+
+    RegisterAction<turn_t, pin_slot_t, turn_t>(splice_turn_2) read = {
+        void apply(inout turn_t cell, out turn_t value) {
+            value = cell;
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_2) begin = {
+        void apply(inout turn_t cell) {
+            cell = meta.agent;
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_2) ask = {
+        void apply(inout turn_t cell, out granted_t granted) {
+            granted = this.predicate((int<16>)cell >= 0);
+            if ((int<16>)cell >= 0) {
+                cell = meta.agent;
+            }
+        }
+    };
+    RegisterAction<turn_t, pin_slot_t, granted_t>(splice_turn_2) order = {
+        void apply(inout turn_t cell, out granted_t granted) {
+            granted = this.predicate(cell == meta.agent, cell == meta.turn);
+            if (cell == meta.agent) {
+                cell = meta.turn;
+            }
+        }
+    };
+
+    @hidden
+    action do_read() {
+        meta.turn = read.execute(slot);
+    }
+
+    @hidden
+    action do_begin() {
+        begin.execute(slot);
+    }
+
+    @hidden
+    action do_ask() {
+        meta.granted = ask.execute(slot);
+    }
+
+    @hidden
+    action do_order() {
+        meta.granted = order.execute(slot);
+    }
+
+    @hidden
+    action neither() { }
+
+    @hidden
+    table operation {
+        key = {
+            meta.path    : ternary @name("path");
+            meta.content : ternary @name("content");
+            meta.event   : ternary @name("event");
+            look         : ternary @name("look");
+            result       : ternary @name("result");
+        }
+        actions = { do_read; do_begin; do_ask; do_order; neither; }
+        const entries = {
+            (Path.order, _, _, _, ONLY_FIRST)                       : do_order();
+            (Path.order, _, _, _, BOTH)                             : do_order();
+            (_, Content.agent, Event.syn, LOOK_CLAIM, ONLY_SECOND)  : do_begin();
+            (_, Content.agent, Event.syn, LOOK_CLAIM, BOTH)         : do_begin();
+            (_, Content.agent, Event.syn, _, ONLY_FIRST)            : do_ask();
+            (_, Content.agent, Event.syn, _, _)                     : neither();
+            (_, Content.none, _, _, _)                              : neither();
+            (_, _, _, _, _)                                         : do_read();
+        }
+        // A default action may not need the hash unit, which has the slot.
+        const default_action = neither();
+    }
+
+    apply {
+        operation.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,63 @@
+// Turn round: makes a RST to its sender of the copy of a packet that closing has mirrored. The copy leaves by the port that recirculates, and
+// passes ingress as a packet of the other end's.
+//
+//   reads  ipv4, tcp
+//   writes ethernet.dst, ipv4.src, ipv4.dst, tcp, segment_changed
+//
+// Swapped fields sum up to the same, so the checksum changes by the flags only. Options and payload stay: a RST may have both (RFC 9293,
+// section 3.5.3).
+#ifndef SLUICE_TNA2_TURN_ROUND_P4
+#define SLUICE_TNA2_TURN_ROUND_P4
+
+control TurnRound(inout headers_t hdr, inout bit<1> segment_changed) {
+    bit<32> sequence;
+
+    @hidden
+    action swap_addresses() {
+        ipv4_t src = hdr.ipv4.src;
+        hdr.ipv4.src = hdr.ipv4.dst;
+        hdr.ipv4.dst = src;
+    }
+
+    @hidden
+    action swap_ports() {
+        l4_port_t src_port = hdr.tcp.src_port;
+        hdr.tcp.src_port = hdr.tcp.dst_port;
+        hdr.tcp.dst_port = src_port;
+    }
+
+    // By the hash units, one word an action: in a plain copy both numbers would need one group of containers, and p4c finds none.
+    @hidden
+    action keep_sequence() {
+        @in_hash { sequence = hdr.tcp.sequence; }
+    }
+
+    @hidden
+    action turn_sequence() {
+        @in_hash { hdr.tcp.sequence = hdr.tcp.acknowledgement; }
+    }
+
+    @hidden
+    action turn_acknowledgement() {
+        @in_hash { hdr.tcp.acknowledgement = sequence; }
+    }
+
+    @hidden
+    action reset() {
+        hdr.ethernet.dst = RECIRCULATED_MAC;
+        hdr.tcp.fin = 0;
+        hdr.tcp.rst = 1;
+        segment_changed = 1;
+    }
+
+    apply {
+        keep_sequence();
+        turn_sequence();
+        turn_acknowledgement();
+        swap_addresses();
+        swap_ports();
+        reset();
+    }
+}
+
+#endif

@@ -1,0 +1,166 @@
+"""Proves that the head of every stage's file names what its controls read, write and drop, and nothing else.
+
+A head has up to five lists: `reads`, `writes`, `reads, writes` (both), `drops` and `punts`; `keys` is text. A list has
+rows of names with commas between. A `;` or a new line begins another row, unless the line before ends in a comma. Text
+after a `:` or in parentheses explains a row. A name is that of a parameter, or of a field, and stands for every field
+below it as well. It may leave out the parameter, and `sluice`, the field of a target's metadata that holds the stages'.
+The row `what X and Y read` names each field that the controls of files X and Y read (write, drop, punt) when this stage
+applies them. A name that begins with `the` is not checked, such as `the cells of load_*`: registers are no parameters.
+
+tools/p4_effects.py derives what each control does; a list must agree with all programs taken together. A field that the
+stage itself may have written before it reads it can be missing in `reads`. A field of type DropReason or PuntReason is
+not among `writes`: its reasons are `drops` and `punts`. A file needs a head if a main file, or one of PATHS,
+instantiates its control. Exit status 1, with a line for each list that is wrong.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tools import p4_sources
+from tools.p4 import BUILDS, TOFINO_BUILDS, P4Error
+from tools.p4_effects import REASONS, Access, Control, Effects, Program, preprocessed
+from tools.p4_sources import ROOT
+
+PATHS = ("front", "limits", "pinning", "content_path", "resource_path", "next_pass", "departure", "egress")
+"""Files whose controls apply stages, as main.p4 does."""
+INCLUDED = re.compile(r"what ([\w, ]+) (?:reads?|writes?|drops?|punts?)")
+REMARK = re.compile(r"\([^)]*\)")
+VERBS = {"reads": "read", "writes": "written", "drops": "a reason to drop", "punts": "a reason to punt"}
+
+
+class Names:
+    """A list of a head."""
+
+    def __init__(self, text: str) -> None:
+        """Parses the list as tools/p4_sources.py gives it."""
+        self.fields: set[str] = set()
+        self.files: set[str] = set()
+        """Files whose accesses the list includes."""
+        for explained in REMARK.sub("", text).split(";"):
+            row = explained.partition(":")[0].strip()
+            if included := INCLUDED.fullmatch(row):
+                self.files |= set(re.split(r", | and ", included[1]))
+            else:
+                self.fields |= {each.strip() for each in row.split(",")}
+        self.fields = {each for each in self.fields if each and not each.startswith("the ")}
+
+    def missing(self, accesses: Iterable[Access]) -> list[str]:
+        """Paths among the accesses that the list does not name."""
+        others = (path for path, via in accesses if via not in self.files)
+        return sorted({short(path) for path in others if not self.fields & names(path)})
+
+    def surplus(self, accesses: Iterable[Access]) -> list[str]:
+        """Names of the list that stand for none of the accesses."""
+        accesses = set(accesses)
+        known = {name for path, _ in accesses for name in names(path)}
+        return sorted((self.fields - known) | (self.files - {via for _, via in accesses}))
+
+
+def fields(path: tuple[str, ...]) -> tuple[str, ...]:
+    """A path without its parameter, and without the stages' metadata in a target's; a parameter alone stays."""
+    if path[1:2] == ("sluice",) and len(path) > 2:
+        return path[2:]
+    return path[1:] or path
+
+
+def short(path: tuple[str, ...]) -> str:
+    """A path as messages name it: at most two fields."""
+    return ".".join(fields(path)[:2])
+
+
+def names(path: tuple[str, ...]) -> set[str]:
+    """The names that stand for a path."""
+    return {".".join(each[: length + 1]) for each in (path, fields(path)) for length in range(len(each))}
+
+
+def applied(program: Program) -> set[str]:
+    """Files of the controls that a path instantiates."""
+    paths = (each for each in program.controls.values() if Path(each.file).stem in ("main", *PATHS))
+    named = {kind for each in paths for kind in each.instances.values()}
+    return {each.file for name, each in program.controls.items() if name in named}
+
+
+def derived(program: Program) -> dict[str, Effects]:
+    """The effects of each file's controls, by the file's path from the repository's root.
+
+    A control that another control of its file instantiates counts as a part of that control. Of the others, the order
+    is unknown: a field that one of them writes is not needed by another.
+    """
+    files: dict[str, list[Control]] = defaultdict(list)
+    for control in program.controls.values():
+        files[control.file].append(control)
+    effects: dict[str, Effects] = {}
+    for file, controls in files.items():
+        inner = {kind for each in controls for kind in each.instances.values()}
+        outer = [listed(program, each) for each in controls if each.name not in inner]
+        effects[file] = Effects()
+        for each in outer:
+            others = {fields(path) for other in outer if other is not each for path, _ in other.writes}
+            each.needs.difference_update([access for access in each.needs if fields(access[0]) in others])
+            effects[file].update(each)
+    return effects
+
+
+def listed(program: Program, control: Control) -> Effects:
+    """A control's effects, without writes of reasons and without the reason `none`."""
+    effects = program.effects(control)
+    writes = {each for each in effects.writes if program.type_of(control, each[0]) not in REASONS}
+    reasons = {each for each in effects.reasons if each[0][1] != "none"}
+    return Effects(set(effects.reads), set(effects.needs), writes, reasons)
+
+
+def disagreements(parts: dict[str, str], effects: Effects) -> Iterator[str]:
+    """A line for each list of a head that does not agree with the effects."""
+    reasons = {enum: {each for each in effects.reasons if each[0][0] == enum} for enum in REASONS}
+    both = parts.get("reads, writes", "")
+    for title, needed, allowed in (
+        ("reads", effects.needs, effects.reads),
+        ("writes", effects.writes, effects.writes),
+        ("drops", reasons["DropReason"], reasons["DropReason"]),
+        ("punts", reasons["PuntReason"], reasons["PuntReason"]),
+    ):
+        text = f"{parts.get(title, '')};{both if title in ('reads', 'writes') else ''}"
+        if missing := Names(text).missing(needed):
+            yield f"`{title}` lacks {', '.join(missing)}"
+        if surplus := Names(text).surplus(allowed):
+            yield f"`{title}` names {', '.join(surplus)}: not {VERBS[title]}"
+
+
+def broken(programs: Iterable[Program], root: Path = ROOT) -> tuple[int, list[str]]:
+    """How many files of the programs have a head, and a line for each list that does not agree with the code."""
+    effects: dict[str, Effects] = defaultdict(Effects)
+    stages: set[str] = set()
+    for program in programs:
+        stages |= applied(program)
+        for file, each in derived(program).items():
+            effects[file].update(each)
+    number, problems = 0, list[str]()
+    for file, each in sorted(effects.items()):
+        head = p4_sources.stage(root / file)
+        number += head is not None
+        if head:
+            problems += [f"{file}: {problem}" for problem in disagreements(head.parts, each)]
+        elif p4_sources.has_lists(root / file) or (file in stages and any(vars(each).values())):
+            problems.append(f"{file}: no head with the stage's name, a colon, and lists of what it reads and writes")
+    return number, problems
+
+
+def main() -> int:
+    """Checks the stages of all programs; returns the exit status."""
+    try:
+        number, problems = broken(Program(preprocessed(build)) for build in (*BUILDS.values(), *TOFINO_BUILDS.values()))
+    except P4Error as error:
+        print(f"stage-heads: {error}", file=sys.stderr)
+        return 1
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not problems:
+        print(f"{number} stages: each head names what is read, written and dropped, and nothing else")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
