@@ -18,12 +18,12 @@ from typing import Any
 from sluice.addresses import Address, from_text
 
 from experiments import contentload, contentrivals
-from experiments.alternatives import PROGRAMS
 from experiments.contentload import Requests
 from experiments.experiment import Say
 from experiments.webpool import passed_since, quiet
 from testbed.namespaces import interface_packets, listening
 from testbed.processes import Process, run_in
+from topo.alternatives import PROGRAMS
 from topo.content import ContentLab
 from topo.errors import LabError
 from topo.switches import switch_kind

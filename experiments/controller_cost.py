@@ -139,7 +139,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
             written += warm and await link.apply(world.state(), tables, meters) > 0
         ejected = balancer.ejected
         with meet.measured():
-            balancer.meet(await read_loads(registers, servers))
+            balancer.sample_open(await read_loads(registers, servers))
         with balance.measured():
             balancer.observe(now, await read_ledger(registers, servers))
             written += warm and await link.apply(world.part(service), touched(ejected, balancer.ejected)) > 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.alternatives import AlternativeLab, Router
 from experiments.experiment import Say
 from testbed.processes import run_in
+from topo.alternatives import AlternativeLab, Router
 from topo.mn import Mininet
 from workload.plan import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
 

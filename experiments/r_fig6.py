@@ -19,7 +19,7 @@ from sim.demo import PAGE_S
 from topo.network import Lab
 from topo.switches import switch_kind
 from workload.load import Load
-from workload.plan import SERVER_CPUS, SERVER_NAMES, Balance
+from workload.plan import SERVER_NAMES, Balance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,11 +53,6 @@ class Case:
 
     rate_per_s: float
     work_s: float
-
-    @property
-    def healthy_per_s(self) -> float:
-        """What the servers can do without the loaded one."""
-        return (len(SERVER_NAMES) - 1) * SERVER_CPUS / self.work_s
 
 
 ROOM, SCARCE = "room to spare", "near capacity"

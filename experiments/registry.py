@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments import (
+    ablation,
+    ablation_crowds,
     content_agent,
     content_rules,
     content_splice,
@@ -18,6 +20,7 @@ from experiments import (
     news_scale,
     news_table1,
     nothing_broken,
+    r_baseline,
     r_beyond,
     r_changes,
     r_control,
@@ -43,6 +46,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     for one in (
         r_fig2,
         r_fig5,
+        r_baseline,
         r_fig6,
         r_beyond,
         r_unlike,
@@ -58,6 +62,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         sim_scale,
         news_scale,
         sim_unlike,
+        ablation,
+        ablation_crowds,
         sim_verdict,
         lab_verdict,
         controller_cost,

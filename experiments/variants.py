@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.alternatives import AlternativeLab
 from experiments.experiment import Say
 from experiments.webpool import quiet
+from topo.alternatives import AlternativeLab
 from topo.network import Lab
 from topo.switches import switch_kind
 from workload.plan import Balance, PoolPlan
@@ -45,6 +45,7 @@ PAPER = _sluice("paper", "R, paper mode", "paper")
 WITHOUT = _sluice("production-first", "R, production mode without the second look", "production", second_look=False)
 PRODUCTION = _sluice("production", "R, production mode", "production", second_look=True)
 IPTABLES = _alternative("iptables", "kernel DNAT, equal probability", proxy=False)
+BEHIND_HOP = _alternative("iptables-hop", "kernel DNAT behind a hop in user space", proxy=False)
 ROUND_ROBIN = _alternative("haproxy-roundrobin", "HAProxy, roundrobin", proxy=True)
 LEAST = _alternative("haproxy-leastconn", "HAProxy, leastconn", proxy=True)
 NGINX = _alternative("nginx-leastconn", "nginx stream, least_conn", proxy=True)

@@ -8,17 +8,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments.alternatives import AlternativeLab
 from experiments.experiment import Say
+from topo.alternatives import AlternativeLab
 from topo.apache import PAGE
-from topo.capture import Capture
 from topo.conservation import PacketCounts
 from topo.handshakes import ConnectTimes, Handshakes
 from topo.httperf import Httperf
 from topo.network import Lab
 from topo.observation import Observation
 from workload.load import Load
-from workload.plan import LOAD_CLIENT, WEB_PORT
 
 SAMPLE_S = 1.0
 
@@ -124,14 +122,7 @@ def pool(lab: Lab) -> Generator[Pool]:
     """Open a lab, and a capture at the client of the load."""
     with lab:
         handshakes = Handshakes()
-        capture = Capture(
-            namespace_pid=lab.pid(LOAD_CLIENT.name),
-            interface=lab.load_interface,
-            service=lab.target,
-            port=WEB_PORT,
-            deliver=handshakes.add,
-        )
-        lab.at_end(capture.close)
+        lab.capture(handshakes)
         yield Pool(lab, handshakes)
 
 

@@ -61,6 +61,8 @@ class SlowServer:
         self._waiting: deque[_Answer] = deque()
         self._busy = 0
         self._running = False
+        self.busy_s = 0.0
+        """Time for which its CPU was, or will be, busy with the turns that have begun."""
 
     def syn(self) -> bool:
         """While the accept queue has room."""
@@ -79,7 +81,9 @@ class SlowServer:
     def _go_on(self) -> None:
         if self._turns and not self._running:
             self._running = True
-            self._clock.after(self._turn_s if self._turns[0].begun else self._request_s + self._turn_s, self._turn)
+            turn_s = self._turn_s if self._turns[0].begun else self._request_s + self._turn_s
+            self.busy_s += turn_s
+            self._clock.after(turn_s, self._turn)
 
     def _turn(self) -> None:
         self._running = False

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 
 from sluice.balance import BalanceOptions, Balancer, Counts, Decision, Member
-from sluice.balance.slowness import MEETINGS
+from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.config.model import ConnectionsConfig
 from sluice.dataplane.draws import Group
 
@@ -127,8 +127,8 @@ class BalancingSwitch:
             for server, one in self._ledger.items()
         }
 
-    def _meet(self) -> None:
-        self.balancer.meet(self.open_now())
+    def _sample_open(self) -> None:
+        self.balancer.sample_open(self.open_now())
 
     def _observe(self) -> None:
         counts = self.counts()
@@ -148,7 +148,7 @@ class BalancingSwitch:
     def _decide(self, counts: Mapping[int, Counts]) -> Decision | None:
         """The algorithm's part of a period."""
         if self.looks:
-            self._meet()
-            for part in MEETINGS:
-                self._clock.after(part * self.balancer.options.period_s, self._meet)
+            self._sample_open()
+            for part in SAMPLE_TIMES:
+                self._clock.after(part * self.balancer.options.period_s, self._sample_open)
         return self.balancer.observe(self._clock.now, counts)

@@ -71,6 +71,10 @@ class CrowdPlan:
     """Address of the host that it comes from."""
     sample_s: float = 1.0
     """The link is looked at so often."""
+    restart_s: float = math.inf
+    """When the controller ends and another starts at once."""
+    keeps_usual: bool = True
+    """The new one takes over the earlier one's baselines (`news.baseline_file`)."""
     seed: int = 1
 
 
@@ -240,6 +244,8 @@ class _Crowd:
         self.samples: list[tuple[float, LinkCounts]] = []
         self.bulk: list[tuple[float, int]] = []
         self.clock.every(plan.sample_s, self.sample)
+        if math.isfinite(plan.restart_s):
+            self.clock.after(plan.restart_s, lambda: self.switch.restart(keeps_usual=plan.keeps_usual))
         self._next()
         self._next_spoofed()
         if plan.bulk_bit_per_s:

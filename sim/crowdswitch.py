@@ -13,12 +13,13 @@ from sluice.dataplane.draws import Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import RateCells, place
 from sluice.loops.world import World
-from sluice.names import SAMPLES, Register
+from sluice.names import SAMPLES, Meter, Register
 from sluice.news import Decision
 from sluice.news.rates import flow_mask
 from sluice.replay.driver import Balanced, Controlled, Driver
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Server, Service
+from sluice.switch.reconcile import Found
 from sluice.switch.state import Crowd
 from sluice.tokenbucket import TokenBucket
 
@@ -52,7 +53,7 @@ class CrowdSwitch:
     def __init__(
         self, clock: Clock, config: Config, source: random.Random, decided: Callable[[Decision], None]
     ) -> None:
-        self._clock, self._source, self._decided = clock, source, decided
+        self._clock, self._config, self._source, self._decided = clock, config, source, decided
         self._world = World.of(config)
         self._memory = Memory()
         news = self._world.news
@@ -77,7 +78,31 @@ class CrowdSwitch:
         """When a service's weights changed, and its name."""
         self._driver = Driver(self._world, self._memory, clock.now, self._apply)
         self._apply(news.wanted())
-        clock.after(0.0, self._step)
+        clock.after(0.0, self._step, self._driver)
+
+    def restart(self, *, keeps_usual: bool) -> None:
+        """End the controller and start another one, which adopts the switch's limits; ratios begin anew.
+
+        ``keeps_usual``: it takes over the earlier one's baselines too, as from `news.baseline_file`.
+        """
+        before, crowd = self._world.news, self._crowd
+        self._world = World.of(self._config)
+        news = self._world.news
+        assert before is not None and news is not None
+        if keeps_usual and before.usual is not None:
+            news.restore(before.usual)
+        news.adopt(
+            Found(
+                entries={},
+                meters={Meter.DESTINATION_LIMIT: crowd.anybody, Meter.RETURNING_LIMIT: crowd.returning},
+                destinations=dict(crowd.numbers),
+                limits={address: crowd.limits[i] for address, i in crowd.numbers.items() if i in crowd.limits},
+            )
+        )
+        self._driver.close()
+        self._driver = Driver(self._world, self._memory, self._clock.now, self._apply)
+        self._apply(news.wanted())
+        self._clock.after(0.0, self._step, self._driver)
 
     def close(self) -> None:
         """To be called at the end."""
@@ -160,9 +185,11 @@ class CrowdSwitch:
             ring[end[0] % SAMPLES] = destination
             end[0] = (end[0] + 1) % (1 << 32)
 
-    def _step(self) -> None:
+    def _step(self, driver: Driver) -> None:
+        if driver is not self._driver:
+            return  # its controller has ended
         now = self._clock.now
-        events, cpu_s = timed(lambda: self._driver.step(now))
+        events, cpu_s = timed(lambda: driver.step(now))
         for event in events:
             if isinstance(event, Balanced):
                 self._balanced(event.service)
@@ -170,7 +197,7 @@ class CrowdSwitch:
         self.steps.append(Step(now, cpu_s, bool(decisions)))
         for decision in decisions:
             self._decided(decision)
-        self._clock.after(max(0.0, self._driver.due - self._clock.now), self._step)
+        self._clock.after(max(0.0, driver.due - self._clock.now), self._step, driver)
 
     def _balanced(self, service: Service) -> None:
         group = self._group(service)

@@ -49,6 +49,8 @@ class PoolPlan:
     heavy_share: float = 0.0
     heavy_factor: float = 1.0
     """So many of the requests cost so many times the work of the others."""
+    lost_share: float = 0.0
+    """So many of the SYNs are lost between switch and servers."""
     switches: int = 1
     arrivals: Callable[[float], Iterator[float]] | None = None
     """When connections begin at a rate, in seconds since the load did; at random without."""
@@ -116,7 +118,7 @@ class _Client:
             self._over = True
             self._switch.refused(self._pin)
             return
-        if not run.servers[server].syn():
+        if run.is_lost() or not run.servers[server].syn():
             if number < len(run.plan.syn_waits_s):
                 now = run.clock.now
                 due = syn.on_wheel(now, run.plan.syn_waits_s[number]) + run.spread_s()
@@ -157,6 +159,7 @@ class Simulation:
     def __init__(self, plan: PoolPlan) -> None:
         self.plan, self.clock = plan, Clock()
         source = random.Random(plan.seed)
+        self._losses = random.Random(f"losses {plan.seed}")
         self._arrivals, self._choices = random.Random(source.random()), random.Random(source.random())
         self.servers = [
             WebServer(
@@ -203,6 +206,10 @@ class Simulation:
         """The cost of the next request, in parts of a usual one's."""
         heavy = self.plan.heavy_share
         return self.plan.heavy_factor if heavy and self._arrivals.random() < heavy else 1.0
+
+    def is_lost(self) -> bool:
+        """Whether the next SYN is lost behind the switch."""
+        return self.plan.lost_share > 0 and self._losses.random() < self.plan.lost_share
 
     def spread_s(self) -> float:
         """How long after a step of the wheel a client's turn comes: they are worked through one by one."""

@@ -458,7 +458,7 @@ class PinState(IntEnum):
     CLIENT_RESET = 6
     """The client's RST seen, and nothing of the server since."""
     CLOSED = 7
-    """FINs of both seen, or the client's RST behind the server's FIN."""
+    """FINs of both seen, the client's RST behind the server's FIN, or an agent's RST."""
     RESET = 8
     """The server's RST seen."""
 

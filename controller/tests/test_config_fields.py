@@ -142,7 +142,7 @@ def test_the_walk_finds_fields_at_every_depth_and_knows_each_kind() -> None:
         "interfaces[0].mac": "MacAddress",
         "interfaces[0].vlan": int,
         "services[0].servers[0].drain": bool,
-        "services[0].balance.production.alpha": float,
+        "services[0].balance.production.slow_factor": float,
         "services[0].admission.burst": int,
         "news.hosts[0].limit.rate_per_s": int,
         "news.production.window_s": float,

@@ -20,7 +20,7 @@ def measured(experiment: Experiment, points: Sequence[Point]) -> list[Record]:
     ]
 
 
-def said(experiment: Experiment, records: Sequence[Record]) -> str:
+def report_text(experiment: Experiment, records: Sequence[Record]) -> str:
     """Report and draw; the tables as text."""
     experiment.draw(records, Figure())
     report = experiment.report(records)

@@ -12,7 +12,7 @@ from experiments import (
     sim_scale,
 )
 from experiments.experiment import Point, Record
-from experiments.tests.small import crowd, goal_of, measured, said
+from experiments.tests.small import crowd, goal_of, measured, report_text
 from sim.secondlook import SecondLook
 
 
@@ -27,7 +27,7 @@ def test_pools_are_measured_reported_and_drawn() -> None:
         for variant, switches in (("fixed", 1), ("paper", 1), ("production-first", 1), ("production", 2))
     ]
     records = measured(sim_scale.EXPERIMENT, points)
-    text = said(sim_scale.EXPERIMENT, records)
+    text = report_text(sim_scale.EXPERIMENT, records)
     assert "| 4 | 2 | production |" in text and text.count("\n") == 5, "repeated runs are one row"
     plans = [sim_scale.plan(one.parameters) for one in points[2:4]]
     assert [one.look for one in plans] == [None, SecondLook] and plans[0].options == plans[1].options
@@ -99,7 +99,7 @@ def test_news_at_scale_is_measured_reported_and_drawn() -> None:
         )
     ]
     records = measured(news_scale.EXPERIMENT, small)
-    text = said(news_scale.EXPERIMENT, records)
+    text = report_text(news_scale.EXPERIMENT, records)
     assert "| news-hsi | 0.25 | 17 | 250 |" in text and "| never in 1 of 1 |" in text
     assert records[0].result["named"] == records[0].result["named_right"] > 0
     goals = news_scale.report(records).goals

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from sluice.config.load import parse
 
 from experiments import content_agent, content_rules, content_splice, content_ttfb, contentload, contentplace
-from experiments.alternatives import PROGRAMS
 from experiments.content_ttfb import BOUND, DOCUMENT, DOCUMENTS
 from experiments.contentload import Requests
 from experiments.contentplace import AGENT, CHAIN, CLIENT, FIRST, HIT, KILO, LAST, MEGA, MISS, PLAIN, RULES
 from experiments.contentrivals import Rules, haproxy_configuration, map_file, nginx_configuration
 from experiments.experiment import Experiment, Record
-from experiments.tests.small import goal_of, said
+from experiments.tests.small import goal_of, report_text
+from topo.alternatives import PROGRAMS
 from topo.content import AGENT as AGENT_PROGRAM
 from topo.errors import LabError
 from workload.content import AGENTS, GROUPS
@@ -209,7 +209,9 @@ def test_the_shapes_of_figure_7_are_told_with_all_four_series() -> None:
     assert found["a miss, largest beside smallest"].here == "4.50 times"
     assert found["no guess beside a hit"].here == "1.88 times"
     assert "plain service beside a single server" not in found, "nobody measured the server alone"
-    assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in said(content_ttfb.EXPERIMENT, records)
+    assert "| pre-allocated, miss, by the document | 2.00 | - | - | 9.00 |" in report_text(
+        content_ttfb.EXPERIMENT, records
+    )
 
 
 def test_a_failed_request_is_said() -> None:
@@ -311,7 +313,7 @@ def test_the_shapes_of_figures_6a_and_6c_are_told() -> None:
 
 def test_the_chain_stands_beside_the_agent() -> None:
     records = [asked(AGENT, 10_000, 60.0), asked(CHAIN, 1, 200.0), asked(CHAIN, 10_000, 5000.0)]
-    text = said(content_rules.EXPERIMENT, records)
+    text = report_text(content_rules.EXPERIMENT, records)
     assert "| agent pass | last | - | 60 |" in text and "| HAProxy, chain | last | 200 | 5,000 |" in text
 
 

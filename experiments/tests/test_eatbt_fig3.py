@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from experiments.eatbt_fig3 import DEFAULT, EXPERIMENT, PLAIN, SHORT, VARIANTS, Variant, points, summary
 from experiments.experiment import Record, Report
-from experiments.tests.small import goal_of, said
+from experiments.tests.small import goal_of, report_text
 
 SECONDS = 10.0
 
@@ -58,7 +58,7 @@ def test_what_was_not_measured_is_not_judged() -> None:
 
 
 def test_a_run_is_told_and_drawn() -> None:
-    text = said(EXPERIMENT, runs())
+    text = report_text(EXPERIMENT, runs())
     assert f"| {DEFAULT.name} | 1.0 (200) | 20.0 (200) |" in text
     assert f"| {VARIANTS[-1].name} | - | - |" in text
 

@@ -8,7 +8,7 @@ import pytest
 
 from experiments import lab_verdict
 from experiments.experiment import Point, Record
-from experiments.tests.small import goal_of, said
+from experiments.tests.small import goal_of, report_text
 from experiments.verdicts import values
 from workload.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label, Said, judged
 
@@ -55,7 +55,7 @@ def test_one_wrong_run_of_three_and_one_wrong_move_are_found() -> None:
     lossy = next(place for place, one in enumerate(points) if one.parameters["label"] == Label.LOSSY)
     wrong = [*right[:lossy], record(points[lossy], "sick server", moved=True), *right[lossy + 1 :]]
     report = lab_verdict.EXPERIMENT.report(wrong)
-    assert "| lossy link | 2 |  |  | 1 | 67 % | 100 % | weights: 1 |" in said(lab_verdict.EXPERIMENT, wrong)
+    assert "| lossy link | 2 |  |  | 1 | 67 % | 100 % | weights: 1 |" in report_text(lab_verdict.EXPERIMENT, wrong)
     assert goal_of(report, "right in").seen == "67 % at least (lossy link)"
     assert goal_of(report, "wrong cause").seen == "in 1 of 27 runs (lossy link #1)"
     assert not any(goal.reached for goal in report.goals)

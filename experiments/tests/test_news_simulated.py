@@ -19,7 +19,7 @@ from experiments import (
     simulated,
 )
 from experiments.experiment import Experiment, Record
-from experiments.tests.small import crowd, goal_of, measured, said
+from experiments.tests.small import crowd, goal_of, measured, report_text
 from sim.clock import Clock
 from workload.crowd.plan import TARGET
 
@@ -31,7 +31,7 @@ def test_a_crowd_is_measured_reported_and_drawn(experiment: Experiment) -> None:
     points = experiment.points(True)
     small = [replace(one, parameters={**one.parameters, **SMALL}) for one in (points[0], points[-1])]
     records = measured(experiment, small)
-    text = said(experiment, records)
+    text = report_text(experiment, records)
     assert text.count("\n") >= 2
     for one in records:
         assert one.result["crowd"]["response_loss"] is not None

@@ -13,15 +13,15 @@ from sluice.balance import ProductionOptions
 from sluice.balance.recovery import relax
 
 from experiments import controller_cost, r_beyond, r_changes, r_control, r_fig2, r_fig5, r_fig6, r_unlike
-from experiments.alternatives import dnat_rules, haproxy_configuration
 from experiments.experiment import Goal, Record
 from experiments.ratios import course, reversals
 from experiments.simpool import simulated
 from experiments.variants import PERIOD_S, VARIANTS
+from topo.alternatives import dnat_rules, haproxy_configuration
 from topo.apache import HEAVY, WORK
 from topo.downloads import Download
 from topo.httperf import Load
-from workload.plan import SERVER_NAMES, pool_of
+from workload.plan import SERVER_CPUS, SERVER_NAMES, pool_of
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
 
@@ -182,8 +182,9 @@ def test_fig6_simulates_and_reports_with_its_own_points() -> None:
 
 def test_fig6_maps_a_load_that_the_healthy_servers_are_just_not_enough_for() -> None:
     room, scarce = (r_fig6.CASES[name] for name in (r_fig6.ROOM, r_fig6.SCARCE))
-    assert room.healthy_per_s > 5 * room.rate_per_s
-    assert 0.9 * scarce.rate_per_s < scarce.healthy_per_s < scarce.rate_per_s
+    healthy_cpus = 2 * SERVER_CPUS
+    assert healthy_cpus / room.work_s > 5 * room.rate_per_s
+    assert 0.9 * scarce.rate_per_s < healthy_cpus / scarce.work_s < scarce.rate_per_s
     for quick in (True, False):
         cells = [one.parameters for one in r_fig6.points(quick) if one.parameters["where"] == "map"]
         places = {(one["case"], one["delta"], one["window_s"]) for one in cells}

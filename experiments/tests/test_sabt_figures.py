@@ -16,7 +16,7 @@ from sluice.resources.need import Estimator, Needs
 from experiments import sabt_fig5, sabt_fig8, sabt_shares
 from experiments.experiment import Point, Record
 from experiments.renoflows import MSS, Flow, Seen, reading
-from experiments.tests.small import goal_of, measured, said
+from experiments.tests.small import goal_of, measured, report_text
 
 
 def run(result: dict[str, Any], **parameters: Any) -> Record:
@@ -46,7 +46,7 @@ def test_equal_shares_do_not_swing_and_others_are_reported() -> None:
     assert records[0].result["swing"] == pytest.approx(0.0)
     assert all(one.result["fair"] > 0.9 for one in records)
     assert records[-1].result["swing"] < records[1].result["swing"] / 3
-    assert len(said(sabt_shares.EXPERIMENT, records).splitlines()) == 2 + len(records)
+    assert len(report_text(sabt_shares.EXPERIMENT, records).splitlines()) == 2 + len(records)
 
 
 def got(how: str, kb: int, seconds: int = 40) -> list[float]:
@@ -112,7 +112,7 @@ def test_a_fast_one_that_loses_a_tenth_is_said() -> None:
     assert [goal.reached for goal in report.goals] == [True] * 5
     worse = sabt_fig8.EXPERIMENT.report(beside({**fast, "SABT": 35.0, "EQ": 18.0}))
     assert [goal.reached for goal in worse.goals] == [False, False, True, True, False]
-    assert "|" in said(sabt_fig8.EXPERIMENT, beside(fast))
+    assert "|" in report_text(sabt_fig8.EXPERIMENT, beside(fast))
 
 
 # -- sabt-fig5

@@ -27,7 +27,7 @@ from experiments.experiment import Measure, Point, Record, Say
 from experiments.labruns import LabRuns
 from experiments.runner import recorded
 from experiments.store import Store
-from experiments.tests.small import said
+from experiments.tests.small import report_text
 from sim.demo import READERS, simulate_demo
 from sim.lab import simulate_lab
 from topo.errors import LabError
@@ -205,7 +205,7 @@ def test_unlike_pools_are_run_in_the_lab_and_simulated_at_its_cost(
         assert [set(one) for one in measured["simulated"]] == [set(measured["lab"])] * 2
         records.append(Record(point.key, point.parameters, json.loads(json.dumps(measured)), 0.0, 1.0, 0.0))
     assert opened == [f"{case}/{sim_lab_unlike.PRODUCTION.name}/0" for case in sim_lab_unlike.r_unlike.CASES]
-    assert "whole transfer, mean (ms) | 100.0 | " in said(sim_lab.EXPERIMENT, records)
+    assert "whole transfer, mean (ms) | 100.0 | " in report_text(sim_lab.EXPERIMENT, records)
     capacity, cost = sim_lab.report(records).goals
     assert capacity.text.startswith("ten servers of unlike capacity: mean of the whole transfer within 15%")
     assert cost.text.startswith("requests of unlike cost: mean") and cost.seen.endswith("%")
@@ -257,7 +257,7 @@ def test_the_runs_of_fig_5_are_taken_or_made_and_simulated(monkeypatch: pytest.M
     assert all(set(one) == set(sim_lab_fig5.TITLES) for run in records for one in run.result["simulated"])
     assert [records[0].began, records[0].load, records[0].program] == [5.0, 0.7, "now"]
     assert [one.result["lab_program"] for one in records[:2]] == ["then", program()]
-    text = said(sim_lab.EXPERIMENT, records)
+    text = report_text(sim_lab.EXPERIMENT, records)
     assert "| equal split, lab | 7 | 1,200 |" in text and text.count("| R, production mode, simulated |") == 1
     goals = {one.text.partition(":")[0]: one for one in sim_lab.report(records).goals}
     assert list(goals) == [

@@ -9,14 +9,14 @@ from experiments import (
     sim_unlike,
 )
 from experiments.experiment import Record
-from experiments.tests.small import measured, said
+from experiments.tests.small import measured, report_text
 
 
 def test_servers_and_requests_that_are_not_alike() -> None:
     chosen = [one for one in sim_unlike.EXPERIMENT.points(True) if one.parameters["seed"] == 1]
     short = [replace(one, parameters={**one.parameters, "end_s": 20.0}) for one in chosen]
     records = measured(sim_unlike.EXPERIMENT, short)
-    text = said(sim_unlike.EXPERIMENT, records)
+    text = report_text(sim_unlike.EXPERIMENT, records)
     assert text.count("R, production mode |") == text.count("least connections of all, as a proxy |") == 3
     equal, by_r = (records[number].result["connect"]["mean_ms"] for number in (0, 4))
     assert by_r < equal, "the second look spares the small servers"

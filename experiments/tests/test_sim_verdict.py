@@ -6,7 +6,7 @@ import pytest
 
 from experiments import sim_verdict
 from experiments.experiment import Point, Values
-from experiments.tests.small import measured, said
+from experiments.tests.small import measured, report_text
 from workload.causes import CAUSES, Label
 
 
@@ -27,7 +27,7 @@ def test_the_report_counts_what_is_wrong() -> None:
         return {"cause": "normal", "held": 0.9, "named": [], "limited": True, "moved": True}
 
     records = measured(replace(sim_verdict.EXPERIMENT, compute=wrong), points)
-    text = said(sim_verdict.EXPERIMENT, records)
+    text = report_text(sim_verdict.EXPERIMENT, records)
     assert "| lossy link | 1 |" in text and "a limit: 1, weights: 1" in text
     matrix, moved = sim_verdict.EXPERIMENT.report(records).goals
     assert not matrix.reached and matrix.seen.startswith("0 % at least")

@@ -11,18 +11,18 @@ from .diagnosis import Diagnosis, diagnose
 from .metric import ratio_of_unanswered, ratio_with_every_synack
 from .options import BalanceOptions, Mode
 from .paper import paper_step
-from .production import HELD, Situation, production_step
+from .production import HOLD, Situation, production_step
 from .ratios import Member, Ratios, fair_shares, normalised
 from .recovery import Ceilings
-from .silence import SilenceTracker, is_panic
-from .slowness import Meetings, Work, together
+from .silence import SilenceTracker
+from .slowness import OpenSamples, Work, together
 from .weights import largest_remainder
 from .window import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a balancer says after one interval."""
+    """The outcome of one interval: new ratios and weights, and the measurements behind them."""
 
     time_s: float
     differences: Mapping[int, Counts]
@@ -37,16 +37,16 @@ class Decision:
     diagnosis: Diagnosis
     reason: str
     work: Mapping[int, Work]
-    """Of the window, for those whose open connections are counted: where production mode takes a second look."""
+    """Over the window; only of servers whose open connections the switch counts, which it does for the second look."""
 
 
 class Balancer:
-    """The ratios of one service and everything they are decided from."""
+    """The ratios of one service, and the measurements that decide them."""
 
     def __init__(
         self, members: Iterable[Member], options: BalanceOptions, ratios: Mapping[int, float] | None = None
     ) -> None:
-        """Start at the capacities, or at ``ratios`` (those a running switch was found with).
+        """Start at the capacities, or at ``ratios`` read back from a running switch.
 
         Raises ValueError when every member is draining.
         """
@@ -54,17 +54,16 @@ class Balancer:
         self._options = options
         self._joined: dict[int, float] = {}
         self._windows: dict[int, Window] = {}
-        # Losses that have moved no weight yet. A loss is in the window for m periods, and would move weight in each.
-        # (What is known of slowness stays: to forget that as well made transfers two fifths longer.)
+        # Losses that have moved no weight yet. A loss stays in the window for m periods and would move weight in each.
+        # (Open connections are not cleared after a move: clearing them made transfers two fifths longer.)
         self._evidence: dict[int, Window] = {}
         self._work: dict[int, deque[Work]] = {}
         self._ceilings = Ceilings()
         for server in self._members:
             self._forget(server)
-        self._meetings = Meetings()
+        self._open = OpenSamples()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
-        self._silent: frozenset[int] = frozenset()
         self._ejected: frozenset[int] = frozenset()
         fair = fair_shares(self._members)
         known = {i: ratios.get(i, 0.0) for i in self._active} if ratios else {}
@@ -82,12 +81,12 @@ class Balancer:
 
     @property
     def ratios(self) -> Ratios:
-        """The present ratios; they sum to 1."""
+        """The ratios in force; they sum to 1."""
         return dict(self._ratios)
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Servers whose pending connections are to choose again."""
+        """Silent servers: each has its probe floor, and its pending connections choose again."""
         return self._ejected
 
     @property
@@ -95,16 +94,17 @@ class Balancer:
         return [i for i, member in self._members.items() if not member.draining]
 
     def _forget(self, server: int) -> None:
-        """Begin anew with what is measured of a server."""
+        """Drop all measurements of a server."""
         self._windows[server] = Window(self._options.intervals)
         self._evidence[server] = Window(self._options.intervals)
         self._work[server] = deque(maxlen=self._options.intervals)
         self._ceilings.forget([server])
 
     def weights(self, without: Collection[int] = ()) -> dict[int, int]:
-        """The present ratios as selector weights. Production mode keeps every active server measurable.
+        """The ratios as selector weights. In production mode each active server has a weight of at least 1, so that it
+        is still measured.
 
-        Servers ``without`` weight are left out, unless nobody else is active. Where only those have a ratio the others
+        Servers in ``without`` get no weight, unless no other server is active. If only those have a ratio, the others
         share by capacity.
         """
         left = {i: 0.0 if i in without else ratio for i, ratio in self._ratios.items()}
@@ -113,33 +113,33 @@ class Balancer:
             left, without = self._ratios, ()
         elif sum(left.values()) <= 0:
             left |= fair_shares(others)
-        present = self._active if self._options.mode is Mode.PRODUCTION else ()
-        return largest_remainder(left, present=[i for i in present if i not in without])
+        measured = self._active if self._options.mode is Mode.PRODUCTION else ()
+        return largest_remainder(left, present=[i for i in measured if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
-        """Go on from ratios found in the switch, unless they are what the present ones round to."""
+        """Replace the ratios by those read back from the switch; of servers that do not drain."""
         known = {i: ratios.get(i, 0.0) for i in self._active}
         if sum(known.values()) > 0:
             self._ratios = dict.fromkeys(self._members, 0.0) | normalised(known)
 
     def eject(self, servers: Collection[int]) -> None:
-        """Go on from ejections found in the switch: these servers are silent until they answer."""
+        """Take over ejections read back from the switch: these servers are silent until their next SYN-ACK."""
         if self._options.mode is Mode.PRODUCTION:
-            self._ejected = self._silent = frozenset(servers) & frozenset(self._active)
+            self._ejected = frozenset(servers) & frozenset(self._active)
             self._silence.adopt(self._ejected)
 
     def rebase(self) -> None:
-        """The switch's counters may have been reset: the next reading is a new beginning, for silence too."""
+        """Take the next reading as a base: the switch may have reset its counters. Ejected servers stay ejected."""
         self._previous = {}
-        self._meetings = Meetings()
-        self._silence.begin_anew(self._silent | self._ejected)
+        self._open = OpenSamples()
+        self._silence.restart(self._ejected)
 
     def configure(self, members: Iterable[Member], options: BalanceOptions, now_s: float) -> None:
-        """Take over a changed pool or changed options; what is known about servers that stay is kept.
+        """Take over a changed pool or changed options; servers that stay keep their measurements.
 
-        A server that is new, or no longer draining, starts with nothing but its slow start in production mode
-        and with its fair share otherwise. The others keep their proportions. Raises ValueError (and changes
-        nothing) when every member would be draining.
+        A server that is new, or no longer draining, begins a slow start in production mode and has its fair share in
+        the others. The other servers keep their proportions. Raises ValueError (and changes nothing) when every member
+        would be draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
@@ -150,10 +150,10 @@ class Balancer:
         staying = {i: self._ratios[i] for i in self._active if i in before}
         self._joined = {i: since for i, since in self._joined.items() if i in staying}
         self._ceilings.forget(before - changed.keys())
-        for kept in (self._windows, self._evidence):
-            for server in set(kept) - set(changed):
-                del kept[server]
-            for window in kept.values():
+        for windows in (self._windows, self._evidence):
+            for server in set(windows) - set(changed):
+                del windows[server]
+            for window in windows.values():
                 window.resize(options.intervals)
         self._work = {
             i: deque(work if same_readings else (), maxlen=options.intervals)
@@ -167,7 +167,6 @@ class Balancer:
             self._joined[server] = now_s
         self._previous = {i: c for i, c in self._previous.items() if i in changed}
         self._ejected &= frozenset(self._active)
-        self._silent = self._silent & frozenset(self._active) if options.mode is Mode.PRODUCTION else frozenset()
         if options.mode is Mode.FIXED or sum(staying.values()) <= 0:
             self._ratios = fair
             return
@@ -176,14 +175,14 @@ class Balancer:
             floor = 1.0
         new = {i: fair[i] * floor for i in arriving}
         left = 1.0 - sum(new.values())
-        kept = {i: share * left for i, share in normalised(staying).items()}
-        self._ratios = normalised(dict.fromkeys(changed, 0.0) | kept | new)
+        old = {i: share * left for i, share in normalised(staying).items()}
+        self._ratios = normalised(dict.fromkeys(changed, 0.0) | old | new)
 
-    def meet(self, open_now: Mapping[int, int]) -> None:
-        """Take in a reading of the open connections, where the switch counts them: production mode sees by those that
-        were met since the last decision who takes long. Times: ``slowness.MEETINGS``, and before each ``observe``.
+    def sample_open(self, open_now: Mapping[int, int]) -> None:
+        """Take in each server's number of open connections, where the switch counts them. Production mode finds slow
+        servers from these samples. They are due at ``slowness.SAMPLE_TIMES`` and before each ``observe``.
         """
-        self._meetings.meet(open_now)
+        self._open.add(open_now)
 
     def observe(
         self,
@@ -196,12 +195,12 @@ class Balancer:
     ) -> Decision | None:
         """Take in a reading of the ledger and decide. None for the first reading, which is only a base.
 
-        With ``hold`` the ratios stay, whatever was counted: its cause is no server. In production mode a silent server
-        is ejected all the same. Servers that were ``full`` since the last reading got fewer connections than others for
-        that: they are not taken for slow. By a ``late`` reading no server falls silent: it counts SYNs whose answers
-        are still on their way to be counted.
+        ``hold`` keeps the ratios: no server is the cause of the counts. In production mode a silent server is ejected
+        all the same. Servers that were ``full`` since the last reading got fewer new connections for that reason, so
+        their open connections are no sign of slowness. A ``late`` reading makes no server silent: it holds SYNs whose
+        SYN-ACKs the next reading will count.
         """
-        met = self._meetings.take()
+        sampled = self._open.take()
         known = set(self._previous)
         differences: dict[int, Counts] = {}
         for server in self._members:
@@ -209,7 +208,7 @@ class Balancer:
             try:
                 differences[server] = reading.since(self._previous.get(server, reading))
             except CounterReset:
-                # The switch restarted between two readings: what it counted since is all there is.
+                # The switch restarted between two readings; it has counted only since then.
                 differences[server] = reading
             self._previous[server] = reading
         if not known:
@@ -217,33 +216,30 @@ class Balancer:
         for server, counts in differences.items():
             self._windows[server].push(counts)
             self._evidence[server].push(counts)
-            if server in met and server in known and server not in full:
-                self._work[server].append(Work(*met[server], counts.synack))
+            if server in sampled and server in known and server not in full:
+                self._work[server].append(Work(*sampled[server], counts.synack))
             else:
                 self._work[server].clear()
         self._silence.observe(differences)
         if late:
-            self._silence.begin_anew(self._silent | self._ejected)
+            self._silence.restart(self._ejected)
         return self._decide(now_s, differences, hold=hold)
 
     def _take_back(self, servers: frozenset[int], now_s: float) -> None:
-        """Servers answer again: they get windows without the silence, and slow start if they had been ejected."""
+        """Start servers that answer again: with windows that do not hold the silence, and slowly."""
         for server in servers:
             self._forget(server)
-            if server in self._ejected:
-                self._joined[server] = now_s
+            self._joined[server] = now_s
 
     def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, extra = self._options, self._options.production
         active = self._active
         silent = frozenset(self._silence.silent(extra.silent_connections)) & frozenset(active)
         if options.mode is Mode.PRODUCTION:
-            self._take_back(self._silent - silent, now_s)
-            self._silent = silent
+            self._take_back(self._ejected - silent, now_s)
         windows = {i: window.total for i, window in self._windows.items()}
         in_play = {i: windows[i] for i in active}
         distinct = {i: counts.distinct for i, counts in in_play.items()}
-        panic = is_panic(silent, active, extra.panic)
         diagnosis = diagnose(
             distinct,
             silent,
@@ -251,13 +247,12 @@ class Balancer:
             quiet_r=extra.quiet_r,
             flood_completed=extra.flood_completed,
             flood_r=extra.flood_r,
-            panic=panic,
         )
         ratios, ejected = {i: self._ratios[i] for i in active}, frozenset[int]()
         work = {i: together(self._work[i]) for i in active if self._work[i]}
         match options.mode:
             case Mode.PAPER if hold:
-                reason = HELD
+                reason = HOLD
             case Mode.FIXED:
                 fair = fair_shares(self._members)
                 ratios, reason = {i: fair[i] for i in active}, "fixed"
@@ -265,10 +260,8 @@ class Balancer:
                 ratios, source = paper_step(ratios, in_play, options)
                 reason = "no worst server" if source is None else f"moved {options.delta:g} of server {source}"
             case Mode.PRODUCTION:
-                ejected = frozenset() if panic else silent
-                if panic:
-                    self._joined = {}  # they have their whole share
-                ratios, reason = self._produce(now_s, distinct, ejected, diagnosis, work, hold=hold)
+                ejected = silent
+                ratios, reason = self._produce(now_s, distinct, ejected, work, hold=hold)
         self._joined = {i: since for i, since in self._joined.items() if now_s - since < extra.slow_start_s}
         self._ejected = ejected
         self._ratios = dict.fromkeys(self._members, 0.0) | ratios
@@ -291,7 +284,6 @@ class Balancer:
         now_s: float,
         windows: Mapping[int, Counts],
         ejected: frozenset[int],
-        diagnosis: Diagnosis,
         work: Mapping[int, Work],
         *,
         hold: bool,
@@ -301,13 +293,13 @@ class Balancer:
         ages = {i: now_s - since for i, since in self._joined.items() if i in windows}
         fair = fair_shares({i: self._members[i] for i in windows})
         evidence = {i: self._evidence[i].total.distinct for i in windows}
-        aim, tried = self._ceilings.below(fair), self._ceilings.tried
-        situation = Situation(ratios, fair, aim, tried, windows, evidence, ejected, ages, diagnosis, hold, work)
+        aim, carried = self._ceilings.below(fair), self._ceilings.carried
+        situation = Situation(ratios, fair, aim, carried, windows, evidence, ejected, ages, hold, work)
         move = production_step(situation, self._options)
         self._ceilings.pass_period()
         for server in move.lost:
             self._evidence[server].clear()
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.gave:
-            self._joined.pop(server, None)  # what it is fit for is known now
+            self._joined.pop(server, None)  # its slow start has found the share that it can carry
         return move.ratios, move.reason

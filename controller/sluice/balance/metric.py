@@ -25,8 +25,3 @@ def ratio_with_every_synack(window: Counts, minimum_syn: int = 1) -> float | Non
     """R as it would be if repeated SYN-ACKs were counted too, shown beside R to make the difference seen."""
     everything = Counts(syn=window.syn, synack=window.synack + window.synack_again)
     return ratio_of_unanswered(everything, minimum_syn)
-
-
-def smoothed(window: Counts, alpha: float, beta: float) -> float:
-    """(S - A + alpha) / (A + beta): finite, and close to alpha / beta while there is little evidence."""
-    return (max(0, window.syn - window.synack) + alpha) / (window.synack + beta)

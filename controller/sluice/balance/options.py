@@ -10,19 +10,19 @@ from annotated_types import Gt, Interval, Lt
 
 
 class Mode(StrEnum):
-    """Who decides the ratios of a service."""
+    """What decides the ratios of a service."""
 
     FIXED = "fixed"
     """The configured capacities, whatever is measured."""
     PAPER = "paper"
     """Ohta & Andou, exactly."""
     PRODUCTION = "production"
-    """Ohta & Andou with confidence, recovery, ejection, flood freeze and slow start. The default: on a healthy pool
+    """Ohta & Andou with confidence, slowness, recovery, ejection and slow start. The default: on a healthy pool
     paper mode follows single lost SYNs."""
 
 
 LARGEST = 10_000_000
-"""No parameter is above this: counts of that many still fit into memory, and seconds are 116 days."""
+"""No parameter is above this: counts of that size fit into memory, and as seconds it is 116 days."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 Positive = Annotated[float, Interval(gt=0, le=LARGEST)]
 NotNegative = Annotated[float, Interval(ge=0, le=LARGEST)]
@@ -35,32 +35,26 @@ class ProductionOptions:
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    alpha: Positive = 0.5
-    """Smoothing of R: (S - A + alpha) / (A + beta)."""
-    beta: Positive = 10.0
-    """Smoothing of R, its denominator."""
     confidence_z: Positive = 3.0
-    """Standard deviations by which a server must differ from the rest."""
+    """Standard deviations by which a server must differ from the others before it gives."""
     quiet_r: NotNegative = 0.02
     """The pool is quiet while no server's R is above this."""
     recovery: Share = 0.05
     """Part of the way back to the capacities taken in each quiet period."""
     probe_floor: Share = 0.05
-    """The least a server gets, as a part of its fair share, so that it is still measured."""
+    """The least share of a server, as a part of its fair share, so that it is still measured."""
     silent_connections: Count = 5
-    """Connections without any SYN-ACK after which a server counts as silent: each reset is one, and of other SYNs every
-    seven are, as many as one client sends."""
-    panic: Share = 0.5
-    """When more than this part of the pool is silent nobody is ejected and the pool is split by capacity."""
+    """Connections without any SYN-ACK after which a server counts as silent. A reset counts as a connection, and so do
+    seven other SYNs: a client sends up to seven for one."""
     flood_completed: Share = 0.5
     """A flood is suspected when a smaller part than this of the answered handshakes completes."""
     flood_r: Positive = 1.0
     """... or when R is above this on every server at once."""
     slow_factor: NotNegative = 2.0
-    """A server is slow when its connections stay open more than so many times as long as the others', by
-    ``confidence_z`` standard deviations; the step is whole at twice that. Up to 1: nobody looks."""
+    """A server is slow when its connections stay open more than this many times as long as the others', by
+    ``confidence_z`` standard deviations. 1 or less disables the comparison."""
     slow_start_s: NotNegative = 60.0
-    """A new or returning server's share grows evenly to its fair one in this long, unless it has to give before."""
+    """Seconds in which a new or returning server's share grows evenly to its fair share, unless it gives before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +64,11 @@ class BalanceOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: Mode = Mode.PRODUCTION
-    """Who decides the ratios."""
+    """What decides the ratios."""
     period_s: Positive = 10.0
-    """T: a decision every so many seconds."""
+    """T: seconds from one decision to the next."""
     window_s: Positive = 200.0
-    """mT: R is computed over so many seconds; a multiple of T."""
+    """mT: seconds over which R is computed; a multiple of T."""
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Part of the worst server's ratio that is moved away in one decision (equation 6)."""
     min_syn: Count = 10

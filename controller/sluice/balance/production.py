@@ -1,4 +1,4 @@
-"""Production mode: Ohta & Andou's step with confidence, recovery, ejection, flood freeze and slow start."""
+"""Production mode: Ohta & Andou's step with confidence, slowness, recovery, ejection and slow start."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ from dataclasses import dataclass, field
 
 from .confidence import standing_out
 from .counts import Counts
-from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered
 from .options import BalanceOptions
 from .ratios import Ratios, bounded, normalised
 from .recovery import ramp, relax
 from .slowness import Work, slow
-from .step import proportional_step, relieve
+from .step import relieve
 
-HELD = "held: no server is the cause"
+HOLD = "held: no server is the cause"
 NAMED = 3
-"""So many of the servers that give are named in a decision's reason."""
+"""Servers that a decision's reason names, of those that give."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a production decision is made from."""
+    """The input of a production decision. Every mapping is over the servers that do not drain."""
 
     ratios: Mapping[int, float]
-    """Over the servers that are not draining."""
     fair: Mapping[int, float]
+    """Shares by capacity."""
     aim: Mapping[int, float]
-    """What recovery leads to: the fair shares, below those at which servers lost SYNs."""
-    tried: Mapping[int, float]
-    """Shares that servers carried without a loss before recovery went beyond: they give what they have more."""
+    """Shares that recovery leads to: the fair ones, below those at which servers lost SYNs."""
+    carried: Mapping[int, float]
+    """Shares that servers carried without a loss before recovery exceeded them; a server that loses SYNs again gives
+    all above its share here."""
     windows: Mapping[int, Counts]
     evidence: Mapping[int, Counts]
-    """As ``windows``, since a server last gave for what it lost: losses are acted on once."""
+    """The counts of ``windows`` since the server last gave for lost SYNs, so that each loss moves weight once."""
     silent: frozenset[int]
-    """Silent servers; ignored in a panic."""
     ages_s: Mapping[int, float]
-    """Seconds since a server joined or came back; of those in their slow start."""
-    diagnosis: Diagnosis
-    held: bool = False
-    """The cause of what was counted is no server."""
+    """Seconds since a server joined or answered again; only of servers in their slow start."""
+    hold: bool = False
+    """No server is the cause of the counts: ratios stay."""
     work: Mapping[int, Work] = field(default_factory=dict[int, Work])
     """Open and new connections over the window, where the switch counts them."""
 
@@ -54,28 +52,30 @@ class Move:
     gave: frozenset[int] = frozenset()
     """Servers that give."""
     lost: frozenset[int] = frozenset()
-    """Those that give for SYNs that they lost."""
+    """Those that give for lost SYNs."""
 
 
 def production_step(situation: Situation, options: BalanceOptions) -> Move:
-    """One decision: the new ratios and why they are what they are.
+    """Decide the new ratios, and the reason for them.
 
-    No verdict on what was counted keeps a silent server's share: frozen ratios change by its floor, and by slow starts.
+    Silence outranks a hold: held ratios still change by the floors of silent servers, and by slow starts.
     """
     extra = options.production
     fair = situation.fair
-    if situation.diagnosis.condition is Condition.PANIC:
-        return Move(dict(fair), "panic: split by capacity")
-    reason = HELD if situation.held else "frozen" if situation.diagnosis.freeze else None
-    move = Move(dict(situation.ratios), reason) if reason else _move(situation, options)
-    if reason and not situation.silent and not situation.ages_s:
+    if situation.silent.issuperset(fair):
+        return Move(dict(fair), "no server answers: split by capacity")
+    move = Move(dict(situation.ratios), HOLD) if situation.hold else _move(situation, options)
+    if situation.hold and not situation.silent and not situation.ages_s:
         return move
     floors = {server: extra.probe_floor * share for server, share in fair.items()}
     caps = floors | {i: 1.0 for i in fair if i not in situation.silent}
-    starting = {i: ramp(age_s, extra.slow_start_s, extra.probe_floor) for i, age_s in situation.ages_s.items()}
-    starting = {i: part * fair[i] for i, part in starting.items() if i not in situation.silent}
+    starting = {
+        i: fair[i] * ramp(age_s, extra.slow_start_s, extra.probe_floor)
+        for i, age_s in situation.ages_s.items()
+        if i not in situation.silent
+    }
     if len(starting) + len(situation.silent) == len(fair) and starting:
-        # Nothing is left for others: what silent servers do not take is theirs.
+        # Every server that answers is in its slow start: together they take all that the silent ones leave.
         left = 1.0 - sum(floors[server] for server in situation.silent)
         starting = {i: share * left for i, share in normalised(starting).items()}
     caps |= starting
@@ -85,27 +85,25 @@ def production_step(situation: Situation, options: BalanceOptions) -> Move:
 
 
 def _move(situation: Situation, options: BalanceOptions) -> Move:
+    """The step of the servers that answer: some give, or all recover."""
     extra = options.production
-    answering = {i: w for i, w in situation.windows.items() if i not in situation.silent}
+    answering = {i: window for i, window in situation.windows.items() if i not in situation.silent}
     losing = standing_out(
         {i: situation.evidence[i] for i in answering},
-        alpha=extra.alpha,
-        beta=extra.beta,
         least_z=extra.confidence_z,
         min_syn=options.min_syn,
     )
-    parts = {i: _gift(situation.ratios[i], situation.tried.get(i), options.delta) for i in losing}
+    gifts = {i: _gift(situation.ratios[i], situation.carried.get(i), options.delta) for i in losing}
     if extra.slow_factor > 1:
         work = {i: situation.work[i] for i in answering if i in situation.work}
-        for i, times in slow(work, extra.slow_factor, extra.confidence_z).items():
-            parts[i] = max(parts.get(i, 0.0), proportional_step(times, extra.slow_factor, options.delta))
-    if len(parts) == len(answering):
-        # Nobody is left to give to but those that only take long: a lost SYN is a longer wait.
-        parts = {i: part for i, part in parts.items() if i in losing}
-    if parts:
-        receivers = {i: situation.fair[i] for i in answering if i not in parts}
-        ratios = relieve(situation.ratios, parts, receivers)
-        return Move(ratios, _reason(parts, losing), frozenset(parts), frozenset(losing))
+        gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
+    if len(gifts) == len(answering):
+        # Every server loses SYNs or is slow. A lost SYN is the longer wait, so slow servers receive.
+        gifts = {i: gift for i, gift in gifts.items() if i in losing}
+    if gifts:
+        receivers = {i: situation.fair[i] for i in answering if i not in gifts}
+        ratios = relieve(situation.ratios, gifts, receivers)
+        return Move(ratios, _reason(gifts, losing), frozenset(gifts), frozenset(losing))
     r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
     if all(value is None or value <= extra.quiet_r for value in r):
         return Move(relax(situation.ratios, situation.aim, extra.recovery), "quiet: recovering")
@@ -113,13 +111,13 @@ def _move(situation: Situation, options: BalanceOptions) -> Move:
 
 
 def _gift(ratio: float, carried: float | None, delta: float) -> float:
-    """The part of its ratio that a server gives which loses SYNs: all beyond what it carried, delta at least."""
+    """The part of its ratio that a server gives for lost SYNs: all above the share that it carried, at least delta."""
     return delta if carried is None or ratio <= 0 else max(delta, 1 - carried / ratio)
 
 
-def _reason(parts: Mapping[int, float], losing: Mapping[int, float]) -> str:
-    giving = ", ".join(
-        f"{part:.3f} of {server} ({f'z {losing[server]:.1f}' if server in losing else 'takes long'})"
-        for server, part in list(parts.items())[:NAMED]
+def _reason(gifts: Mapping[int, float], losing: Mapping[int, float]) -> str:
+    named = ", ".join(
+        f"{gift:.3f} of {server} ({f'z {losing[server]:.1f}' if server in losing else 'takes long'})"
+        for server, gift in list(gifts.items())[:NAMED]
     )
-    return f"step: {giving}" + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")
+    return f"step: {named}" + (f" and {len(gifts) - NAMED} more" if len(gifts) > NAMED else "")

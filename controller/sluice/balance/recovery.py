@@ -1,4 +1,4 @@
-"""The way back: what the published algorithm leaves out once all R are 0."""
+"""Recovery, which Ohta & Andou lack: ratios return to the capacities while no server loses SYNs."""
 
 from __future__ import annotations
 
@@ -15,57 +15,58 @@ MEMORY = 20
 class _Ceiling:
     share: float
     length: int
-    """Periods that it holds for."""
+    """Periods for which it limits recovery."""
     left: int
-    """Of these; below 0 it holds no more, and is remembered for as long again."""
+    """Periods of these that are left. From 0 to -length recovery may exceed it, and ``carried`` reports it."""
 
 
 class Ceilings:
-    """The shares at which servers last lost SYNs. Recovery up to one costs losses, so it is tried less and less often.
+    """The shares at which servers last lost SYNs. Each trial above one costs losses, so trials become rarer.
 
-    A ceiling holds for MEMORY windows; where the server then loses SYNs again, for twice as long.
+    A ceiling limits recovery for MEMORY windows. If the server then loses SYNs again, the next one does so for twice as
+    long.
     """
 
     def __init__(self) -> None:
         self._of: dict[int, _Ceiling] = {}
 
     def lost(self, server: int, share: float, intervals: int) -> None:
-        """A server lost SYNs and is left with ``share``; a window has so many periods."""
+        """Set the ceiling of a server that lost SYNs and is left with ``share``; a window has ``intervals`` periods."""
         before = self._of.get(server)
         length = MEMORY * intervals if before is None else before.length * (1 if before.left > 0 else 2)
         self._of[server] = _Ceiling(share, length, length)
 
     @property
-    def tried(self) -> Ratios:
-        """The shares below which servers were kept until recovery went beyond them: what they surely carry."""
-        return {server: one.share for server, one in self._of.items() if one.left <= 0}
+    def carried(self) -> Ratios:
+        """The shares that servers carried without a loss, until recovery exceeded them."""
+        return {server: ceiling.share for server, ceiling in self._of.items() if ceiling.left <= 0}
 
     def pass_period(self) -> None:
-        """One period is over."""
+        """Count one period down."""
         self._of = {
-            server: _Ceiling(one.share, one.length, one.left - 1)
-            for server, one in self._of.items()
-            if one.left - 1 > -one.length
+            server: _Ceiling(ceiling.share, ceiling.length, ceiling.left - 1)
+            for server, ceiling in self._of.items()
+            if ceiling.left - 1 > -ceiling.length
         }
 
     def forget(self, servers: Collection[int]) -> None:
-        """These servers begin anew."""
+        """Drop the ceilings of these servers."""
         for server in servers:
             self._of.pop(server, None)
 
     def below(self, fair: Mapping[int, float]) -> Ratios:
-        """The fair shares, as far as the ceilings let them; what one keeps from its server the others share."""
+        """The fair shares within the ceilings; the other servers share what a ceiling cuts off."""
         highest = {i: self._of[i].share if i in self._of and self._of[i].left > 0 else 1.0 for i in fair}
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 
 
 def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Go ``part`` of the way from the present ratios to those aimed at."""
+    """Go ``part`` of the way from ``ratios`` to ``aim``."""
     return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 
 def ramp(age_s: float, slow_start_s: float, floor: float) -> float:
-    """The part of its share that a server has ``age_s`` after it came (back): from ``floor`` up to 1."""
+    """The part of its fair share that a server has ``age_s`` after it joined or answered again: ``floor`` to 1."""
     if slow_start_s <= 0 or age_s >= slow_start_s:
         return 1.0
     return max(floor, age_s / slow_start_s)

@@ -18,7 +18,7 @@ class SilenceTracker:
         self._since: dict[int, Counts] = {}
 
     def adopt(self, servers: Collection[int]) -> None:
-        """These are silent until their next SYN-ACK, whatever the threshold."""
+        """Take these servers for silent until their next SYN-ACK, whatever the threshold."""
         self._since |= dict.fromkeys(servers, Counts(syn=LARGEST, reset=LARGEST))
 
     def observe(self, differences: Mapping[int, Counts]) -> None:
@@ -28,8 +28,8 @@ class SilenceTracker:
             for server, counts in differences.items()
         }
 
-    def begin_anew(self, silent: Collection[int]) -> None:
-        """Drop the counts of all servers but those that are known to be ``silent`` already."""
+    def restart(self, silent: Collection[int]) -> None:
+        """Drop the counts of all servers except the ``silent`` ones."""
         self._since = {server: counts for server, counts in self._since.items() if server in silent}
 
     def silent(self, threshold: int) -> set[int]:
@@ -44,8 +44,3 @@ def connections(unanswered: Counts) -> int:
     """
     refused = min(unanswered.reset, unanswered.syn)
     return refused - (refused - unanswered.syn) // SYNS_A_CONNECTION
-
-
-def is_panic(silent: Collection[int], pool: Collection[int], threshold: float) -> bool:
-    """True when more than ``threshold`` of the pool is silent: then ejecting would do more harm than good."""
-    return bool(pool) and len(silent) > threshold * len(pool)

@@ -11,8 +11,8 @@ from .ratios import Ratios, normalised
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
     """The server with the largest R; of several equal, the one with the larger ratio, then the lower id.
 
-    None when nothing is to be moved: no server has evidence, all that have are equal, or the largest R is
-    not above 0. A single server with evidence and losses is the worst that is known.
+    None when nothing moves: no server has evidence, the R of all servers with evidence are equal, or the largest R is
+    not above 0. A single server with evidence and losses is the worst.
     """
     known = {server: value for server, value in r.items() if value is not None}
     if not known:
@@ -31,7 +31,7 @@ def _same(a: float, b: float) -> bool:
 def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
     """Move ``delta`` times the source's ratio away from it: delta * r_j / (n - 1) to each other server.
 
-    With nobody to receive, nothing moves.
+    A single server keeps its ratio.
     """
     if len(ratios) == 1:
         return dict(ratios)
@@ -41,29 +41,24 @@ def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
     return normalised(result)
 
 
-def proportional_step(evidence: float, least: float, delta: float) -> float:
-    """The part of a ratio to move: 0 up to ``least``, ``delta`` from twice that on, linear between."""
-    return delta * min(1.0, max(0.0, evidence / least - 1.0))
+def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
+    """Move a part of the ratio of each server in ``gifts`` to ``receivers``, in proportion to their values.
 
+    Ohta & Andou relieve one server a period: with 30 of 300 servers loaded that leaves these 0.67 of an equal share
+    after three minutes; all at once leaves 0.31 (simulated).
 
-def relieve(ratios: Mapping[int, float], parts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
-    """Move a part of each of several servers' ratios to ``receivers``, in proportion to their values.
-
-    Ohta & Andou move one server a period: with 30 of 300 loaded that leaves 0.67 of an equal share after three minutes,
-    all at once 0.31 (simulated).
-
-    All give less, in proportion, where the receivers' sum would grow by more than the largest part of it; but what the
-    one that gives most has to give is moved in any case. With nobody to receive, nothing moves.
+    All give less, in proportion, where the sum of the receivers would grow by more than the largest of ``gifts``, so
+    that a few receivers are not flooded. The largest single amount moves in any case. Without receivers nothing moves.
     """
-    moved = {server: part * ratios[server] for server, part in parts.items()}
-    whole, scale = sum(moved.values()), sum(receivers.values())
+    amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
+    whole, scale = sum(amounts.values()), sum(receivers.values())
     if whole <= 0 or scale <= 0:
         return dict(ratios)
-    room = max(parts.values()) * sum(ratios[server] for server in receivers)
-    part = min(1.0, max(room, *moved.values()) / whole)
+    most = max(gifts.values()) * sum(ratios[server] for server in receivers)
+    moved = min(1.0, max(most, *amounts.values()) / whole)
     return normalised(
         {
-            server: ratio + part * (whole * receivers.get(server, 0.0) / scale - moved.get(server, 0.0))
+            server: ratio + moved * (whole * receivers.get(server, 0.0) / scale - amounts.get(server, 0.0))
             for server, ratio in ratios.items()
         }
     )

@@ -1,4 +1,4 @@
-"""The life of a pin (docs/reference/pipeline.md): what each kind of packet makes of each state."""
+"""The life of a plain service's pin (docs/reference/pipeline.md): what each kind of packet makes of each state."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.PAYLOAD: dict.fromkeys(UNANSWERED, ESTABLISHED),
     Event.FIN: dict.fromkeys((PENDING, ANSWERED, ESTABLISHED, REOPENING), SERVER_CLOSING)
     | dict.fromkeys((CLIENT_CLOSING, CLIENT_RESET, RESET), CLOSED),
-    Event.RESET: dict.fromkeys(PinState, RESET),
+    Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
 """The state behind a packet of the pin's server, where it is another one than before. Each of these keeps the slot."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from sluice.balance import Balancer, Decision, Mode
-from sluice.balance.slowness import MEETINGS
+from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.log import logger
 from sluice.names import Table
 from sluice.switch.ledger import read_counts
@@ -34,13 +34,13 @@ TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
 
 
 BEHIND_S = 0.1
-"""Seconds from a turn of flash-crowd control to one of ours: ratios are decided on by a verdict that is new. A crowd
-moved weights in the second before its alarm."""
+"""Seconds from a run of flash-crowd control to the next decision, so that its verdict is current. Without this order a
+crowd moved weights in the second before its alarm."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
-    """What a decision can have changed, by who was and who is ejected. The weights alone as a rule: to make and compare
-    the entries of 1,000 servers takes longer than all the rest of a decision."""
+    """The tables that a decision can have changed, by the ejected servers before and after it. As a rule these are the
+    weights alone: building and comparing the entries of 1,000 servers takes longer than the rest of a decision."""
     return TABLES if before != after else WEIGHTS
 
 
@@ -60,12 +60,12 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
         due = nearest(due, verdict + BEHIND_S, step_s, begin + BEHIND_S)
     readings_of_ledger = Readings()
     while True:
-        await _meet(link, service, view.balancer, due)
+        await _sample_open(link, service, view.balancer, due)
         await asyncio.sleep(due - loop.time())
         readings_of_ledger.begin()
         readings = await read_counts(link.registers, [service])
         if service.second_look(view.balancer.options.mode):
-            view.balancer.meet(await read_loads(link.registers, servers))
+            view.balancer.sample_open(await read_loads(link.registers, servers))
         late = readings_of_ledger.is_late()
         before, ejected = view.weights, view.balancer.ejected
         hold = world.news is not None and world.news.freezes(service.id)
@@ -132,17 +132,18 @@ def _ejected(events: Events, service: Service, before: frozenset[int], after: fr
             events.tell(Kind.EJECTED if gone else Kind.RETURNED, text, service=service.name, server=server.name)
 
 
-async def _meet(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
-    """Read the open connections in the period that ends then. One that is late for the next reading is left out."""
+async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
+    """Sample the open connections in the period that ends at ``end_s``. A sample that would be taken after the next is
+    due is left out."""
     loop = asyncio.get_running_loop()
     if not service.second_look(balancer.options.mode):
         return
-    for at, following in pairwise(meetings(end_s, balancer.options.period_s)):
+    for at, following in pairwise(sample_times(end_s, balancer.options.period_s)):
         await asyncio.sleep(at - loop.time())
         if loop.time() < following:
-            balancer.meet(await read_loads(link.registers, [server.id for server in service.servers]))
+            balancer.sample_open(await read_loads(link.registers, [server.id for server in service.servers]))
 
 
-def meetings(end_s: float, period_s: float) -> list[float]:
-    """When open connections are read in the period that ends then, the last time at its end."""
-    return [end_s - (1.0 - part) * period_s for part in (*MEETINGS, 1.0)]
+def sample_times(end_s: float, period_s: float) -> list[float]:
+    """When open connections are sampled in the period that ends at ``end_s``; the last sample is at its end."""
+    return [end_s - (1.0 - part) * period_s for part in (*SAMPLE_TIMES, 1.0)]

@@ -53,9 +53,9 @@ class ServiceView:
 
     @property
     def taking(self) -> frozenset[int]:
-        """Servers that could be given connections: they do not drain, and answer."""
-        members = self.balancer.members.items()
-        return frozenset(i for i, member in members if not member.draining) - self.balancer.ejected
+        """Servers that can be given connections: those that do not drain, without the ejected if any other is left."""
+        active = frozenset(i for i, member in self.balancer.members.items() if not member.draining)
+        return active - self.balancer.ejected or active
 
     @property
     def refuses(self) -> bool:

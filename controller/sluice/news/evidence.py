@@ -83,10 +83,8 @@ def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[
 def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> set[int]:
     """A lone server has no others that it could be worse than."""
     extra = options.production
-    found = standing_out(
-        ledger, alpha=extra.alpha, beta=extra.beta, least_z=extra.confidence_z, min_syn=options.min_syn
-    )
-    return found.keys() & set(unanswering(ledger, options))
+    worse = standing_out(ledger, least_z=extra.confidence_z, min_syn=options.min_syn)
+    return worse.keys() & set(unanswering(ledger, options))
 
 
 def _far_worse(

@@ -55,8 +55,6 @@ class ProductionRegulator:
         self._long = LongMean(options.production)
         """Since the last queue has drained."""
         self._drains = 0
-        self._look = True
-        """The first healthy limit is to be lowered once: nothing is known of lower ones."""
         self.idle = 0
         """Intervals in a row in which the limit was not needed."""
 
@@ -91,7 +89,7 @@ class ProductionRegulator:
 
     def _begin(self, rate: float) -> CapacitySearch:
         self._search = CapacitySearch(rate)
-        self._knee, self._long, self._look = Knee(), LongMean(self._options.production), True
+        self._knee, self._long = Knee(), LongMean(self._options.production)
         return self._search
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
@@ -136,18 +134,12 @@ class ProductionRegulator:
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
             again = self._search.ar_share is not None
             self._search.degraded(health.ar_share, extra)
-            self._look = False
             self._moved(drains=_DRAIN_WINDOWS)
             if again:
                 self._rest = _REST_WINDOWS * extra.intervals
         elif health.healthy and binds:
-            if self._look and tells:
-                self._look = False
-                self._search.look_below()
-                self._moved(drains=1)
-            else:
-                self._search.healthy(extra)
-                self._moved(up=True)
+            self._search.healthy(extra)
+            self._moved(up=True)
 
     @property
     def _above(self) -> float | None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .options import NewsProductionOptions
 
-_BELOW = 0.2
-"""Part by which a first limit goes down to see what is usual below it."""
 _NEAR = 0.85
 """From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
@@ -52,11 +50,6 @@ class CapacitySearch:
         self.bad = None
         self.step = min(max(2 * self.step, extra.probe_min), max(extra.probe_min, min(room, beyond) * extra.probe_max))
         self.limit *= 1 + self.step
-
-    def look_below(self) -> None:
-        """Nothing is known of lower limits yet: down by a fifth for once, and halfway back."""
-        self.bad, self.good, self.step = self.limit, None, 0.0
-        self.limit *= 1 - _BELOW
 
     def strained(self, extra: NewsProductionOptions) -> None:
         """Responses begin to last longer: the link is full. Down, before they are degraded."""

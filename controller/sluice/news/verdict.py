@@ -64,7 +64,6 @@ def judge(
         quiet_r=extra.quiet_r,
         flood_completed=extra.flood_completed,
         flood_r=extra.flood_r,
-        panic=False,
     )
     if evidence.flooded:
         return Verdict(Cause.FLOOD, freeze=True)

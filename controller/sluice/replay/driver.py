@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from sluice import balance, news
-from sluice.loops.balancing import meetings
+from sluice.loops.balancing import sample_times
 from sluice.loops.grid import next_turn
 from sluice.loops.resources import SHARE_S
 from sluice.loops.sweep import SWEEP_S, correct_loads, kept_slots
@@ -108,7 +108,7 @@ class Driver:
         self._loop = asyncio.new_event_loop()
         start = _Turn(start_s, start_s)
         self._balance = dict.fromkeys((service.id for service in world.plan.services), start)
-        self._meetings: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
+        self._sample_times: dict[int, list[float]] = {service.id: [] for service in world.plan.services}
         self._observation, self._reading = start, start_s
         self._late = deque(self._live.late)
         self._clock = SwitchClock(registers.units)
@@ -141,7 +141,7 @@ class Driver:
                 made += self._decide(service, now_s)
             elif now_s >= self._meeting(service) - _SLACK_S:
                 self._meet(service)
-                self._meetings[service.id] = [one for one in self._meetings[service.id] if one > now_s]
+                self._sample_times[service.id] = [one for one in self._sample_times[service.id] if one > now_s]
         if now_s >= self._share_due - _SLACK_S:
             made.append(self._share(now_s))
         decisions = [turn.at for turn in self._balance.values()]
@@ -154,7 +154,7 @@ class Driver:
         await correct_loads(self._world, self._registers, slots, kept)
 
     def _meeting(self, service: Service) -> float:
-        return min(self._meetings[service.id], default=math.inf)
+        return min(self._sample_times[service.id], default=math.inf)
 
     @property
     def _crowd(self) -> float:
@@ -177,8 +177,8 @@ class Driver:
         looking = service.second_look(view.balancer.options.mode)
         if looking:
             self._meet(service)
-        parts = pairwise(meetings(turn.due, period_s)) if looking else ()
-        self._meetings[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
+        parts = pairwise(sample_times(turn.due, period_s)) if looking else ()
+        self._sample_times[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
         hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(now_s, readings, hold=hold)
         if decision is None:
@@ -190,7 +190,7 @@ class Driver:
     def _meet(self, service: Service) -> None:
         """A reading of ``loops.balancing``."""
         loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
-        self._world.views[service.id].balancer.meet(loads)
+        self._world.views[service.id].balancer.sample_open(loads)
 
     def _control(self, now_s: float) -> list[Event]:
         """A step of ``loops.news.control``."""

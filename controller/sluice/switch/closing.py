@@ -16,6 +16,7 @@ from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
 from numpy.typing import NDArray
 
+from sluice import columns
 from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import tickle
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
@@ -39,7 +40,6 @@ TIMES = {
     Register.CLOSING_HINT: ((0, _STAMP_BITS),),
 }
 """Where cells hold times, as lowest bit and number of bits, for comparisons of two switches."""
-_COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_RACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class Closing:
 
     async def counts(self, servers: Sequence[int]) -> Mapping[int, Closings]:
         """What became of tickles, by server."""
-        columns = await self._registers.columns(_COUNTS, servers)
-        return {server: Closings(*cells) for server, *cells in zip(servers, *columns, strict=True)}
+        counts = await self._registers.columns(list(columns.registers(columns.CLOSINGS).values()), servers)
+        return {server: Closings(*cells) for server, *cells in zip(servers, *counts, strict=True)}
 
     def _age_s(self, now: int, stamps: NDArray[np.int64]) -> NDArray[np.float64]:
         ticks = (now - stamps) % (1 << _STAMP_BITS)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
+from sluice import columns
 from sluice.addresses import Address, Packed, order
-from sluice.names import Action, Register, Table
+from sluice.names import Action, Table
 from sluice.news import Requests
 
 from .bucket import Bucket
@@ -19,12 +20,6 @@ UNLISTED = 0
 REST, TOGETHER = b"", b"\xff" * 17
 """Stand for unlisted destinations and for those that share a number; an address has 4 or 16 bytes."""
 
-_CELLS = (
-    Register.REQUESTS_OFFERED,
-    Register.REQUESTS_ADMITTED,
-    Register.REQUESTS_REFUSED,
-    Register.REQUESTS_RETURNING,
-)
 _NOTE = b"limit="
 
 
@@ -88,5 +83,5 @@ async def read_requests(registers: Registers, numbers: Mapping[Address, int]) ->
     for address, number in numbers.items():
         by_number[number] = TOGETHER if number in by_number else address.packed
     wanted = list(by_number)
-    columns = await registers.columns(_CELLS, wanted)
-    return {by_number[number]: Requests(*row) for number, row in zip(wanted, zip(*columns, strict=True), strict=True)}
+    counts = await registers.columns(list(columns.registers(columns.DESTINATION).values()), wanted)
+    return {by_number[number]: Requests(*row) for number, row in zip(wanted, zip(*counts, strict=True), strict=True)}

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from sluice import columns
 from sluice.balance import Counts
-from sluice.names import Register
 
 from .plan import Service
 from .registers import Registers
-
-_CELLS = (
-    Register.LEDGER_SYN,
-    Register.LEDGER_SYNACK,
-    Register.LEDGER_SYNACK_AGAIN,
-    Register.LEDGER_COMPLETED,
-    Register.LEDGER_RESET,
-)
 
 
 async def read_counts(registers: Registers, services: Iterable[Service]) -> dict[int, Counts]:
@@ -32,5 +24,19 @@ async def read_counts(registers: Registers, services: Iterable[Service]) -> dict
 
 async def read_ledger(registers: Registers, servers: Sequence[int]) -> dict[int, Counts]:
     """The counts of the given servers. Raises SwitchError."""
-    columns = await registers.columns(_CELLS, servers)
-    return {server: Counts(*row) for server, row in zip(servers, zip(*columns, strict=True), strict=True)}
+    counts = await registers.columns(list(columns.registers(columns.LEDGER).values()), servers)
+    return {server: Counts(*row) for server, row in zip(servers, zip(*counts, strict=True), strict=True)}
+
+
+async def read_columns(registers: Registers, servers: Sequence[int]) -> dict[int, dict[str, int | None]]:
+    """What users see of the given servers, by the names of ``columns.SERVER``. Raises SwitchError.
+
+    A count that the switch's program lacks is None.
+    """
+    named = columns.registers(columns.SERVER)
+    known = {name: cell for name, cell in named.items() if registers.has(cell)}
+    counts = dict(zip(known, await registers.columns(list(known.values()), servers), strict=True))
+    return {
+        server: {name: counts[name][at] if name in counts else None for name in named}
+        for at, server in enumerate(servers)
+    }

@@ -196,10 +196,6 @@ class Programmer:
         """Cells of a register; all of them without ``indices``."""
         return self._do(self.registers.read(register, indices))
 
-    def write_register(self, register: Register, index: int, value: int) -> None:
-        """Set one cell."""
-        self._do(self.registers.write(register, index, value))
-
     def ledger(self, service: str, server: str) -> Counts:
         """The cumulative counts of a server."""
         number = self.server(service, server).id

@@ -14,7 +14,7 @@ _STATES = {
     "client_closing": "the client has sent its FIN",
     "server_closing": "the server has sent its FIN",
     "client_reset": "the client has reset it",
-    "closed": "closed by both sides",
+    "closed": "closed by both sides, or left by its agent",
     "reset": "the server has reset it",
 }
 _LIMITS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from sluice import columns
+from sluice.columns import Column
 from sluice.log import logger
 from sluice.loops.controller import Controller
 from sluice.views import status
@@ -19,66 +21,11 @@ from sluice.views import status
 _log = logger("metrics")
 
 _PATIENCE_S = 5.0
+Row = tuple[Sequence[str], Mapping[str, Any]]
+"""Values of the labels, and what a status shows by column."""
 
-_SERVER_COUNTERS = {
-    "syn": "SYNs forwarded to the server",
-    "synack": "First SYN-ACKs of the server",
-    "synack_again": "Repeated SYN-ACKs of the server",
-    "completed": "Handshakes completed",
-    "reset": "Resets sent by the server",
-}
-_SERVICE_COUNTERS = {
-    "offered": "SYNs to the service",
-    "refused": "SYNs refused by admission",
-    "pinned": "Connections pinned",
-    "unpinned_new": "SYNs that found no free slot",
-    "unpinned_mid": "Other packets without a pin",
-    "moved": "Connections whose SYN, said again, went to another server than before",
-    "disowned": "Resets of servers for connections that are not pinned to them",
-    "weight_changes": "Writes of changed weights",
-}
-
-
-_DESTINATION_COUNTERS = {
-    "offered": "SYNs towards the destination",
-    "admitted": "connections that admission let pass",
-    "refused": "SYNs that admission refused",
-    "returning": "SYNs that passed because their client is remembered",
-}
-
-
-_PACKETS = {
-    "drops": "Packets dropped, by reason",
-    "punts": "Packets for the controller, by reason",
-    "punts_limited": "Those that were too many for it",
-}
 _STATES = ("in", "full", "draining", "ejected", "absent")
 """Of a server; `absent` is an agent that does not answer."""
-
-
-_SHARES = {
-    "budget_bytes": "Bytes of buffers that the server has for all connections",
-    "flight_bytes": "Bytes in flight at most in the last second, of the transfers that are measured",
-    "need_bytes": "Bytes that they could use",
-    "share_bytes": "Bytes that they are given",
-    "transfers": "Transfers that are measured, above 64 KB and active",
-    "capped": "Those that are given less than they need",
-    "default_cap_bytes": "Bytes that each other connection can have",
-}
-_IDLE = {
-    "limit": "Connections that the server can have (not known: NaN)",
-    "open": "Connections that it has",
-    "idle": "Those among them that could be closed",
-}
-
-
-_CLOSINGS = {
-    "asked": "Probes of idle connections, since the controller started",
-    "lapsed": "Those of them that the server did not answer",
-    "closed": "Idle connections that the switch closed",
-    "taken_back": "Probes that payload of either side ended: the connection stays",
-    "raced": "Closed connections whose client asked for something before it knew, and got a reset",
-}
 
 
 class StatusCollector(Collector):
@@ -122,23 +69,17 @@ def families(shown: dict[str, Any]) -> Iterator[Metric]:
 def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
     packets = shown["packets"]
     yield CounterMetricFamily("sluice_forwarded", "Packets forwarded or answered", packets["forwarded"])
-    for key, text in _PACKETS.items():
-        family = CounterMetricFamily(f"sluice_{key}", text, labels=["reason"])
-        for reason, count in packets[key].items():
-            family.add_metric([reason], count)
-        yield family
+    for column in columns.PACKETS:
+        rows = [((reason,), {column.name: count}) for reason, count in packets[column.name].items()]
+        yield _family("sluice", column, ["reason"], rows)
     if table := shown.get("table"):
         yield GaugeMetricFamily("sluice_slots", "Slots of the connection table", table["slots"])
         yield GaugeMetricFamily("sluice_slots_kept", "Those that a connection keeps, once a minute", table["kept"])
 
 
 def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
-    for key, text in _SERVICE_COUNTERS.items():
-        family = CounterMetricFamily(f"sluice_service_{key}", text, labels=["service"])
-        for service in services:
-            if service[key] is not None:
-                family.add_metric([service["name"]], service[key])
-        yield family
+    rows = [((service["name"],), service) for service in services]
+    yield from _families("sluice_service", columns.SERVICE, ["service"], rows)
     condition = GaugeMetricFamily(
         "sluice_service_condition", "1 for the present condition", labels=["service", "condition"]
     )
@@ -156,21 +97,8 @@ def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
 def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
     labels = ["service", "server"]
     rows = [(service["name"], server) for service in services for server in service["servers"]]
-    for key, text in _SERVER_COUNTERS.items():
-        counters = CounterMetricFamily(f"sluice_server_{key}", text, labels=labels)
-        for service, server in rows:
-            counters.add_metric([service, server["name"]], server[key])
-        yield counters
-    for key, text in (
-        ("ratio", "Share of new connections"),
-        ("r", "R over the window (no evidence: NaN)"),
-        ("open", "Open connections"),
-        ("max_connections", "The most that it is to have (no cap: NaN)"),
-    ):
-        gauge = GaugeMetricFamily(f"sluice_server_{key}", text, labels=labels)
-        for service, server in rows:
-            gauge.add_metric([service, server["name"]], _number(server[key]))
-        yield gauge
+    values = [((service, server["name"]), server) for service, server in rows]
+    yield from _families("sluice_server", (*columns.SERVER, *columns.SERVER_LEVELS), labels, values)
     gauge = GaugeMetricFamily("sluice_server_state", "1 for the present state", labels=[*labels, "state"])
     for service, server in rows:
         for state in _STATES:
@@ -189,12 +117,10 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
             for name, count in service["content"][key].items():
                 family.add_metric([service["name"], name], count)
         yield family
-    for key, text in (("opened", "Connections opened to a group"), ("failed", "Connections that no server took")):
-        family = CounterMetricFamily(f"sluice_content_{key}", text, labels=["service", "group"])
-        for service in services:
-            for name, group in service["content"]["groups"].items():
-                family.add_metric([service["name"], name], group[key])
-        yield family
+    groups = [
+        ((service["name"], name), group) for service in services for name, group in service["content"]["groups"].items()
+    ]
+    yield from _families("sluice_content", columns.GROUP, ["service", "group"], groups)
     without = GaugeMetricFamily(
         "sluice_content_without_agents",
         "1 while no agent is left; what new connections get: refuse, or a group",
@@ -204,46 +130,26 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
         if (does := service["content"]["without_agents"]) is not None:
             without.add_metric([service["name"], does], 1)
     yield without
-    for key, text in (
-        ("answers", "1 while the agent answers"),
-        ("connections", "Connections in the agent's hands"),
-        ("waiting", "Requests that are not complete"),
-        ("memory_bytes", "Bytes that they take"),
-    ):
-        gauge = GaugeMetricFamily(f"sluice_agent_{key}", text, labels=["service", "agent"])
-        for service in services:
-            for agent in service["content"]["agents"]:
-                gauge.add_metric([service["name"], agent["name"]], float(agent[key.removesuffix("_bytes")]))
-        yield gauge
+    agents = [
+        ((service["name"], agent["name"]), agent) for service in services for agent in service["content"]["agents"]
+    ]
+    yield from _families("sluice_agent", columns.AGENT, ["service", "agent"], agents)
 
 
 def _of_resources(shown: dict[str, Any]) -> Iterator[Metric]:
     rows = [
-        (service["name"], server["name"], server["resources"])
+        ((service["name"], server["name"]), server["resources"])
         for service in shown["services"]
         for server in service["servers"]
         if server.get("resources")
     ]
     labels = ["service", "server"]
-    sides = [(*row[:2], side, row[2][side]) for row in rows for side in ("send", "receive") if side in row[2]]
-    for key, text in _SHARES.items() if sides else ():
-        gauge = GaugeMetricFamily(f"sluice_buffers_{key}", text, labels=[*labels, "direction"])
-        for *labelled, one in sides:
-            name = key.removesuffix("_bytes")
-            if name in one:  # of what is received, needs are not known
-                gauge.add_metric(labelled, one[name])
-        yield gauge
-    idle = [(*row[:2], row[2]["idle"]) for row in rows if "idle" in row[2]]
-    for key, text in _IDLE.items() if idle else ():
-        gauge = GaugeMetricFamily(f"sluice_connections_{key}", text, labels=labels)
-        for *labelled, one in idle:
-            gauge.add_metric(labelled, _number(one[key]))
-        yield gauge
-    for key, text in _CLOSINGS.items() if idle else ():
-        counters = CounterMetricFamily(f"sluice_connections_{key}", text, labels=labels)
-        for *labelled, one in idle:
-            counters.add_metric(labelled, one[key])
-        yield counters
+    sides = [((*name, side), row[side]) for name, row in rows for side in ("send", "receive") if side in row]
+    if sides:
+        yield from _families("sluice_buffers", columns.BUFFERS, [*labels, "direction"], sides)
+    idle = [(name, row["idle"]) for name, row in rows if "idle" in row]
+    if idle:
+        yield from _families("sluice_connections", columns.CONNECTIONS, labels, idle)
 
 
 def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
@@ -260,11 +166,24 @@ def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
     for row in news["limits"]:
         limit.add_metric([row["destination"]], row["limit_per_s"])
     yield limit
-    for key, text in _DESTINATION_COUNTERS.items():
-        counters = CounterMetricFamily(f"sluice_destination_{key}", text, labels=["destination"])
-        for row in news["destinations"]:
-            counters.add_metric([row["name"]], row[key])
-        yield counters
+    rows = [((row["name"],), row) for row in news["destinations"]]
+    yield from _families("sluice_destination", columns.DESTINATION, ["destination"], rows)
+
+
+def _families(prefix: str, of: Iterable[Column], labels: Sequence[str], rows: Sequence[Row]) -> Iterator[Metric]:
+    """A family for each column."""
+    for column in of:
+        yield _family(prefix, column, labels, rows)
+
+
+def _family(prefix: str, column: Column, labels: Sequence[str], rows: Sequence[Row]) -> Metric:
+    """A column's values, a sample a row: none where a row lacks the column, or the switch does not count it."""
+    name = f"{prefix}_{column.metric}"
+    family = (GaugeMetricFamily if column.is_level else CounterMetricFamily)(name, column.meaning, labels=labels)
+    for values, row in rows:
+        if column.name in row and (column.is_level or row[column.name] is not None):
+            family.add_metric(values, _number(row[column.name]))
+    return family
 
 
 def _number(value: float | str | None) -> float:

@@ -16,7 +16,7 @@ from sluice.loops.trace import number
 from sluice.loops.world import ServiceView
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
-from sluice.switch.ledger import read_ledger
+from sluice.switch.ledger import read_columns
 from sluice.switch.plan import Server, Service
 from sluice.switch.secondlook import read_loads
 from sluice.switch.verdict import Traffic, read_traffic
@@ -45,7 +45,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         plan = world.plan
         traffic = await read_traffic(link.session, [service.id for service in plan.services])
         servers = [server.id for server in plan.servers]
-        ledger = await read_ledger(link.registers, servers)
+        ledger = await read_columns(link.registers, servers)
         loads = await read_loads(link.registers, servers)
         pinned = pins_of(*await kept_slots(world, link.registers, link.clock, time())) if pins else None
         if world.news is not None:
@@ -76,7 +76,7 @@ def _service(
     controller: Controller,
     service: Service,
     traffic: Traffic,
-    ledger: Mapping[int, Counts],
+    ledger: Mapping[int, Mapping[str, int | None]],
     loads: Mapping[int, int],
     *,
     pins: Pins | None,
@@ -99,14 +99,8 @@ def _service(
         "sentence": decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION) if decision else _NOT_YET,
         "reason": decision.reason if decision else None,
         "weight_changes": view.weight_changes,
-        "offered": counts.offered,
-        "refused": counts.refused,
-        "pinned": counts.claimed,
-        "unpinned_new": counts.unpinned_new,
-        "unpinned_mid": counts.unpinned_mid,
-        "unpinned_share": counts.unpinned_share,
-        "moved": counts.moved,
-        "disowned": counts.disowned,
+        **counts,
+        "unpinned_share": _unpinned_share(counts),
         "refuses": view.refuses,
         "servers": [
             _server(one, view, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
@@ -124,6 +118,12 @@ def _service(
             one["state"] = "absent" if server.id in world.absent else one["state"]
             one["open"] = agent["connections"]
     return shown
+
+
+def _unpinned_share(counts: Mapping[str, int | None]) -> float | None:
+    """New connections without a pin among all new connections; None before the first."""
+    pinned, unpinned = counts["pinned"] or 0, counts["unpinned_new"] or 0
+    return unpinned / (pinned + unpinned) if pinned + unpinned else None
 
 
 def _content(controller: Controller, service: Service) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _ability(controller: Controller, service: Service, group: str) -> dict[str, 
 def _server(
     server: Server,
     view: ServiceView,
-    ledger: Counts,
+    ledger: Mapping[str, int | None],
     windows: Mapping[int, Counts],
     pins: Pins | None,
     *,
@@ -194,11 +194,7 @@ def _server(
         "r": number(ratio_of_unanswered(window, minimum)),
         "r_every_synack": number(ratio_with_every_synack(window, minimum)),
         "state": _state(server, view),
-        "syn": ledger.syn,
-        "synack": ledger.synack,
-        "synack_again": ledger.synack_again,
-        "completed": ledger.completed,
-        "reset": ledger.reset,
+        **ledger,
     }
     if pins is not None:
         shown["connections"] = pins.by_server.get(server.id, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sluice import columns
 from sluice.config.content import REFUSE
 
 from . import textlayout
@@ -119,8 +120,8 @@ def _ability(servers: Mapping[str, Any]) -> str:
 
 def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
     """Lines of flash-crowd control's part of a status."""
-    head = ["destination", "offered", "admitted", "refused", "returning"]
-    rows = [[row["name"], *(str(row[key]) for key in head[1:])] for row in news["destinations"]]
+    head = ["destination", *(column.title for column in columns.DESTINATION)]
+    rows = [[row["name"], *(str(row[column.name]) for column in columns.DESTINATION)] for row in news["destinations"]]
     addresses = [row[0].rpartition(" ")[2] for row in rows]
     return ["", f"flash crowds  mode {news['mode']}", f"  {news['sentence']}"] + [
         _INDENT + line for line in textlayout.narrow([head, *rows], addresses, _inside(width), left=1)
@@ -144,10 +145,11 @@ def _inside(width: int | None) -> int | None:
 
 def _rows(servers: Sequence[Mapping[str, Any]], *, short: bool, address: bool) -> list[list[str]]:
     pinned = any("connections" in server for server in servers)
-    head = ["server", "address", "state", "ratio", "weight", "R", "R(all)", "SYN", "SYN-ACK", "again", "done", "RST"]
-    rows = [[*head, *(["live"] if pinned else [])]]
+    head = ["server", "address", "state", "ratio", "weight", "R", "R(all)"]
+    counted = [column for column in columns.SERVER if column.title]
+    rows = [[*head, *(column.title for column in counted), *(["live"] if pinned else [])]]
     for server in servers:
-        counts = [server[key] for key in ("syn", "synack", "synack_again", "completed", "reset")]
+        counts = [server[column.name] or 0 for column in counted]
         counts += [server.get("connections", 0)] if pinned else []
         rows.append(
             [

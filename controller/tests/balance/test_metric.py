@@ -3,7 +3,7 @@
 import math
 
 from sluice.balance.counts import Counts
-from sluice.balance.metric import ratio_of_unanswered, ratio_with_every_synack, smoothed
+from sluice.balance.metric import ratio_of_unanswered, ratio_with_every_synack
 
 
 def test_equation_5() -> None:
@@ -26,8 +26,3 @@ def test_repeated_synacks_do_not_enter_r_but_are_shown() -> None:
     assert r is not None and every is not None
     assert round(r, 3) == 1.613
     assert round(every, 3) == 1.535
-
-
-def test_smoothed_is_finite_and_small_without_evidence() -> None:
-    assert smoothed(Counts(), 0.5, 10) == 0.05
-    assert smoothed(Counts(syn=100), 0.5, 10) == 10.05

@@ -1,4 +1,4 @@
-"""What production mode adds: confidence, recovery, ejection, panic, flood freeze, slow start."""
+"""What production mode adds: confidence, recovery, ejection, slow start."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,6 @@ from model import Pool
 from sluice.balance import BalanceOptions, Balancer, Condition, Decision, Member, ProductionOptions
 from sluice.balance.confidence import deviation, standing_out
 from sluice.balance.counts import Counts
-from sluice.balance.step import proportional_step
 
 PRODUCTION = BalanceOptions(window_s=40)
 
@@ -22,19 +21,18 @@ def test_worst_server_loses_traffic() -> None:
 
 def test_differences_within_chance_move_nothing() -> None:
     z = deviation(Counts(syn=100, synack=97), Counts(syn=100, synack=99))
-    assert 0 < z < 3
-    assert proportional_step(z, 3.0, 0.1) == 0
+    assert 0 < z < PRODUCTION.production.confidence_z
 
 
 def test_all_that_lose_more_than_the_rest_stand_out_each_against_those_that_do_not() -> None:
     windows = {i: Counts(syn=100, synack=99) for i in range(1, 9)} | {9: Counts(150, 100), 10: Counts(180, 100)}
-    found = standing_out(windows, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
-    assert list(found) == [10, 9]
-    alone = standing_out({i: windows[i] for i in windows if i != 10}, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)
-    assert found[9] == alone[9], "the other one that stands out is not among those it is compared with"
-    assert standing_out({10: windows[10]}, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10) == {}
+    standing = standing_out(windows, least_z=3.0, min_syn=10)
+    assert list(standing) == [10, 9]
+    alone = standing_out({i: windows[i] for i in windows if i != 10}, least_z=3.0, min_syn=10)
+    assert standing[9] == alone[9], "it is not compared with the other server that stands out"
+    assert standing_out({10: windows[10]}, least_z=3.0, min_syn=10) == {}
     few = {**windows, 10: Counts(syn=9, synack=0)}
-    assert list(standing_out(few, alpha=0.5, beta=10.0, least_z=3.0, min_syn=10)) == [9], "too few SYNs are no evidence"
+    assert list(standing_out(few, least_z=3.0, min_syn=10)) == [9], "too few SYNs are no evidence"
 
 
 def test_every_loaded_server_of_a_large_pool_gives_in_the_same_period() -> None:
@@ -42,12 +40,6 @@ def test_every_loaded_server_of_a_large_pool_gives_in_the_same_period() -> None:
     pool.intervals(2)
     ratios = pool.interval().ratios
     assert max(ratios[i] for i in range(1, 6)) < 0.02 < min(ratios[i] for i in range(6, 51))
-
-
-def test_step_grows_with_the_evidence_up_to_delta() -> None:
-    assert proportional_step(3.0, 3.0, 0.1) == 0
-    assert math.isclose(proportional_step(4.5, 3.0, 0.1), 0.05)
-    assert proportional_step(60.0, 3.0, 0.1) == 0.1
 
 
 def test_losses_are_acted_on_once() -> None:
@@ -67,7 +59,7 @@ def test_losses_are_acted_on_once() -> None:
     assert burst.r[3] == 1.5, "R is of the window, whatever was acted on"
     after = interval(0)
     assert after.ratios == burst.ratios and after.r[3] is not None and after.r[3] > PRODUCTION.production.quiet_r
-    assert interval(60).ratios[3] < after.ratios[3], "what is lost anew is"
+    assert interval(60).ratios[3] < after.ratios[3], "new losses move it"
 
 
 def test_mended_server_comes_back() -> None:
@@ -104,32 +96,55 @@ def test_silent_server_is_ejected_at_once_and_returns_slowly() -> None:
     assert math.isclose(pool.intervals(100).ratios[3], 1 / 3, abs_tol=0.02)
 
 
-def test_pool_is_never_ejected_as_a_whole() -> None:
-    pool = Pool({1: 0, 2: 0, 3: 400}, offered=300, options=PRODUCTION)
-    decision = pool.intervals(3)
-    assert decision.diagnosis.condition is Condition.PANIC
-    assert decision.ejected == frozenset()
-    assert decision.ratios == {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}
+def test_most_servers_silent_leaves_the_load_to_the_others() -> None:
+    decision = Pool({1: 0, 2: 0, 3: 400}, offered=300, options=PRODUCTION).intervals(3)
+    assert decision.ejected == {1, 2}
+    assert decision.ratios == pytest.approx({1: 0.05 / 3, 2: 0.05 / 3, 3: 1 - 0.1 / 3})
 
 
-def test_answered_flood_freezes_the_weights() -> None:
-    pool = Pool({1: 4000, 2: 4000, 3: 60}, offered=300, options=PRODUCTION)
-    pool.intervals(5)
+def test_with_every_server_silent_capacities_split_the_pool() -> None:
+    members = [Member(1, 1.0), Member(2, 1.0), Member(3, 2.0)]
+    pool = Pool({1: 400, 2: 400, 3: 400}, offered=300, options=PRODUCTION, members=members)
+    pool.intervals(3)
+    pool.capacity = {1: 0, 2: 0, 3: 0}
+    silent = pool.interval()
+    assert (silent.diagnosis.condition, silent.diagnosis.servers) == (Condition.SILENT, (1, 2, 3))
+    assert silent.diagnosis.sentence({1: "a"}, acted_on=True) == (
+        "a, server 2, server 3 answer nothing; pending connections choose again."
+    )
+    assert silent.ejected == {1, 2, 3}
+    assert silent.ratios == {1: 0.25, 2: 0.25, 3: 0.5}
+    pool.capacity[3] = 1000
+    assert pool.interval().ratios == pytest.approx({1: 0.0125, 2: 0.0125, 3: 0.975}), "the first to answer serves"
+    pool.capacity |= {1: 1000, 2: 1000}
+    assert pool.interval().ratios[1] < 0.15, "the others start slowly"
+    assert pool.intervals(6).ratios == pytest.approx({1: 0.25, 2: 0.25, 3: 0.5})
+
+
+def test_an_answered_flood_is_reported_and_moves_nothing() -> None:
+    pool = Pool({1: 4000, 2: 4000, 3: 4000}, offered=300, options=PRODUCTION)
+    before = pool.intervals(5).weights
     pool.completing, pool.offered = 0.02, 3000
-    frozen = pool.intervals(6).weights
-    decision = pool.intervals(5)
+    decision = pool.intervals(11)
     assert decision.diagnosis.condition is Condition.FLOOD
-    assert decision.weights == frozen
+    assert decision.weights == before
     assert decision.diagnosis.sentence({}, acted_on=True) == (
-        "The servers answer but hardly any handshake completes: a SYN flood; the weights are frozen."
+        "The servers answer but hardly any handshake completes: a SYN flood."
     )
 
 
-def test_losses_everywhere_at_once_freeze_the_weights() -> None:
-    pool = Pool({1: 100, 2: 90, 3: 110}, offered=900, options=PRODUCTION)
+def test_losses_on_every_server_at_once_are_reported_and_the_worse_give() -> None:
+    pool = Pool({1: 100, 2: 50, 3: 110}, offered=900, options=PRODUCTION)
     decision = pool.intervals(3)
     assert decision.diagnosis.condition is Condition.OVERLOAD
-    assert decision.reason == "frozen"
+    assert decision.ratios[2] < 1 / 3 < decision.ratios[3]
+
+
+def test_an_overload_of_the_servers_that_answer_leaves_a_silent_one_at_its_floor() -> None:
+    pool = Pool({1: 100, 2: 100, 3: 0}, offered=900, options=PRODUCTION)
+    decision = pool.intervals(3)
+    assert decision.diagnosis.condition is Condition.OVERLOAD
+    assert decision.ejected == {3} and decision.ratios[3] == pytest.approx(0.05 / 3)
 
 
 def with_a_new_server(offered: int, able: int) -> Pool:
@@ -156,19 +171,16 @@ def test_new_server_that_loses_keeps_what_it_carries() -> None:
     assert pool.intervals(3).ratios[3] < 0.1, "its slow start was over with the first step; now it recovers"
 
 
-def test_servers_that_a_panic_kept_in_have_no_slow_start() -> None:
+def test_a_server_that_answers_again_is_judged_by_what_follows() -> None:
     pool = Pool({1: 400, 2: 400, 3: 400}, offered=300, options=PRODUCTION)
     pool.intervals(3)
-    pool.capacity |= {3: 0}
-    assert pool.interval().ejected == {3}
-    pool.capacity |= {2: 0}
-    panic = pool.interval()
-    assert panic.diagnosis.condition is Condition.PANIC
-    assert panic.windows[3].syn > panic.windows[3].synack > 0, "what was known of a silent server is kept"
+    pool.capacity |= {2: 0, 3: 0}
+    silent = pool.intervals(2)
+    assert silent.ejected == {2, 3}
+    assert silent.windows[3].syn > silent.windows[3].synack > 0, "the window of a silent server keeps its sums"
     pool.capacity |= {2: 400, 3: 400}
     back = pool.interval()
-    assert back.ratios == {1: pytest.approx(1 / 3), 2: pytest.approx(1 / 3), 3: pytest.approx(1 / 3)}
-    assert back.windows[2] == back.windows[3] == Counts(), "and begins anew when it answers"
+    assert back.windows[2] == back.windows[3] == Counts()
     assert "step" not in pool.interval().reason
 
 
@@ -179,8 +191,8 @@ def test_where_all_lose_or_take_long_those_that_lose_give() -> None:
     for lost, reason in ((150, "step: 0.100 of 1 (z 13.3)"), (0, "step: 0.100 of 2 (takes long)")):
         counts = {1: counts[1] + Counts(500, 500 - lost, 0, 500), 2: counts[2] + Counts(500, 500, 0, 500)}
         for _ in range(8):
-            balancer.meet({1: 1, 2: 600})
-            balancer.meet({1: 0, 2: 0})
+            balancer.sample_open({1: 1, 2: 600})
+            balancer.sample_open({1: 0, 2: 0})
         decision = balancer.observe(PRODUCTION.period_s, counts)
         assert decision is not None and decision.reason == reason
         if lost:

@@ -21,11 +21,11 @@ def test_recovery_stays_below_a_share_that_cost_losses_for_twice_as_long_each_ti
         ceilings.lost(3, 0.1, 10)
         for _ in range(length):
             assert ceilings.below(FAIR) == {1: approx(0.6), 2: approx(0.3), 3: approx(0.1)}
-            assert ceilings.tried == {}
+            assert ceilings.carried == {}
             ceilings.pass_period()
-        assert ceilings.below(FAIR) == FAIR and ceilings.tried == {3: 0.1}
+        assert ceilings.below(FAIR) == FAIR and ceilings.carried == {3: 0.1}
     ceilings.forget([3])
-    assert ceilings.tried == {}
+    assert ceilings.carried == {}
 
 
 def test_a_server_that_carries_its_share_for_as_long_as_it_did_not_is_trusted_again() -> None:
@@ -33,7 +33,7 @@ def test_a_server_that_carries_its_share_for_as_long_as_it_did_not_is_trusted_ag
     ceilings.lost(3, 0.1, 10)
     for _ in range(2 * MEMORY * 10):
         ceilings.pass_period()
-    assert ceilings.tried == {}
+    assert ceilings.carried == {}
 
 
 @given(st.dictionaries(st.sampled_from([1, 2, 3]), st.floats(0.01, 1)))

@@ -1,4 +1,4 @@
-"""Spill before shed: who is full, and when anything is refused."""
+"""Spill before shed: which servers are full, and when connections are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_server_is_full_at_its_cap_until_an_eighth_is_free() -> None:
     assert seen == [False, True, True, False, False, True]
 
 
-def test_where_nobody_else_has_room_one_below_its_cap_is_let_in() -> None:
+def test_where_no_other_has_room_a_server_below_its_cap_takes_connections() -> None:
     full = full_servers(CAPS, {1: 16, 2: 16}, (), {1, 2})
     assert full == {1, 2} and refuses(full, {1, 2})
     full = full_servers(CAPS, {1: 15, 2: 16}, full, {1, 2})
@@ -52,7 +52,7 @@ def test_a_server_that_takes_nothing_is_no_room() -> None:
     """Server 2 has room, and drains or is silent."""
     full = full_servers(CAPS, {1: 16, 2: 0}, (), {1})
     assert refuses(full, {1})
-    assert not refuses(full, ()), "nobody is left: not for their caps"
+    assert not refuses(full, ()), "no server takes connections, which is not for their caps"
 
 
 @given(
@@ -61,14 +61,14 @@ def test_a_server_that_takes_nothing_is_no_room() -> None:
         st.tuples(st.fixed_dictionaries(dict.fromkeys(range(1, 7), OPEN)), st.sets(st.integers(1, 6))), min_size=1
     ),
 )
-def test_at_every_look(caps: dict[int, int], looks: list[tuple[dict[int, int], set[int]]]) -> None:
+def test_full_servers_at_every_poll(caps: dict[int, int], looks: list[tuple[dict[int, int], set[int]]]) -> None:
     full = frozenset[int]()
     for open_now, taking in looks:
         before, full = full, full_servers(caps, open_now, full, taking)
         at_cap = {server for server, cap in caps.items() if open_now[server] >= cap}
-        assert at_cap <= full <= caps.keys(), "whoever is at its cap gets nothing; others do"
-        assert all(open_now[i] > released(caps[i]) for i in full), "nobody starves"
-        assert full - at_cap <= before, "nobody leaves below its cap"
+        assert at_cap <= full <= caps.keys(), "a server at its cap is full"
+        assert all(open_now[i] > released(caps[i]) for i in full), "no server starves"
+        assert full - at_cap <= before, "no server becomes full below its cap"
         assert refuses(full, taking) == (bool(taking) and taking <= at_cap), "refused only when all are at their cap"
 
 
@@ -84,7 +84,7 @@ def test_weights_leave_the_full_out_and_keep_their_sum(ratios: dict[int, float],
     weights = balancer.weights(full)
     assert sum(weights.values()) == weight_sum(len(ratios)), "even draws count places in the whole pool's sum"
     if ratios.keys() - full:
-        assert not full & weights.keys(), "though nobody else may have a ratio"
+        assert not full & weights.keys(), "though no other server may have a ratio"
         assert mode is not Mode.PRODUCTION or weights.keys() == ratios.keys() - full
     else:
         assert weights == balancer.weights()
@@ -99,7 +99,7 @@ def test_a_server_is_not_slow_for_being_full(full: tuple[int, ...]) -> None:
     counts = {1: Counts(), 2: Counts()}
     for second in range(10):
         for reading in range(8):
-            balancer.meet({1: 60 + reading % 4, 2: 5 + reading % 4})
+            balancer.sample_open({1: 60 + reading % 4, 2: 5 + reading % 4})
         balancer.observe(float(second), counts, full=full)
         more = {1: Counts(syn=2, synack=2, completed=2), 2: Counts(syn=100, synack=100, completed=100)}
         counts = {i: counts[i] + more[i] for i in counts}

@@ -33,11 +33,11 @@ def test_of_several_largest_the_larger_ratio_then_the_lower_id() -> None:
 
 def test_no_evidence_is_not_a_small_r() -> None:
     assert worst({1: None, 2: 0.1, 3: 0.0}, third) == 2
-    assert worst({1: 0.3, 2: None, 3: None}, third) == 1, "the only one with evidence, and it loses SYNs"
+    assert worst({1: 0.3, 2: None, 3: None}, third) == 1, "the only server with evidence, and it loses SYNs"
     assert worst({1: 0.0, 2: None, 3: None}, third) is None
 
 
-def test_nobody_to_receive() -> None:
+def test_a_single_server_keeps_its_ratio() -> None:
     assert shift({1: 1.0}, 1, 0.1) == {1: 1.0}
 
 
@@ -48,7 +48,7 @@ def test_several_give_at_once_and_receivers_share_by_their_values() -> None:
     assert relieve(ratios, {1: 0.1}, {}) == ratios == relieve(ratios, {}, {3: 1.0})
 
 
-def test_who_receives_does_not_grow_by_more_than_the_largest_part() -> None:
+def test_receivers_do_not_grow_by_more_than_the_largest_gift() -> None:
     ratios = dict.fromkeys(range(1, 11), 0.1)
     moved = relieve(ratios, dict.fromkeys(range(1, 10), 0.1), {10: 1.0})
     assert moved[10] == pytest.approx(0.11)
@@ -56,7 +56,7 @@ def test_who_receives_does_not_grow_by_more_than_the_largest_part() -> None:
     assert moved[1] == pytest.approx(0.1 - 0.01 / 9)
 
 
-def test_what_one_gives_is_moved_whole_however_little_the_others_have() -> None:
+def test_a_single_gift_is_moved_whole_however_little_the_others_have() -> None:
     assert relieve({1: 0.98, 2: 0.02}, {1: 0.1}, {2: 1.0}) == pytest.approx({1: 0.882, 2: 0.118})
 
 

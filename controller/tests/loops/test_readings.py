@@ -10,7 +10,7 @@ from configs import web
 from fakeswitch import Memory
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.balance.slowness import MEETINGS
+from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.config.load import parse
 from sluice.loops.balancing import balance
 from sluice.loops.commands import reconfigure
@@ -81,7 +81,7 @@ def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
     return trace
 
 
-ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0, *MEETINGS)]
+ALL = [PERIOD_S * (period + part) for period in range(PERIODS) for part in (0.0, *SAMPLE_TIMES)]
 
 
 def test_loads_are_read_eight_times_a_period_and_decided_from_once() -> None:

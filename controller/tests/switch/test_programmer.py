@@ -54,7 +54,7 @@ def test_programs_changes_and_reads(elsewhere: Elsewhere) -> None:
         assert switch.apply(weights={"web": {"s1": 192, "s2": 64}}) == 1
         assert fake.weights(1) == {1: 192, 2: 64}
         assert switch.apply(ejected=[("web", "s2")]) == 1
-        switch.write_register(Register.LEDGER_SYN, switch.server("web", "s1").id, 3)
+        fake.hold(Register.LEDGER_SYN, switch.server("web", "s1").id, 3)
         assert switch.ledger("web", "s1") == Counts(syn=3)
         assert switch.drops(DropReason.NO_ROUTE) == 0
         assert switch.traffic().forwarded == 0
@@ -85,8 +85,8 @@ def test_neighbour_with_a_mac_address_that_no_station_has_is_refused(elsewhere: 
 
 def test_fresh_empties_the_registers_and_otherwise_they_stay(elsewhere: Elsewhere) -> None:
     config = parse(web(elsewhere.fake.address))
-    with Programmer(config) as switch:
-        switch.write_register(Register.LEDGER_SYN, 1, 3)
+    with Programmer(config):
+        elsewhere.fake.hold(Register.LEDGER_SYN, 1, 3)
     with Programmer(config, fresh=False) as switch:
         assert switch.read_register(Register.LEDGER_SYN, [1]) == [3]
     with Programmer(config) as switch:

@@ -1,0 +1,346 @@
+"""Which of production mode's mechanisms pay: each switched off in turn, over pools and causes; simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sluice.balance import BalanceOptions, Mode, balancer, production
+from sluice.balance.options import LARGEST
+from sluice.balance.recovery import Ceilings
+from sluice.balance.window import Window
+
+from experiments import sim_unlike
+from experiments.experiment import Experiment, Point, Record, Report, Table, Values
+from experiments.intervals import Mean, difference, mean_of
+from experiments.repetitions import number_of
+from experiments.substitutes import Part, substituted
+from sim.balancing import Pin
+from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
+from sim.secondlook import SecondLook
+from workload.load import HOGS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GIVEN_UP_S = 5.0
+"""After this long a client gives up (httperf's); such a connection counts with this time."""
+PERIOD_S, WINDOW_S = 1.0, 10.0
+BEGINS_S, ENDS_S, END_S = 60.0, 120.0, 180.0
+"""When a case's cause begins and ends, and its run."""
+POOL, LOADED = 10, 1
+WORK_S, RATE_PER_SERVER = 7e-3, 5.6
+"""CPU time of a request, and requests a second for each server: two fifths of what a server can do."""
+OVERLOAD = 6.0
+"""Times the usual rate: more than twice what all servers can do, so that each loses most SYNs."""
+LOST_SHARE = 0.01
+"""Of the SYNs, between switch and servers, where stray ones are lost."""
+FLOOD_PER_S = 500.0
+"""SYNs a second that never complete: nine for each of the clients'."""
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+MARGIN, LEAST_MS = 0.05, 1.0
+"""A mechanism pays where its absence surely costs more than this part of the mean, and more than this time in ms."""
+CONNECTIONS_PER_S = 18_000.0
+"""Simulated in a second of this machine, about, for the estimate of the time left."""
+
+
+class WithoutIdleQueue(SecondLook):
+    """Compares the servers that are drawn, and seeks no idle server."""
+
+    seeks_idle = False
+
+
+class ForgetfulCeilings(Ceilings):
+    """Remembers no share at which a server lost SYNs."""
+
+    def lost(self, server: int, share: float, intervals: int) -> None:
+        """See Ceilings."""
+
+
+class NeverClearedWindow(Window):
+    """Keeps its intervals, so that losses that have moved weight move it again while they are in the window."""
+
+    def clear(self) -> None:
+        """See Window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Production mode without one of its mechanisms, or another mode."""
+
+    mode: Mode = Mode.PRODUCTION
+    options: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Production options that switch the mechanism off."""
+    parts: Sequence[Part] = ()
+    """Module, name and substitute of what has no option."""
+    look: type[SecondLook] | None = SecondLook
+
+
+def _first(find: Callable[..., dict[int, float]], *arguments: Any, **options: Any) -> dict[int, float]:
+    """The first of the servers that ``find`` returns."""
+    return dict(list(find(*arguments, **options).items())[:1])
+
+
+WHOLE = "production mode"
+PAPER, FIXED = "paper mode", "fixed weights"
+DELETED = Variant()
+"""Stands for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run of it is the
+whole mode."""
+MECHANISMS: Mapping[str, Variant] = {
+    WHOLE: Variant(),
+    "confidence": Variant(options={"confidence_z": 1e-6}),
+    "step in proportion": DELETED,
+    "several servers at once": Variant(
+        parts=[(production, name, partial(_first, getattr(production, name))) for name in ("standing_out", "slow")]
+    ),
+    "losses acted on once": Variant(parts=[(balancer, "Window", NeverClearedWindow)]),
+    "slowness": Variant(options={"slow_factor": 0.0}),
+    "recovery": Variant(options={"recovery": 0.0}),
+    "ceilings": Variant(parts=[(balancer, "Ceilings", ForgetfulCeilings)]),
+    "slow start": Variant(options={"slow_start_s": 0.0}),
+    "silence": Variant(options={"silent_connections": LARGEST}),
+    "panic": DELETED,
+    "freeze in floods": DELETED,
+    PAPER: Variant(Mode.PAPER),
+    FIXED: Variant(Mode.FIXED),
+}
+NO_IDLE_QUEUE = "idle queue"
+LOOKS = {True: "with the second look", False: "without the second look"}
+
+
+def _loads(simulation: Simulation, others: int) -> None:
+    for server in simulation.servers[-LOADED:]:
+        server.cpu.others = others
+
+
+def _dies(simulation: Simulation, servers: int, *, alive: bool) -> None:
+    for server in simulation.servers[-servers:]:
+        server.alive = alive
+
+
+def _refuses(simulation: Simulation, *, refuses: bool) -> None:
+    simulation.servers[-1].refuses = refuses
+
+
+def _overloads(simulation: Simulation, times: float) -> None:
+    simulation.load(times * simulation.plan.rate_per_s)
+
+
+def _floods(simulation: Simulation) -> None:
+    """Send a SYN that its sender does not complete, and the next one later."""
+    (switch,) = simulation.switches
+    pin = Pin()
+    server = switch.syn(pin)
+    if simulation.servers[server].syn():
+        switch.synack(server)
+    switch.end(pin, seen=False)
+    if simulation.clock.now < ENDS_S:
+        simulation.clock.after(1 / FLOOD_PER_S, _floods, simulation)
+
+
+STRAY = "1 % of SYNs lost"
+Events = Mapping[float, Callable[[Simulation], None]]
+CAUSES: Mapping[str, Events] = {
+    "nothing": {},
+    STRAY: {},
+    "a server loaded for a while": {BEGINS_S: partial(_loads, others=HOGS), ENDS_S: partial(_loads, others=0)},
+    "a server silent for a while": {
+        BEGINS_S: partial(_dies, servers=1, alive=False),
+        ENDS_S: partial(_dies, servers=1, alive=True),
+    },
+    "most servers silent": {
+        BEGINS_S: partial(_dies, servers=6, alive=False),
+        ENDS_S: partial(_dies, servers=6, alive=True),
+    },
+    "a server refuses": {BEGINS_S: partial(_refuses, refuses=True), ENDS_S: partial(_refuses, refuses=False)},
+    "overload": {BEGINS_S: partial(_overloads, times=OVERLOAD), ENDS_S: partial(_overloads, times=1.0)},
+    "a flood, a server silent in it": {
+        BEGINS_S: _floods,
+        BEGINS_S + 10: partial(_dies, servers=1, alive=False),
+        ENDS_S: partial(_dies, servers=1, alive=True),
+    },
+}
+LOADED_POOLS = {"1 of 3 servers loaded": 3, "3 of 30 servers loaded": 30}
+CASES = (*LOADED_POOLS, *CAUSES, *sim_unlike.CPUS)
+QUICK_CASES = ("1 of 3 servers loaded", "a server silent for a while")
+
+WITHOUT_PRODUCTION = (PAPER, FIXED)
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Each mechanism switched off in each case, with and without the second look; the idle queue where there is one."""
+    seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, CASES)
+    return [
+        _point(case, without, look=look, seed=seed)
+        for seed in seeds
+        for case in cases
+        for look in LOOKS
+        for without in [*MECHANISMS, *([NO_IDLE_QUEUE] if look else [])]
+    ]
+
+
+def _point(case: str, without: str, *, look: bool, seed: int) -> Point:
+    parameters = {"case": case, "without": without, "look": look, "seed": seed}
+    pool = plan(parameters)
+    floods = FLOOD_PER_S * (ENDS_S - BEGINS_S) if _floods in pool.events.values() else 0.0
+    seconds = (pool.rate_per_s * pool.end_s + floods) / CONNECTIONS_PER_S
+    return Point(f"{case}, without {without}, {LOOKS[look]} #{seed}", parameters, seconds)
+
+
+def _variant(parameters: Mapping[str, Any]) -> Variant:
+    if parameters["without"] == NO_IDLE_QUEUE:
+        return Variant(look=WithoutIdleQueue)
+    variant = MECHANISMS[parameters["without"]]
+    return variant if parameters["look"] else replace(variant, look=None)
+
+
+def plan(parameters: Mapping[str, Any]) -> PoolPlan:
+    """A case's pool and events; T = 1 s, mT = 10 s, as in the demo."""
+    case, variant = parameters["case"], _variant(parameters)
+    options = BalanceOptions(mode=variant.mode, period_s=PERIOD_S, window_s=WINDOW_S)
+    options = replace(options, production=replace(options.production, **variant.options))
+    if case in sim_unlike.CPUS:
+        named = {"case": case, "variant": sim_unlike.EQUAL, "end_s": END_S, "seed": parameters["seed"]}
+        return replace(sim_unlike.plan(named), options=options, look=variant.look)
+    healthy = ServerPlan(work_s=WORK_S)
+    count, loaded = LOADED_POOLS.get(case, POOL), 0
+    if case in LOADED_POOLS:
+        loaded = max(1, count // 10)
+    return PoolPlan(
+        servers=[*[healthy] * (count - loaded), *[replace(healthy, others=HOGS)] * loaded],
+        options=options,
+        rate_per_s=RATE_PER_SERVER * count,
+        end_s=END_S,
+        timeout_s=GIVEN_UP_S,
+        lost_share=LOST_SHARE if case == STRAY else 0.0,
+        look=variant.look,
+        events=CAUSES.get(case, {}),
+        seed=parameters["seed"],
+    )
+
+
+def measure(point: Point) -> Values:
+    """Simulate."""
+    with substituted(_variant(point.parameters).parts):
+        return values(simulate(plan(point.parameters)))
+
+
+def values(run: PoolRun) -> Values:
+    """The mean time to the end of the answer, and the part of the connections that were given up."""
+    begun = [connection for connection in run.connections if connection.begun_s < run.plan.end_s - GIVEN_UP_S]
+    waits = [GIVEN_UP_S if each.done_s is None else min(each.done_s, GIVEN_UP_S) for each in begun]
+    return {
+        "mean_ms": 1000 * sum(waits) / len(waits),
+        "given_up": sum(connection.done_s is None for connection in begun) / len(begun),
+        "weight_changes": run.weight_changes,
+    }
+
+
+def _means(records: Sequence[Record], case: str, without: str, *, look: bool) -> dict[int, float]:
+    wanted = {"case": case, "without": without, "look": look}
+    return {
+        number_of(record): record.result["mean_ms"] for record in records if wanted.items() <= record.parameters.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the absence of a mechanism costs in a case, by pairs of runs with the same arrivals."""
+
+    whole_ms: Mean
+    more_ms: Mean
+
+    @property
+    def margin_ms(self) -> float:
+        """The least difference that counts, in milliseconds."""
+        return max(LEAST_MS, MARGIN * self.whole_ms.value)
+
+    @property
+    def pays(self) -> bool:
+        """Whether its absence surely costs."""
+        return self.more_ms.value - self.more_ms.half > self.margin_ms
+
+    @property
+    def harms(self) -> bool:
+        """Whether its absence surely saves."""
+        return -self.more_ms.value - self.more_ms.half > self.margin_ms
+
+    @property
+    def text(self) -> str:
+        """The difference in milliseconds, in bold where it counts."""
+        plain = self.more_ms.signed(0 if abs(self.more_ms.value) >= 10 else 1)
+        return f"**{plain}**" if self.pays or self.harms else plain
+
+
+def _costs(records: Sequence[Record], without: str, *, look: bool) -> dict[str, Cost]:
+    """By case."""
+    costs: dict[str, Cost] = {}
+    for case in CASES:
+        whole, other = (_means(records, case, name, look=look) for name in (WHOLE, without))
+        if whole and other:
+            costs[case] = Cost(mean_of(list(whole.values())), difference(other, whole))
+    return costs
+
+
+def _verdict(costs: Mapping[str, Cost]) -> str:
+    pays = sum(cost.pays for cost in costs.values())
+    harms = sum(cost.harms for cost in costs.values())
+    return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
+
+
+def _table(records: Sequence[Record], *, look: bool) -> Table:
+    """A row for each mechanism, a column for each case."""
+    names = [*MECHANISMS, NO_IDLE_QUEUE] if look else list(MECHANISMS)
+    whole = {case: mean_of(list(_means(records, case, WHOLE, look=look).values())) for case in CASES}
+    rows = [[WHOLE, *(whole[case].text(0) for case in CASES), ""]]
+    for name in names:
+        if name == WHOLE or not (costs := _costs(records, name, look=look)):
+            continue
+        title = name if name in WITHOUT_PRODUCTION else f"without {name}"
+        rows.append([title, *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)])
+    return Table([f"{LOOKS[look]}, ms", *CASES, "the mechanism"], rows)
+
+
+def report(records: Sequence[Record]) -> Report:
+    """Two tables: with the second look and without."""
+    return Report(
+        tables=[_table(records, look=look) for look in LOOKS],
+        summary={
+            LOOKS[look]: {
+                name: {case: [cost.more_ms.value, cost.more_ms.half] for case, cost in costs.items()}
+                for name in (*MECHANISMS, NO_IDLE_QUEUE)
+                if (costs := _costs(records, name, look=look))
+            }
+            for look in LOOKS
+        },
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Mean times without each mechanism, in parts of production mode's: in colour where the difference counts."""
+    panels = figure.subplots(1, 2, sharey=True)
+    names = [name for name in (*MECHANISMS, NO_IDLE_QUEUE) if name != WHOLE]
+    for axes, look in zip(panels, LOOKS, strict=True):
+        for place, name in enumerate(names):
+            for cost in _costs(records, name, look=look).values():
+                times = (cost.whole_ms.value + cost.more_ms.value) / cost.whole_ms.value
+                axes.plot([times], [place], "o", ms=4, color="C3" if cost.pays else "C2" if cost.harms else "0.8")
+        axes.axvline(1.0, color="black", lw=0.5)
+        axes.set_xscale("log")
+        axes.set_xlabel(f"mean time, of production mode's ({LOOKS[look]})", fontsize="small")
+    panels[0].set_yticks(range(len(names)), names, fontsize="small")
+
+
+EXPERIMENT = Experiment(
+    name="ablation",
+    title="What each mechanism of production mode is worth, simulated",
+    source="Beyond Ohta & Andou",
+    about="Production mode without one mechanism at a time, by the same arrivals; a cause lasts from 60 to 120 s. "
+    "Differences of the mean time to an answer, where giving up counts as 5 s: bold above 5 % and 1 ms.",
+    points=points,
+    compute=measure,
+    report=report,
+    draw=draw,
+)

@@ -1,0 +1,408 @@
+"""Which of production mode's mechanisms against crowds pay: each switched off in turn, over causes; simulated.
+
+Mechanisms are judged by the share of the bytes asked for that come, as whole answers, within ten seconds: requests that
+are refused, lost or slow fail alike. By the number of requests, a full link that starves large answers would be best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from sluice.config.model import Config
+from sluice.news import NewsMode, baseline_detector, identify, modes, news, production, search, window
+from sluice.news.baseline_detector import BaselineDetector
+from sluice.news.detector import Detection
+from sluice.news.identify import Identification
+from sluice.news.knee import Knee
+from sluice.news.lasting import Portion
+from sluice.news.longmean import LongMean
+from sluice.news.modes import MODES, Candidate, ProductionMode
+from sluice.news.options import NewsOptions, NewsProductionOptions
+from sluice.news.search import CapacitySearch
+
+from experiments.crowd_cases import (
+    BESIDE,
+    BOTH,
+    CASES,
+    DURING,
+    NOTHING,
+    RESTARTED,
+    SERVER,
+    SLOW_RAMP,
+    SMALL,
+    SUDDEN,
+    TWICE,
+    Busy,
+    configuration,
+    plan,
+    values,
+)
+from experiments.experiment import Experiment, Point, Record, Report, Table, Values
+from experiments.intervals import Mean, difference, mean_of
+from experiments.repetitions import number_of
+from experiments.simulated import SECONDS_PER_REQUEST
+from experiments.substitutes import Part, substituted
+from sim.crowd import CrowdPlan, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+QUICK_CASES = (NOTHING, SUDDEN, SERVER, SMALL)
+NEVER = 10**9
+"""More intervals than any run has."""
+ADDED = 0.02
+"""Part of the first limit by which the simple search goes up at a time."""
+
+
+class WithoutKnee(Knee):
+    """Sees no responses, and so reports nothing of them."""
+
+    def add(self, portion: Portion | None, *, degraded: bool) -> None:
+        """See Knee."""
+
+
+class WithoutLongMean(LongMean):
+    """Never holds enough for a mean: every degradation counts."""
+
+    def fold(self, ar_share: float) -> None:
+        """See LongMean."""
+
+
+class Unmoved(CapacitySearch):
+    """Keeps the limit that a crowd's first degradation sets."""
+
+    def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
+        """See CapacitySearch."""
+
+    def strained(self, extra: NewsProductionOptions) -> None:
+        """See CapacitySearch."""
+
+    def trim(self, above: float, room: float) -> None:
+        """See CapacitySearch."""
+
+    def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
+        """Only the first lowers it."""
+        if self.ar_share is None:
+            super().degraded(ar_share, extra)
+
+
+class AddingSearch(CapacitySearch):
+    """Additive increase, multiplicative decrease, from the same first limit."""
+
+    def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
+        """Up by a part of the first limit."""
+        self.full = self.full or self.limit
+        self.limit += ADDED * self.full
+
+    def strained(self, extra: NewsProductionOptions) -> None:
+        """Down by a part of the limit."""
+        self.limit *= 1 - 2 * extra.back_off
+
+    def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
+        """The first time as in the search, then by a part of the limit."""
+        if self.ar_share is None:
+            super().degraded(ar_share, extra)
+        else:
+            self.strained(extra)
+
+
+class OneWindow(BaselineDetector):
+    """Judges AR by the last window alone."""
+
+    def _lastingly_down(self, average: float, width: float) -> bool:
+        return self._readings[-1] < average * (1 - max(self._options.tolerance, width))
+
+
+class WithoutSlowAverages(BaselineDetector):
+    """Compares with the baseline only, which a slow crowd takes along."""
+
+    def _crept(self, offered: float, width: float, seconds: float) -> bool:
+        return False
+
+
+class LearnsAlways(BaselineDetector):
+    """Learns from every window, crowds and limits included."""
+
+    def observe(
+        self,
+        ar: float | None,
+        offered: float,
+        *,
+        limiting: bool,
+        sick: bool,
+        evident: bool = True,
+        seconds: float = 0.0,
+    ) -> Detection:
+        """See BaselineDetector."""
+        detection = super().observe(ar, offered, limiting=limiting, sick=sick, evident=evident, seconds=seconds)
+        if ar is not None and not self.learned:
+            self._ar.fold(ar)
+            self._requests.fold(offered)
+        return detection
+
+
+class OneLimit(ProductionMode):
+    """Limits one hot spot at a time."""
+
+    several = False
+
+    def start(self, candidate: Candidate, spot: Identification) -> bool:
+        """A further hot spot takes the limit over."""
+        self._crowds = {target: crowd for target, crowd in self._crowds.items() if target == candidate.target}
+        return super().start(candidate, spot)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Production mode without one of its mechanisms, with another in its place, or another mode."""
+
+    mode: NewsMode = NewsMode.PRODUCTION
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Production options that switch the mechanism off."""
+    identify: bool = True
+    """Limit the hot spot only."""
+    parts: Sequence[Part] = ()
+    """Module or class, name and substitute of what has no option."""
+    keeps_usual: bool = True
+    """A restarted controller takes over what was usual."""
+    cases: Collection[str] = tuple(CASES)
+    """Where the mechanism can matter."""
+
+
+def _no_chance(_: float) -> float:
+    return 0.0
+
+
+def _not_known(_: object) -> None:
+    return None
+
+
+def _one_interval(_: NewsOptions) -> int:
+    return 1
+
+
+WHOLE = "production mode"
+PAPER, NONE = "paper mode", "no control"
+BY_AR, BY_LASTING = "additive increase, by AR", "additive increase, by what lasts"
+_NO_KNEE, _NO_MEAN = (production, "Knee", WithoutKnee), (production, "LongMean", WithoutLongMean)
+_ADDING = (production, "CapacitySearch", AddingSearch)
+DELETED = Variant()
+"""Stands for a mechanism that was deleted after this experiment: its rows report earlier runs. A new run of it is the
+whole mode."""
+MECHANISMS: Mapping[str, Variant] = {
+    WHOLE: Variant(),
+    "knee": Variant(parts=[_NO_KNEE]),
+    "long mean": Variant(parts=[_NO_MEAN]),
+    "search": Variant(parts=[(production, "CapacitySearch", Unmoved)]),
+    "look below": DELETED,
+    "wait for recovery": Variant(parts=[(search, "_RECOVERING", inf)]),
+    "lasting responses": Variant(parts=[(window, "_lasting", _not_known)]),
+    BY_AR: Variant(parts=[_NO_KNEE, _NO_MEAN, _ADDING]),
+    BY_LASTING: Variant(parts=[_NO_MEAN, _ADDING]),
+    "health bands": Variant(parts=[(baseline_detector, name, 1.0) for name in ("_HEALTHY", "_DEGRADED")]),
+    "limit's floor": Variant(options={"limit_floor": 0.0}),
+    "lifting": Variant(options={"lift_intervals": NEVER}),
+    "split": Variant(options={"remember_s": 0.0}),
+    "threshold above noise": Variant(options={"noise": 0.0}),
+    "chance of counts": Variant(parts=[(module, "chance", _no_chance) for module in (baseline_detector, identify)]),
+    "several windows": Variant(parts=[(modes, "BaselineDetector", OneWindow)]),
+    "slow averages": Variant(parts=[(modes, "BaselineDetector", WithoutSlowAverages)]),
+    "clean baseline": Variant(parts=[(modes, "BaselineDetector", LearnsAlways)]),
+    "longer window of small sites": Variant(
+        parts=[(NewsOptions, "response_intervals", property(_one_interval))], cases=(NOTHING, SLOW_RAMP, SMALL)
+    ),
+    "baseline file": Variant(keeps_usual=False, cases=(RESTARTED, DURING)),
+    "hot spot": Variant(identify=False, cases=(NOTHING, SUDDEN, BESIDE, BOTH)),
+    "a limit for each crowd": Variant(
+        parts=[(news, "MODES", {**MODES, NewsMode.PRODUCTION: OneLimit})], cases=(TWICE, BESIDE, BOTH)
+    ),
+    PAPER: Variant(NewsMode.PAPER),
+    NONE: Variant(NewsMode.STATIC),
+}
+NOT_WITHOUT = (BY_AR, BY_LASTING, PAPER, NONE)
+"""Rows that have another mechanism or mode, and not one less."""
+
+
+def points(quick: bool) -> Sequence[Point]:
+    """Each mechanism switched off in each case in which it can matter."""
+    seeds, cases = (QUICK_SEEDS, QUICK_CASES) if quick else (SEEDS, tuple(CASES))
+    return [
+        Point(
+            f"{case}, without {without} #{seed}",
+            {"case": case, "without": without, "seed": seed},
+            CASES[case].requests * SECONDS_PER_REQUEST,
+        )
+        for case in cases
+        for seed in seeds
+        for without, variant in MECHANISMS.items()
+        if case in variant.cases
+    ]
+
+
+def planned(parameters: Mapping[str, Any], busy: Busy) -> CrowdPlan:
+    """A case's run, with a mechanism's options."""
+    case, variant = CASES[parameters["case"]], MECHANISMS[parameters["without"]]
+    config = _with_options(configuration(case), variant)
+    return plan(case, config, parameters["seed"], busy, keeps_usual=variant.keeps_usual)
+
+
+def _with_options(config: Config, variant: Variant) -> Config:
+    assert config.news is not None
+    extra = replace(config.news.production, **variant.options)
+    news_config = replace(config.news, mode=variant.mode, production=extra, identify=variant.identify)
+    return config.model_copy(update={"news": news_config})
+
+
+def measure(point: Point) -> Values:
+    """Simulate."""
+    case, busy = CASES[point.parameters["case"]], Busy()
+    with substituted(MECHANISMS[point.parameters["without"]].parts):
+        run = simulate(planned(point.parameters, busy))
+    return values(case, run, busy)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure of a run, and from where on a difference of it counts."""
+
+    name: str
+    title: str
+    digits: int
+    least: float
+    """A difference counts above so much, and above MARGIN of the whole mode's value."""
+    scale: float = 1.0
+    more_is_better: bool = False
+
+
+MARGIN = 0.05
+FIGURES = (
+    Measured("bytes", "bytes asked for that are answered within 10 s, %", 1, 1.0, 100.0, more_is_better=True),
+    Measured("answered", "requests answered within 10 s, %", 1, 1.0, 100.0, more_is_better=True),
+    Measured("mean_s", "mean time to an answer, at most 30 s, s", 2, 0.1),
+    Measured("visits", "visits with all requests answered, %", 1, 1.0, 100.0, more_is_better=True),
+    Measured("used", "bottleneck used, %", 1, 1.0, 100.0, more_is_better=True),
+    Measured("lost", "packets lost at the link, %", 1, 1.0, 100.0),
+    Measured("rate", "AR, % of before", 0, 2.0, 100.0, more_is_better=True),
+    Measured("alarm_s", "from a crowd's beginning to the alarm, s", 0, 2.0),
+    Measured("false_alarms", "false alarms in a run", 1, 0.3),
+    Measured("normal_s", "from the last crowd's end to normal service, s", 0, 2.0),
+    Measured("lifted_s", "from the last crowd's end to the last limit's, s", 0, 2.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the absence of a mechanism changes in a case, by pairs of runs with the same arrivals."""
+
+    figure: Measured
+    whole: Mean
+    more: Mean
+
+    @property
+    def _sure(self) -> bool:
+        """The difference is above the margin by its whole interval."""
+        margin = max(self.figure.least, MARGIN * abs(self.whole.value))
+        return abs(self.more.value) - self.more.half > margin
+
+    @property
+    def pays(self) -> bool:
+        """Whether its absence surely makes the figure worse."""
+        return self._sure and (self.more.value < 0) == self.figure.more_is_better
+
+    @property
+    def harms(self) -> bool:
+        """Whether its absence surely makes the figure better."""
+        return self._sure and not self.pays
+
+    @property
+    def text(self) -> str:
+        """The difference, in bold where it counts."""
+        plain = self.more.signed(self.figure.digits)
+        return f"**{plain}**" if self._sure else plain
+
+
+def _by_seed(records: Sequence[Record], figure: Measured, case: str, without: str) -> dict[int, float]:
+    return {
+        number_of(record): figure.scale * record.result[figure.name]
+        for record in records
+        if (record.parameters["case"], record.parameters["without"]) == (case, without)
+        and record.result[figure.name] is not None
+    }
+
+
+def _costs(records: Sequence[Record], figure: Measured, without: str) -> dict[str, Cost]:
+    """By case."""
+    costs: dict[str, Cost] = {}
+    for case in CASES:
+        whole, other = (_by_seed(records, figure, case, name) for name in (WHOLE, without))
+        if whole and other:
+            costs[case] = Cost(figure, mean_of(list(whole.values())), difference(other, whole))
+    return costs
+
+
+def _verdict(costs: Mapping[str, Cost]) -> str:
+    pays = sum(cost.pays for cost in costs.values())
+    harms = sum(cost.harms for cost in costs.values())
+    return "makes no difference" if not pays + harms else f"pays in {pays}, harms in {harms}"
+
+
+def _title(name: str) -> str:
+    return name if name in NOT_WITHOUT else f"without {name}"
+
+
+def _table(records: Sequence[Record], figure: Measured) -> Table:
+    """A row for each mechanism, a column for each case."""
+    whole = {case: mean_of(list(_by_seed(records, figure, case, WHOLE).values())) for case in CASES}
+    rows = [[WHOLE, *(whole[case].text(figure.digits) for case in CASES), ""]]
+    for name in MECHANISMS:
+        if name != WHOLE and (costs := _costs(records, figure, name)):
+            rows.append(
+                [_title(name), *(costs[case].text if case in costs else "-" for case in CASES), _verdict(costs)]
+            )
+    return Table([figure.title, *CASES, "the mechanism"], rows)
+
+
+def report(records: Sequence[Record]) -> Report:
+    """A table for each figure."""
+    return Report(
+        tables=[_table(records, figure) for figure in FIGURES],
+        summary={
+            figure.name: {
+                name: {case: [cost.more.value, cost.more.half] for case, cost in costs.items()}
+                for name in MECHANISMS
+                if (costs := _costs(records, figure, name))
+            }
+            for figure in FIGURES
+        },
+    )
+
+
+def draw(records: Sequence[Record], figure: Figure) -> None:
+    """Bytes and requests answered without each mechanism, against production mode's: in colour where it counts."""
+    panels = figure.subplots(1, 2, sharey=True)
+    names = [name for name in MECHANISMS if name != WHOLE]
+    for axes, shown in zip(panels, FIGURES[:2], strict=True):
+        for place, name in enumerate(names):
+            for cost in _costs(records, shown, name).values():
+                colour = "C3" if cost.pays else "C2" if cost.harms else "0.8"
+                axes.plot([cost.more.value], [place], "o", ms=4, color=colour)
+        axes.axvline(0.0, color="black", lw=0.5)
+        axes.set_xlabel(f"{shown.title}: difference", fontsize="small")
+    panels[0].set_yticks(range(len(names)), [_title(name) for name in names], fontsize="small")
+
+
+EXPERIMENT = Experiment(
+    name="ablation-crowds",
+    title="What each mechanism against crowds is worth, simulated",
+    source="Beyond Chen & Heidemann",
+    about="Production mode without one mechanism at a time, by the same arrivals, at half the testbed's size. "
+    "Differences are bold where their interval is above 5 % and a table's least step.",
+    points=points,
+    compute=measure,
+    report=report,
+    draw=draw,
+)

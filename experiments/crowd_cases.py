@@ -1,0 +1,339 @@
+"""The loads of `ablation-crowds`, their simulation's plan, and the figures of a run."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import yaml
+from sluice.config.load import parse
+from sluice.config.model import Config
+
+from experiments.experiment import Values
+from sim.answers import AnswerServer, FastServer, SlowServer
+from sim.clock import Clock
+from sim.crowd import CrowdPlan, CrowdRun, Place
+from sim.dumbbell import CLIENTS, places
+from sim.tcp import TcpPlan
+from workload.outcomes import Ending, Outcome
+from workload.requestlog import Request
+from workload.synthesise import Crowd, synthesise
+
+SERVICE, OTHER = "web", "other"
+ADDRESSES = {SERVICE: ("203.0.113.80", "10.0.2.11"), OTHER: ("203.0.113.81", "10.0.2.12")}
+"""Of each service, and of its only server."""
+LINK_BIT_PER_S, QUEUE_BYTES = 1e6, 25_000.0
+"""Half of the testbed's link (Chen & Heidemann, section 8.1); it carries some 28 requests per second."""
+QUIET_PER_S, CROWD_PER_S, RAMP_S = 10.0, 55.0, 10.0
+"""Half of the testbed's requests before and in a crowd, and how fast they rise."""
+PATIENCE_S = 60.0
+"""As in section 7.6.1."""
+SLOW_TURN_S, WORKERS, BACKLOG = 15e-3, 75, 64
+"""Time for a block of 2 KB: the slow server answers some 20 requests per second; workers and backlog as half the
+testbed's."""
+BEGINS_S = 150.0
+"""By then production mode's baseline is complete; in paper mode's interval of 64 s this is the phase 0.34."""
+AFTER_S = 75.0
+"""From the last crowd's end to the run's."""
+ANSWERED_S, GIVEN_UP_S = 10.0, 30.0
+"""A request is answered when its whole answer comes within the first; for the mean time none takes more than the
+second."""
+NORMAL_SHARE, NORMAL_WINDOW_S = 0.9, 10.0
+"""Service is normal when such a share of the requests made in so many seconds is answered."""
+WARM_S = 60.0
+"""Of the run without a crowd, what is left out at its beginning."""
+LATE_S = 30.0
+"""An alarm so soon after a crowd's end is not a false one: its queue is still being served."""
+FURTHER_CLIENTS = 1_000_000
+"""Between the numbers of the first clients of two loads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """A flash crowd: requests beside the usual ones."""
+
+    per_s: float = CROWD_PER_S - QUIET_PER_S
+    begins_s: float = BEGINS_S
+    lasts_s: float = 150.0
+    ramp_s: float = RAMP_S
+    service: str = SERVICE
+
+    @property
+    def ends_s(self) -> float:
+        """When its last request is made."""
+        return self.begins_s + self.lasts_s
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A load, the link and the servers behind it, and when the controller restarts."""
+
+    surges: Sequence[Surge] = (Surge(),)
+    quiet: Mapping[str, float] = field(default_factory=lambda: {SERVICE: QUIET_PER_S})
+    """Requests per second outside of crowds, by service."""
+    link_bit_per_s: float = LINK_BIT_PER_S
+    slow: bool = False
+    """The server is what is short."""
+    restart_s: float = math.inf
+    quiet_s: float = 600.0
+    """Length of the run where there is no crowd."""
+
+    @property
+    def end_s(self) -> float:
+        """When the run ends."""
+        return max((surge.ends_s + AFTER_S for surge in self.surges), default=self.quiet_s)
+
+    @property
+    def requests(self) -> float:
+        """How many requests there are, about."""
+        usual = sum(self.quiet.values()) * self.end_s
+        return usual + sum(surge.per_s * (surge.lasts_s - surge.ramp_s / 2) for surge in self.surges)
+
+    def crowded(self, time_s: float) -> bool:
+        """Whether a time is in a crowd; in a run without one, whether it is after the warm-up."""
+        if not self.surges:
+            return WARM_S <= time_s < self.end_s - GIVEN_UP_S
+        return any(surge.begins_s <= time_s < surge.ends_s for surge in self.surges)
+
+    @property
+    def windows(self) -> Sequence[tuple[float, float]]:
+        """The crowds' times, joined where they overlap; in a run without one, all but its ends."""
+        if not self.surges:
+            return [(WARM_S, self.end_s - GIVEN_UP_S)]
+        joined: list[tuple[float, float]] = []
+        for surge in sorted(self.surges, key=lambda surge: surge.begins_s):
+            if joined and surge.begins_s <= joined[-1][1]:
+                joined[-1] = joined[-1][0], max(joined[-1][1], surge.ends_s)
+            else:
+                joined.append((surge.begins_s, surge.ends_s))
+        return joined
+
+
+NOTHING, SUDDEN, SLOW_RAMP = "no crowd", "sudden crowd", "crowd over 15 min"
+SERVER, SMALL, TWICE = "slow server", "1/s, then 100/s", "two in a row"
+RESTARTED, DURING = "restart before", "restart during"
+BESIDE, BOTH = "one of two services", "both of two services"
+_TWO = {SERVICE: QUIET_PER_S / 2, OTHER: QUIET_PER_S / 2}
+CASES: Mapping[str, Case] = {
+    SUDDEN: Case([Surge(lasts_s=240.0)]),
+    SERVER: Case([Surge(lasts_s=120.0)], slow=True),
+    NOTHING: Case(surges=()),
+    SMALL: Case([Surge(99.0, 200.0, 90.0, 5.0)], {SERVICE: 1.0}, 2 * LINK_BIT_PER_S),
+    TWICE: Case([Surge(lasts_s=75.0), Surge(begins_s=BEGINS_S + 150.0, lasts_s=75.0)]),
+    RESTARTED: Case([Surge(lasts_s=100.0)], restart_s=BEGINS_S - 10.0),
+    DURING: Case(restart_s=BEGINS_S + 60.0),
+    BOTH: Case([Surge(30.0), Surge(30.0, BEGINS_S + 60.0, 60.0, service=OTHER)], _TWO),
+    BESIDE: Case([Surge(lasts_s=100.0)], _TWO),
+    SLOW_RAMP: Case([Surge(25.0, lasts_s=960.0, ramp_s=900.0)], {SERVICE: 5.0}, LINK_BIT_PER_S / 2),
+}
+"""In the order in which they are run."""
+
+
+def configuration(case: Case) -> Config:
+    """The controller's, by its defaults."""
+    services = [
+        {
+            "name": name,
+            "address": ADDRESSES[name][0],
+            "port": 80,
+            "second_look": False,
+            "balance": {"mode": "fixed"},
+            "servers": [{"name": f"{name}-server", "address": ADDRESSES[name][1], "port": 80}],
+        }
+        for name in case.quiet
+    ]
+    port = {"port": 1, "mac": "02:00:00:00:00:01", "address": "10.0.2.1/24"}
+    return parse(yaml.safe_dump({"interfaces": [port], "services": services, "news": {}}))
+
+
+def _load(crowd: Crowd, service: str, seed: int, number: int) -> Iterator[Request]:
+    """A load whose clients are those of no other load."""
+    for request in synthesise(crowd, service, seed=1000 * number + seed):
+        yield replace(request, client=request.client + FURTHER_CLIENTS * number)
+
+
+def requests(case: Case, seed: int) -> Iterator[Request]:
+    """The usual requests and the crowds', in the order of time."""
+    usual = [_load(Crowd(rate, rate, 0.0, 0.0, case.end_s), service, seed, 0) for service, rate in case.quiet.items()]
+    crowds = [
+        _load(Crowd(0.0, surge.per_s, surge.begins_s, surge.ramp_s, surge.ends_s), surge.service, seed, number)
+        for number, surge in enumerate(case.surges, start=1)
+    ]
+    return heapq.merge(*usual, *crowds, key=lambda request: request.time_s)
+
+
+class Busy:
+    """CPU time that the slow server has spent, read at the windows' ends."""
+
+    def __init__(self) -> None:
+        self.readings: dict[float, float] = {}
+
+    def read(self, clock: Clock, server: SlowServer) -> None:
+        """Note what it has spent by now."""
+        self.readings[clock.now] = server.busy_s
+
+
+def plan(case: Case, config: Config, seed: int, busy: Busy, *, keeps_usual: bool) -> CrowdPlan:
+    """A run."""
+    where = places(seed, CLIENTS)
+    by_client: dict[int, Place] = {}
+
+    def place(request: Request) -> Place:
+        if request.client not in by_client:
+            by_client[request.client] = replace(where[request.client % CLIENTS], client=request.client)
+        return by_client[request.client]
+
+    def servers(clock: Clock) -> Mapping[str, Sequence[AnswerServer]]:
+        if not case.slow:
+            return {name: [FastServer()] for name in case.quiet}
+        slow = SlowServer(clock, workers=WORKERS, backlog=BACKLOG, turn_s=SLOW_TURN_S)
+        for window in case.windows:
+            for moment in window:
+                clock.after(moment, busy.read, clock, slow)
+        return {SERVICE: [slow]}
+
+    return CrowdPlan(
+        config=config,
+        requests=requests(case, seed),
+        servers=servers,
+        place=place,
+        link_bit_per_s=case.link_bit_per_s,
+        room_bytes=QUEUE_BYTES * case.link_bit_per_s / LINK_BIT_PER_S,
+        end_s=case.end_s,
+        tcp=TcpPlan(initial_window=10),
+        patience_s=PATIENCE_S,
+        restart_s=case.restart_s,
+        keeps_usual=keeps_usual,
+        seed=seed,
+    )
+
+
+def values(case: Case, run: CrowdRun, busy: Busy) -> Values:
+    """The figures of a run: of the requests made in its crowds, unless their names say otherwise."""
+    due = [outcome for outcome in run.outcomes if case.crowded(outcome.due_s)]
+    ends_s = max((surge.ends_s for surge in case.surges), default=case.end_s)
+    return {
+        "bytes": sum(outcome.size for outcome in due if _answered(outcome)) / sum(outcome.size for outcome in due),
+        "answered": sum(map(_answered, due)) / len(due),
+        "mean_s": sum(map(_seconds, due)) / len(due),
+        "visits": _visits(due),
+        "used": _used(case, run, busy),
+        "lost": _lost(case, run),
+        "rate": _rate(case, run) if case.surges else None,
+        "alarm_s": _alarm_s(case, run) if case.surges else None,
+        "false_alarms": len(_false_alarms(case, run)),
+        "normal_s": _normal_s(run, ends_s) if case.surges else None,
+        "lifted_s": _lifted_s(run, ends_s) if case.surges else None,
+    }
+
+
+def _answered(outcome: Outcome) -> bool:
+    return _seconds(outcome) <= ANSWERED_S
+
+
+def _seconds(outcome: Outcome) -> float:
+    if outcome.ending is not Ending.FINISHED or outcome.done_s is None:
+        return GIVEN_UP_S
+    return min(outcome.done_s, GIVEN_UP_S)
+
+
+def _visits(due: Sequence[Outcome]) -> float:
+    """Of the clients with several requests, the share whose requests were all answered."""
+    by_client: dict[int, list[bool]] = defaultdict(list)
+    for outcome in due:
+        by_client[outcome.client].append(_answered(outcome))
+    visits = [answered for answered in by_client.values() if len(answered) > 1]
+    return sum(map(all, visits)) / len(visits)
+
+
+def _seconds_in(case: Case) -> float:
+    return sum(end_s - begin_s for begin_s, end_s in case.windows)
+
+
+def _used(case: Case, run: CrowdRun, busy: Busy) -> float:
+    """The part of the bottleneck's time that was used: of the slow server's CPU, or of the link."""
+    if case.slow:
+        spent = sum(busy.readings[end_s] - busy.readings[begin_s] for begin_s, end_s in case.windows)
+        return spent / _seconds_in(case)
+    sent = sum(last - first for (first, _, _), (last, _, _) in _at_ends(case, run))
+    return sent * 8 / case.link_bit_per_s / _seconds_in(case)
+
+
+def _lost(case: Case, run: CrowdRun) -> float:
+    """Of the packets towards clients, the part that the link dropped."""
+    counted = _at_ends(case, run)
+    dropped = sum(last - first for (_, _, first), (_, _, last) in counted)
+    sent = sum(last - first for (_, first, _), (_, last, _) in counted)
+    return dropped / (dropped + sent)
+
+
+_Counts = tuple[int, int, int]
+"""Bytes and packets that the link sent, and packets that it dropped."""
+
+
+def _at_ends(case: Case, run: CrowdRun) -> list[tuple[_Counts, _Counts]]:
+    """The link's counts at both ends of each window."""
+
+    def at(moment: float) -> _Counts:
+        counts = next((counts for time_s, counts in run.link if time_s >= moment), run.link[-1][1])
+        return counts.sent_bytes, counts.sent, counts.dropped
+
+    return [(at(begin_s), at(end_s)) for begin_s, end_s in case.windows]
+
+
+def _rate(case: Case, run: CrowdRun) -> float | None:
+    """AR in the crowds, in parts of what it was before the first; None where there were no responses."""
+    begins_s = min(surge.begins_s for surge in case.surges)
+    measured = [(decision.time_s, ar) for decision in run.decisions if (ar := decision.measurement.ar) is not None]
+    before = [ar for time_s, ar in measured if WARM_S <= time_s < begins_s]
+    during = [ar for time_s, ar in measured if case.crowded(time_s)]
+    return sum(during) / len(during) / (sum(before) / len(before)) if before and during else None
+
+
+def _alarm_s(case: Case, run: CrowdRun) -> float:
+    """Seconds from a crowd's beginning until the alarm is set; all its length where none is; the crowds' mean."""
+    after = [
+        next(
+            (
+                decision.time_s - surge.begins_s
+                for decision in run.decisions
+                if decision.detection.alarm and surge.begins_s <= decision.time_s < surge.ends_s
+            ),
+            surge.lasts_s,
+        )
+        for surge in case.surges
+    ]
+    return sum(after) / len(after)
+
+
+def _false_alarms(case: Case, run: CrowdRun) -> list[float]:
+    """When alarms were set outside of crowds."""
+    before, alarms = False, list[float]()
+    for decision in run.decisions:
+        crowd = any(surge.begins_s <= decision.time_s < surge.ends_s + LATE_S for surge in case.surges)
+        if decision.detection.alarm and not before and not crowd:
+            alarms.append(decision.time_s)
+        before = decision.detection.alarm
+    return alarms
+
+
+def _normal_s(run: CrowdRun, ends_s: float) -> float:
+    """Seconds from the last crowd's end until service is normal; all that can be seen where it does not become so."""
+    latest_s = run.outcomes[-1].due_s - ends_s - NORMAL_WINDOW_S - ANSWERED_S
+    after_s = 0.0
+    while after_s < latest_s:
+        begin_s = ends_s + after_s
+        made = [outcome for outcome in run.outcomes if begin_s <= outcome.due_s < begin_s + NORMAL_WINDOW_S]
+        if made and sum(map(_answered, made)) >= NORMAL_SHARE * len(made):
+            return after_s
+        after_s += 1.0
+    return after_s
+
+
+def _lifted_s(run: CrowdRun, ends_s: float) -> float:
+    """Seconds from the last crowd's end until nothing is limited for good, or the run ends."""
+    limited = [decision.time_s for decision in run.decisions if decision.limits and decision.time_s >= ends_s]
+    return max(limited, default=ends_s) - ends_s

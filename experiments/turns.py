@@ -1,0 +1,46 @@
+"""How often processes have had a turn on a CPU, and how many of the turns they ended by going to sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Cumulative, of a process and its children."""
+
+    turns: int
+    """Times that one was put on a CPU (the third number of /proc/PID/schedstat)."""
+    sleeps: int
+    """Of these, how many ended by waiting for something (voluntary_ctxt_switches of /proc/PID/status)."""
+    waited_s: float
+    """Seconds that they wanted a CPU and had none."""
+
+    def since(self, before: Turns) -> Turns:
+        """Return the difference to an earlier reading."""
+        return Turns(self.turns - before.turns, self.sleeps - before.sleeps, self.waited_s - before.waited_s)
+
+
+def turns_of(pid: int) -> Turns:
+    """Read the turns of a process and its children; those that have ended count for nothing."""
+    turns = sleeps = waited_ns = 0
+    for one in _family(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            _, waited, slices = map(int, (PROC / str(one) / "schedstat").read_text().split())
+            status = dict(line.split(":", 1) for line in (PROC / str(one) / "status").read_text().splitlines())
+            turns, waited_ns = turns + slices, waited_ns + waited
+            sleeps += int(status["voluntary_ctxt_switches"])
+    return Turns(turns, sleeps, waited_ns / 1e9)
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in (PROC / str(pid) / "task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from _family(int(child))
