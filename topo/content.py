@@ -14,7 +14,7 @@ from testbed.namespaces import listening
 from testbed.processes import Process, run_in
 from topo.apache import BACKLOG
 from topo.errors import LabError
-from topo.load import answering, asking
+from topo.load import answering, asking, late_copies
 from topo.network import Lab
 from topo.switches import REPOSITORY
 from workload.content import AGENTS, POOL, SHOP, SHOP_ADDRESS, ContentPool, content_config
@@ -149,6 +149,19 @@ class AnsweringLab(ContentLab):
                 service["content"]["rules"] = [first, *ANSWERING_RULES]
         return configuration
 
+    def start_late_copies(self, server: HostPlan) -> Process:
+        """Start to send copies of what a server sends (`topo.load.late_copies`)."""
+        process = Process(
+            f"late copies of {server.name}",
+            [sys.executable, "-m", late_copies.__name__, "--interface", f"{server.name}-eth0"],
+            log=self.directory / f"late-copies-{server.name}.log",
+            namespace_pid=self.pid(server.name),
+            directory=REPOSITORY,
+        )
+        self._stack.callback(process.stop)
+        process.await_output("copying", READY_TIMEOUT_S)
+        return process
+
     def start_asking(self, *options: str, host: HostPlan = LOAD_CLIENT) -> Process:
         """Start a client (`topo.load.asking`); its output is what `asked` reads."""
         self._loads += 1
@@ -163,8 +176,8 @@ class AnsweringLab(ContentLab):
         return process
 
 
-def asked(client: Process, timeout_s: float = 120.0) -> asking.Told:
+def asked(client: Process, timeout_s: float = 120.0) -> asking.Outcome:
     """What has come of a client's requests, once it has ended; raise LabError when it fails."""
     if client.wait(timeout_s):
         client.require_running()
-    return asking.Told(**json.loads(client.output()))
+    return asking.Outcome(**json.loads(client.output()))

@@ -1,4 +1,4 @@
-"""The main job, on real traffic: three Apache servers, one of them loaded; equal split against R.
+"""The main job, on real traffic: three Apache servers, one of them loaded; equal split against R, and kernel DNAT.
 
 `python -m topo.demo` as root.  $SWITCH chooses the switch: embedded (default), bmv2 or tofino.
 """
@@ -14,14 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from testbed.processes import await_true
+from testbed.processes import POLL_S, await_true
+from topo.alternatives import AlternativeLab
 from topo.apache import LONG, PAGE
 from topo.bursts import Bursts
 from topo.calibrate import RATES_PER_S, calibrate
-from topo.capture import Capture
 from topo.downloads import RECEIVE_BUFFER_BYTES, Downloads
 from topo.errors import LabError, refusal
-from topo.handshakes import Handshakes
+from topo.handshakes import ConnectTimes, Handshakes
 from topo.hosts import congestion_control, syn_retransmission
 from topo.interrupts import Interrupted, interruptible
 from topo.network import Lab
@@ -76,16 +76,9 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
     with Lab(kind, settings.balance("fixed"), say=say) as lab:
         say(syn_retransmission(lab.pid(LOAD_CLIENT.name)))
         handshakes = Handshakes()
-        capture = Capture(
-            namespace_pid=lab.pid(LOAD_CLIENT.name),
-            interface=f"{LOAD_CLIENT.name}-eth0",
-            service=VIP,
-            port=WEB_PORT,
-            deliver=handshakes.add,
-        )
-        lab.at_end(capture.close)
+        capture = lab.capture(handshakes)
         page = start_page(lab, say)
-        baseline, drops_before = lab.quiet_packet_counts(), lab.observe().drops
+        counted_before, drops_before = lab.quiet_packet_counts(), lab.observe().drops
         lab.break_server(LOADED)
         say(f"{LOADED} is loaded with stress; looking for a rate at which an equal split hurts")
         bursts = Bursts(lab, handshakes, LOADED, settings.burst_s, say)
@@ -121,13 +114,33 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
         capture.stop()
         after = lab.quiet_packet_counts()
         drops = _more(lab.observe().drops, drops_before)
-        packets = after.since(baseline)
-        results = Results(kind, equal, under_r, LOADED, changes, finished, packets, drops)
-        _write(results, output)
-        (output / "trace.jsonl").write_bytes(lab.controller.trace.read_bytes())
+        packets = after.since(counted_before)
+        trace = lab.controller.trace.read_bytes()
+        output.mkdir(parents=True, exist_ok=True)
+        (output / PICTURE).unlink(missing_ok=True)  # an earlier run's
         if page is not None:
             save_picture(page, output / PICTURE, say)
+    say(f"phase C: the kernel's DNAT in the switch's place, equal probabilities, {settings.equal_s:g} s")
+    by_kernel = kernel_dnat(Load(rate, settings.equal_s))
+    results = Results(kind, equal, under_r, by_kernel, LOADED, changes, finished, packets, drops)
+    _write(results, output)
+    (output / "trace.jsonl").write_bytes(trace)
     return results
+
+
+def kernel_dnat(load: Load) -> ConnectTimes:
+    """Make the load in a lab of its own: the same servers, one of them loaded, and the baseline of Ohta & Andou."""
+    with AlternativeLab("iptables", say=lambda _: None) as lab:
+        handshakes = Handshakes()
+        lab.capture(handshakes)
+        lab.break_server(LOADED)
+        started = time.time()
+        httperf = lab.start_load(load, PAGE)
+        while httperf.running():
+            time.sleep(POLL_S)
+            lab.require_running()
+        httperf.result()
+        return handshakes.between(started, time.time())
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
@@ -140,8 +153,6 @@ def _write(results: Results, output: Path) -> None:
     # matplotlib takes a second to import: not before it is needed.
     from topo.plot import draw  # noqa: PLC0415
 
-    output.mkdir(parents=True, exist_ok=True)
-    (output / PICTURE).unlink(missing_ok=True)  # an earlier run's
     (output / "summary.json").write_text(json.dumps(summary(results), indent=2) + "\n")
     draw((results.equal, results.r), results.loaded, (output / "demo.png", output / "demo.svg"))
 

@@ -10,10 +10,12 @@ from testbed.namespaces import interface_packets
 from testbed.processes import POLL_S, Process, run_in
 from topo import cgroups, cores
 from topo.apache import BACKLOG, PAGE, WORKERS, request_locally, start_apache, write_files
+from topo.capture import Capture
 from topo.conservation import PacketCounts, counted
 from topo.controller import Controller
 from topo.errors import LabError
 from topo.ground import SWITCH_NAME, Ground
+from topo.handshakes import Handshakes
 from topo.httperf import Httperf
 from topo.mn import Mininet
 from topo.observation import Observation
@@ -96,6 +98,22 @@ class Lab(Ground):
         process = self._apaches.pop(name)
         self._servers.remove(process)
         process.stop()
+
+    def server_pid(self, name: str) -> int:
+        """The process id of a server's Apache, whose children are its workers."""
+        return self._apaches[name].pid
+
+    def capture(self, handshakes: Handshakes) -> Capture:
+        """Capture the handshakes of the load client's connections until the lab ends, or the capture is stopped."""
+        capture = Capture(
+            namespace_pid=self.pid(LOAD_CLIENT.name),
+            interface=self.load_interface,
+            service=self.target,
+            port=WEB_PORT,
+            deliver=handshakes.add,
+        )
+        self.at_end(capture.close)
+        return capture
 
     def start_load(self, load: Load, *paths: str) -> Httperf:
         """Start httperf on the load client; the lab ends it if the caller does not.  Several paths are asked for in

@@ -16,6 +16,7 @@ PACKAGE_OF = {
     "httperf": "httperf",
     "stress": "stress",
     "ethtool": "ethtool",
+    "iptables": "iptables",
     "ip": "iproute2",
     "ping": "iputils-ping",
     "curl": "curl",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from topo.conservation import PacketCounts
 from topo.downloads import Download, spanning
+from topo.handshakes import ConnectTimes
 from topo.observation import Counts
 from topo.phases import Phase
 from topo.switches import SWITCHES
@@ -31,6 +32,8 @@ class Results:
     switch: str
     equal: Phase
     r: Phase
+    kernel: ConnectTimes
+    """Of the same load, split equally by kernel DNAT in the switch's place."""
     loaded: str
     changes: Sequence[float]
     """When the weights changed in the phase under R (seconds, time.time())."""
@@ -38,6 +41,10 @@ class Results:
     packets: PacketCounts
     drops: Mapping[str, int]
     """By reason, since the baseline."""
+
+    def share_of(self, baseline: ConnectTimes) -> float:
+        """Return R's mean connect time as a part of a baseline's; NaN where nothing was answered."""
+        return self.r.connect.mean_ms() / baseline.mean_ms()
 
     def broken(self) -> int:
         """Return how many connections were broken: long downloads with a fault, and resets met by httperf."""
@@ -54,6 +61,14 @@ def _rounded(value: float | None, digits: int = 3) -> float | None:
     return None if value is None or math.isnan(value) else round(value, digits)
 
 
+def _connect_ms(connect: ConnectTimes) -> dict[str, float | None]:
+    return {
+        "mean": _rounded(connect.mean_ms()),
+        "median": _rounded(connect.median_ms()),
+        "p99": _rounded(connect.percentile_ms(0.99)),
+    }
+
+
 def phase_summary(phase: Phase) -> dict[str, object]:
     """Return P of summary.json."""
     connect = phase.connect
@@ -61,11 +76,7 @@ def phase_summary(phase: Phase) -> dict[str, object]:
         "offered_per_s": _rounded(connect.begun / phase.load.seconds, 1),
         "connections": connect.begun,
         "failed": phase.httperf.connections - phase.httperf.replies,
-        "connect_ms": {
-            "mean": _rounded(connect.mean_ms()),
-            "median": _rounded(connect.median_ms()),
-            "p99": _rounded(connect.percentile_ms(0.99)),
-        },
+        "connect_ms": _connect_ms(connect),
         "per_server": {
             name: {
                 "syn": counts.syn,
@@ -107,6 +118,11 @@ def summary(results: Results) -> dict[str, object]:
     return {
         "switch": results.switch,
         "phases": {"equal": phase_summary(results.equal), "r": phase_summary(results.r)},
+        "kernel_dnat": {"connections": results.kernel.begun, "connect_ms": _connect_ms(results.kernel)},
+        "mean_connect_time_by_r_as_part_of": {
+            "equal_split": _rounded(results.share_of(results.equal.connect)),
+            "kernel_dnat": _rounded(results.share_of(results.kernel)),
+        },
         "ratios_final": {name: _rounded(results.r.at_end_of_load.ratios[name], 4) for name in SERVER_NAMES},
         "weight_changes": len(results.changes),
         "broken_connections": results.broken(),
@@ -144,6 +160,13 @@ def table(results: Results) -> str:
         r = [one[name].r() for one in counts]
         lines.append(both("  R", *("-" if value is None else f"{value:.3f}" for value in r)))
         lines.append(both("  ratio at the end", *(f"{phase.at_end_of_load.ratios[name]:.3f}" for phase in phases)))
+    ways = {"the equal split": results.equal.connect, "kernel DNAT's equal split": results.kernel}
+    lines += [
+        "",
+        f"kernel DNAT's equal split: connect time {results.kernel.mean_ms():.1f} ms (mean)",
+        "mean connect time by R: "
+        + ", ".join(f"{results.share_of(baseline):.0%} of that by {name}" for name, baseline in ways.items()),
+    ]
     whole = sum(not one.fault for one in results.downloads)
     lines += [
         "",

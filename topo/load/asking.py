@@ -3,7 +3,7 @@
     python -m topo.load.asking --address 10.0.0.110 --connections 20 --requests 50 --paths /images /fast /page
 
 Each connection asks for pages below the paths in random order, of random sizes; with `--pipelined N` for so many at
-once. Prints one JSON object (`Told`).
+once. Prints one JSON object (`Outcome`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PATIENCE_S = 30.0
 
 
 @dataclass
-class Told:
-    """What has come of it."""
+class Outcome:
+    """What became of the requests of all connections."""
 
     answered: int = 0
     """Requests with the right answer."""
@@ -59,7 +59,7 @@ class Asker:
 
     def __init__(self, plan: Plan, seed: int) -> None:
         self._plan, self._random = plan, random.Random(seed)
-        self.told = Told()
+        self.outcome = Outcome()
 
     async def connection(self) -> None:
         """One connection from its beginning to its end."""
@@ -77,8 +77,8 @@ class Asker:
             await writer.wait_closed()
         except (OSError, asyncio.IncompleteReadError) as error:
             why = type(error).__name__
-            self.told.broken[why] = self.told.broken.get(why, 0) + 1
-        self.told.mixed += any(len(names) > 1 for names in met.values())
+            self.outcome.broken[why] = self.outcome.broken.get(why, 0) + 1
+        self.outcome.mixed += any(len(names) > 1 for names in met.values())
 
     async def _ask(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, times: int, met: dict[str, set[str]]
@@ -95,17 +95,17 @@ class Asker:
                 fields = dict(line.split(": ", 1) for line in head.splitlines()[1:] if line)
                 came = await reader.readexactly(int(fields.get("Content-Length", 0)))
             server = fields.get("X-Server", "nobody")
-            self.told.servers.setdefault(path, Counter())[server] += 1
+            self.outcome.servers.setdefault(path, Counter())[server] += 1
             met.setdefault(path, set()).add(server)
             if head.startswith("HTTP/1.1 200 ") and came == expected:
-                self.told.answered += 1
+                self.outcome.answered += 1
             else:
-                self.told.wrong.append(
+                self.outcome.wrong.append(
                     f"{path} of {server}: {head.splitlines()[0]}, {len(came)} of {len(expected)} bytes"
                 )
 
 
-async def run(plan: Plan, *, connections: int, at_once: int, seconds: float, seed: int) -> Told:
+async def run(plan: Plan, *, connections: int, at_once: int, seconds: float, seed: int) -> Outcome:
     """Make so many connections, or as many as there is time for."""
     asker, left = Asker(plan, seed), connections
     end = time.monotonic() + seconds
@@ -117,7 +117,7 @@ async def run(plan: Plan, *, connections: int, at_once: int, seconds: float, see
             await asker.connection()
 
     await asyncio.gather(*(one_after_the_other() for _ in range(min(at_once, connections))))
-    return asker.told
+    return asker.outcome
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -137,10 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = Plan(
         options.address, options.paths, options.requests, options.pipelined, options.most_bytes, options.pause_s
     )
-    told = asyncio.run(
+    outcome = asyncio.run(
         run(plan, connections=options.connections, at_once=options.at_once, seconds=options.seconds, seed=options.seed)
     )
-    print(json.dumps(vars(told)))
+    print(json.dumps(vars(outcome)))
 
 
 if __name__ == "__main__":

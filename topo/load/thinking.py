@@ -33,8 +33,8 @@ class Ended(Exception):
 
 
 @dataclass(slots=True)
-class Told:
-    """What all users saw."""
+class Outcome:
+    """What became of all users' pages and connections."""
 
     pages: int = 0
     """Fetched whole since the measurement began."""
@@ -77,16 +77,16 @@ async def connected(host: str, port: int, source: str) -> Streams:
 class User:
     """One user."""
 
-    def __init__(self, options: argparse.Namespace, source: str, told: Told, number: int) -> None:
+    def __init__(self, options: argparse.Namespace, source: str, outcome: Outcome, number: int) -> None:
         self._options = options
         self._source = source
-        self._told = told
+        self._outcome = outcome
         self._random = random.Random(options.seed * 100_003 + number)
         self._streams: Streams | None = None
         self._began: float | None = None
 
     async def run(self, measured: float, end: float) -> None:
-        """Until the end; pages that begin before `measured` are not told of."""
+        """Until the end; pages that begin before `measured` are not counted."""
         try:
             await asyncio.sleep(self._think())
             while True:
@@ -97,8 +97,8 @@ class User:
                 self._close()
         except asyncio.CancelledError:
             if self._began is not None and self._began < end:
-                self._told.unfinished += 1
-                self._told.page_s.append(end - max(self._began, measured))
+                self._outcome.unfinished += 1
+                self._outcome.page_s.append(end - max(self._began, measured))
             raise
         finally:
             self._close()
@@ -112,23 +112,23 @@ class User:
             try:
                 await self._fetch()
             except (Lost, OSError) as error:
-                self._told.lost.append(f"{self._source}: {type(error).__name__}: {error}")
+                self._outcome.lost.append(f"{self._source}: {type(error).__name__}: {error}")
                 self._close()
         self._began = None
         if time.monotonic() >= measured:
-            self._told.pages += 1
-            self._told.page_s.append(time.monotonic() - max(began, measured))
+            self._outcome.pages += 1
+            self._outcome.page_s.append(time.monotonic() - max(began, measured))
 
     async def _fetch(self) -> None:
         if self._streams is not None and self._streams[0].at_eof():
-            self._count(self._told.found_closed)
+            self._count(self._outcome.found_closed)
             self._close()
         if self._streams is not None:
             try:
                 await self._ask(self._streams)
                 return
             except Ended:
-                self._count(self._told.raced)
+                self._count(self._outcome.raced)
                 self._close()
         began = time.monotonic()
         host, port = self._options.to
@@ -136,9 +136,9 @@ class User:
             self._streams = await connected(host, port, self._source)
         except OSError as error:
             raise Lost(f"no connection: {error}") from error
-        self._told.connections += 1
-        self._count(self._told.connected)
-        self._told.connect_s[self._source] = self._told.connect_s.get(self._source, 0) + time.monotonic() - began
+        self._outcome.connections += 1
+        self._count(self._outcome.connected)
+        self._outcome.connect_s[self._source] = self._outcome.connect_s.get(self._source, 0) + time.monotonic() - began
         try:
             await self._ask(self._streams)
         except Ended as error:
@@ -179,24 +179,24 @@ class User:
             self._streams = None
 
 
-async def run(options: argparse.Namespace) -> Told:
+async def run(options: argparse.Namespace) -> Outcome:
     """All users, for the time that they are given."""
-    told = Told()
+    outcome = Outcome()
     began = time.monotonic()
     measured = began + options.settle
     end = measured + options.seconds
     sources: Sequence[str] = options.source
     users = [
-        asyncio.create_task(User(options, sources[number % len(sources)], told, number).run(measured, end))
+        asyncio.create_task(User(options, sources[number % len(sources)], outcome, number).run(measured, end))
         for number in range(options.users)
     ]
     await asyncio.sleep(end - time.monotonic())
     for user in users:
         user.cancel()
-    for outcome in await asyncio.gather(*users, return_exceptions=True):
-        if isinstance(outcome, Exception):
-            raise outcome
-    return told
+    for ended in await asyncio.gather(*users, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
+    return outcome
 
 
 def parse_target(text: str) -> tuple[str, int]:

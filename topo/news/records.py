@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from topo.news.run import META, STATUS, TRACE
+from topo.news.run import META, TRACE
 from workload.crowd.measures import Records
 from workload.crowd.samples import read_samples
 from workload.crowd.scenarios import SCENARIOS, VARIANTS
@@ -48,11 +48,6 @@ def made(directory: Path) -> dict[str, Any]:
 def switch_packets(directory: Path) -> Mapping[str, int] | None:
     """Return what passed the switch in a complete run and what it lost itself; None where that is not known."""
     return json.loads((directory / META).read_text()).get("switch_packets")
-
-
-def read_statuses(directory: Path) -> list[Mapping[str, Any]]:
-    """Return what the controller said of flash-crowd control in a complete run, in order (`topo.news.run.sample`)."""
-    return [json.loads(line) for line in (directory / STATUS).read_text().splitlines()]
 
 
 def conditions(directory: Path) -> str:

@@ -62,16 +62,16 @@ def test_a_client_by_its_address(lab: ContentLab) -> None:
 def test_requests_of_one_connection_go_each_to_its_group(lab: ContentLab) -> None:
     paths = [f"{URL}/{number}.gif" if number % 2 else f"{URL}/{PAGE}" for number in range(20)]
     outputs = [word for path in paths for word in ("-o", "/dev/null", path)]
-    told = curl(lab, "-D", "-", "-w", "%{num_connects} %{http_code}\n", *outputs)
-    assert sum(int(line.split()[0]) for line in told.splitlines() if re.fullmatch(r"\d \d{3}", line)) == 1
-    servers = re.findall(r"^X-Server: (\w+)", told, re.MULTILINE)
+    output = curl(lab, "-D", "-", "-w", "%{num_connects} %{http_code}\n", *outputs)
+    assert sum(int(line.split()[0]) for line in output.splitlines() if re.fullmatch(r"\d \d{3}", line)) == 1
+    servers = re.findall(r"^X-Server: (\w+)", output, re.MULTILINE)
     assert len(servers) == len(paths)
     assert {name for number, name in enumerate(servers) if number % 2} <= IMAGES
 
 
 def test_what_is_ambiguous_is_refused(lab: ContentLab) -> None:
-    told = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
-    assert told.startswith("HTTP/1.1 400")
+    output = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
+    assert output.startswith("HTTP/1.1 400")
 
 
 def test_an_upload_longer_than_any_window(lab: ContentLab, tmp_path: Path) -> None:

@@ -111,12 +111,26 @@ def held(lab: AnsweringLab) -> int:
 def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipelined: int) -> None:
     size = ("--connections", str(CONNECTIONS), "--at-once", str(CONNECTIONS), "--requests", str(REQUESTS))
     paths = ("--paths", "/images", "/fast", "/page")
-    told = asked(lab.start_asking(*size, *paths, "--pipelined", str(pipelined)))
-    assert (told.wrong, told.broken, told.answered) == ([], {}, CONNECTIONS * REQUESTS)
-    assert set(told.servers["/images"]) <= IMAGES
-    assert set(told.servers["/fast"]) == {S3.name}
+    outcome = asked(lab.start_asking(*size, *paths, "--pipelined", str(pipelined)))
+    assert (outcome.wrong, outcome.broken, outcome.answered) == ([], {}, CONNECTIONS * REQUESTS)
+    assert set(outcome.servers["/images"]) <= IMAGES
+    assert set(outcome.servers["/fast"]) == {S3.name}
     # Nobody needs to hear of what is over.
     await_true("agents hold nothing", lambda: held(lab) == 0, 3.0)
+
+
+def test_late_copies_of_segments_take_no_connection_back(lab: AnsweringLab) -> None:
+    """The last segments of a server that the agent has left come behind its reset."""
+    copying = [lab.start_late_copies(server) for server in (S1, S2, S3)]
+    size = ("--connections", "20", "--at-once", "20", "--requests", "50", "--pipelined", "7")
+    for seed in map(str, range(1, 6)):
+        replies = asked(lab.start_asking(*size, "--paths", "/images", "/fast", "/page", "--seed", seed))
+        assert (replies.wrong, replies.broken, replies.answered) == ([], {}, 1000), f"seed {seed}"
+        assert set(replies.servers["/images"]) <= IMAGES, f"seed {seed}: {replies.servers}"
+        assert set(replies.servers["/fast"]) == {S3.name}, f"seed {seed}: {replies.servers}"
+    for process in copying:
+        process.require_running()
+        process.stop()
 
 
 def test_two_gets_for_different_groups_in_one_segment(lab: AnsweringLab) -> None:
@@ -296,8 +310,8 @@ def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
     for _ in range(20):
         with connected(lab) as client:
             client.say(f"PUT {path} HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(UPLOAD)}\r\n\r\n".encode(), UPLOAD)
-            status, fields, told = client.answer()
-        assert (status, told) == (200, digest)
+            status, fields, received = client.answer()
+        assert (status, received) == (200, digest)
         scales.add(fields["X-Scale"])
         if scales == wanted:
             assert len(scales) == len(sizes)
@@ -311,8 +325,8 @@ def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path:
     head = f"PUT {path}?pace=0.01 HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(UPLOAD)}\r\n\r\n"
     with connected(lab) as client:
         client.say(head.encode(), UPLOAD)
-        status, _, told = client.answer()
-    assert (status, told) == (200, hashlib.sha256(UPLOAD).hexdigest().encode())
+        status, _, received = client.answer()
+    assert (status, received) == (200, hashlib.sha256(UPLOAD).hexdigest().encode())
 
 
 def keep_alive(client: Client) -> None:

@@ -65,15 +65,15 @@ class Guesses:
     def are(self, right: int, wrong: int) -> None:
         wanted = {"guesses_right": right, "guesses_wrong": wrong, "guesses_reset": 0, "handshakes": 0}
 
-        def told() -> bool:
+        def is_counted() -> bool:
             now = counts(self.lab)
             return {name: now[name] - self.before[name] for name in wanted} == wanted
 
-        await_true(f"{right} right and {wrong} wrong guesses, and no handshake of an agent", told, HEARD_S)
+        await_true(f"{right} right and {wrong} wrong guesses, and no handshake of an agent", is_counted, HEARD_S)
 
 
 def settled(lab: ContentLab) -> Guesses:
-    """From when all that was has been told."""
+    """Counts from the moment on when both agents have reported all that has happened."""
     last = counts(lab)
 
     def quiet() -> bool:
@@ -82,7 +82,7 @@ def settled(lab: ContentLab) -> Guesses:
         return before == last
 
     time.sleep(TOLD_S)
-    await_true("agents to have told of everything", quiet, HEARD_S)
+    await_true("agents have reported everything", quiet, HEARD_S)
     return Guesses(lab)
 
 
@@ -110,8 +110,8 @@ def test_a_page_comes_whole_from_a_guessed_server_that_has_each_request(lab: Con
 def test_requests_of_one_guessed_connection_go_each_to_its_group(lab: ContentLab) -> None:
     guesses = settled(lab)
     paths = [f"{URL}/{number}.gif" if number % 2 else f"{URL}/{PAGE}" for number in range(10)]
-    told = curl(lab, "-D", "-", *(word for path in paths for word in ("-o", "/dev/null", path)))
-    servers = re.findall(r"^X-Server: (\w+)", told, re.MULTILINE)
+    output = curl(lab, "-D", "-", *(word for path in paths for word in ("-o", "/dev/null", path)))
+    servers = re.findall(r"^X-Server: (\w+)", output, re.MULTILINE)
     assert len(servers) == len(paths)
     assert servers[0] == S3.name
     assert {name for number, name in enumerate(servers) if number % 2} <= IMAGES
@@ -136,8 +136,8 @@ def test_an_upload_longer_than_any_window(lab: ContentLab, tmp_path: Path) -> No
 
 
 def test_what_is_ambiguous_is_refused(lab: ContentLab) -> None:
-    told = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
-    assert told.startswith("HTTP/1.1 400")
+    output = curl(lab, "-i", "-H", "Transfer-Encoding: chunked", "-H", "Content-Length: 4", "-d", "a", f"{URL}/{PAGE}")
+    assert output.startswith("HTTP/1.1 400")
 
 
 def packets(lab: ContentLab) -> int:
@@ -166,12 +166,12 @@ def test_a_flood_of_syns_leaves_guesses_as_they_are(lab: ContentLab) -> None:
     flooding.join()
     wanted = before + FLOOD_SYNS // 2
 
-    def told() -> bool:
+    def is_counted() -> bool:
         now = counts(lab)
         right, wrong = (now[name] - guesses.before[name] for name in ("guesses_right", "guesses_wrong"))
         return (right, wrong) == (during, 0) and now["handshakes"] > wanted
 
-    await_true(f"{during} right guesses during a flood", told, HEARD_S)
+    await_true(f"{during} right guesses during a flood", is_counted, HEARD_S)
 
 
 def test_another_agent_goes_on_when_one_is_killed(lab: ContentLab) -> None:

@@ -65,10 +65,10 @@ def syns(lab: AnsweringLab, agent: str) -> int:
 def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
     """Return once the status says so of agents."""
 
-    def told() -> bool:
+    def answer() -> bool:
         return {agent["name"]: agent["answers"] for agent in shop(lab)["content"]["agents"]} == answering
 
-    await_true(f"agents answer: {answering}", told, RECOVERED_S)
+    await_true(f"agents answer: {answering}", answer, RECOVERED_S)
 
 
 @contextmanager
@@ -87,11 +87,11 @@ def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
 
 def assert_right(client: Process, timeout_s: float = 60.0) -> int:
     """Every answer was right, and no connection broke; how many there were."""
-    told = asked(client, timeout_s)
-    assert (told.wrong, told.broken) == ([], {})
-    for path, servers in told.servers.items():
+    outcome = asked(client, timeout_s)
+    assert (outcome.wrong, outcome.broken) == ([], {})
+    for path, servers in outcome.servers.items():
         assert set(servers) <= ({S3.name} if path.endswith("fast") else IMAGES)
-    return told.answered
+    return outcome.answered
 
 
 def test_a_drained_agent_gets_no_new_clients(lab: AnsweringLab) -> None:
@@ -116,9 +116,9 @@ def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
         lab.controller.reload(lab.with_rule({"name": "swap", "match": {"path": "/swap"}, "to": to, "sticky": "none"}))
         targets += 1
         time.sleep(0.3)
-    told = asked(client)
-    assert (told.wrong, told.broken, told.mixed) == ([], {}, 0)
-    assert IMAGES | {S3.name} == set(told.servers["/swap"])
+    outcome = asked(client)
+    assert (outcome.wrong, outcome.broken, outcome.mixed) == ([], {}, 0)
+    assert IMAGES | {S3.name} == set(outcome.servers["/swap"])
     assert assert_right(spliced) > 0
     assert shop(lab)["content"]["refused"] == {}
 
@@ -137,10 +137,10 @@ def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(spliced) == 500
     assert assert_right(short) > 0
-    told = asked(held)
-    assert told.wrong == []
-    assert 0 < sum(told.broken.values()) <= 20
-    await_true("they are counted", lambda: counts(lab)["lost"] >= sum(told.broken.values()), TOLD_S)
+    outcome = asked(held)
+    assert outcome.wrong == []
+    assert 0 < sum(outcome.broken.values()) <= 20
+    await_true("they are counted", lambda: counts(lab)["lost"] >= sum(outcome.broken.values()), TOLD_S)
     generations = {agent["generation"] for agent in shop(lab)["content"]["agents"]}
     assert len(generations) == 1
     before = syns(lab, A1.name)

@@ -44,11 +44,11 @@ def test_new_connections_are_refused_at_once() -> None:
         held = lab.start_asking(*HELD, *LONG)
         assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
         with without_agents(lab, "refuse"):
-            told = run_in(
+            output = run_in(
                 lab.pid(LOAD_CLIENT.name),
                 ["sh", "-c", f"curl -sS --max-time 20 http://{lab.target}/fast 2>&1; echo status=$?"],
             )
-            assert told.endswith(f"status={REFUSED}\n"), told
+            assert output.endswith(f"status={REFUSED}\n"), output
         assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
         assert assert_right(held) == 1500
 
@@ -60,8 +60,10 @@ def test_a_group_gets_new_connections_unread() -> None:
         assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
         with without_agents(lab, "images"):
             assert assert_right(lab.start_asking("--connections", "60", *LONG, "--requests", "3")) == 180
-            told = run_in(lab.pid(LOAD_CLIENT.name), ["curl", "-sSi", "--max-time", "10", f"http://{lab.target}/fast"])
-            assert told.startswith("HTTP/1.1 200 "), "by layer 4, whatever its path"
+            output = run_in(
+                lab.pid(LOAD_CLIENT.name), ["curl", "-sSi", "--max-time", "10", f"http://{lab.target}/fast"]
+            )
+            assert output.startswith("HTTP/1.1 200 "), "by layer 4, whatever its path"
             unread = lab.start_asking(*HELD, *LONG)
             await_true("connections without an agent", lambda: unread.exit_code() is None, RECOVERED_S)
         assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60

@@ -99,8 +99,12 @@ def test_a_compressed_file_comes_whole_and_costs_what_its_size_says(lab: Lab) ->
     for path in (WORK, HEAVY):
         curl(lab, f"http://{VIP}/{path}", "--fail", "--compressed", "-o", str(output))
         assert output.read_bytes() == (lab.files / path).read_bytes()
-    light, heavy = (lab.request_cost_s(SERVER_NAMES[0], path, times) for path, times in ((WORK, 10), (HEAVY, 2)))
-    assert 10 < heavy / light < 40
+
+    def least_cost_s(path: str, times: int) -> float:
+        # What else the machine does only adds CPU time: caches are cold, and Apache's parent looks after its workers.
+        return min(lab.request_cost_s(SERVER_NAMES[0], path, 1) for _ in range(times))
+
+    assert 10 < least_cost_s(HEAVY, 3) / least_cost_s(WORK, 15) < 40
 
 
 def test_a_host_that_is_no_server_is_reached_and_so_are_router_and_service(lab: Lab) -> None:

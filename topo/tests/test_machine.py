@@ -292,3 +292,15 @@ def test_syn_timers_are_read_where_the_host_is(
     assert hosts.syn_sysctls(17) == expected
     assert hosts.syn_retransmission(18) == said
     assert asked == [17, 18]
+
+
+@pytest.mark.parametrize("target", ["demo", "lab", "ptf"])
+def test_make_names_what_tofinos_model_lacks_before_set_up(target: str) -> None:
+    ours = {"SDE_INSTALL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    command = ["make", "--no-print-directory", "--dry-run", target]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env={**environment, "SWITCH": "tofino"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert "SWITCH=tofino needs $SDE_INSTALL" in done.stderr and done.stderr.count("\n") == 1

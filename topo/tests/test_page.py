@@ -48,7 +48,15 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
         chrome.get(url)
 
         def row(name: str) -> dict[str, str]:
-            return next((row for row in shown_table(chrome, "servers") if row["server"] == name), {})
+            # While the page draws the table anew, a reading of it lacks rows.
+            found: list[dict[str, str]] = []
+
+            def finds() -> bool:
+                found[:] = [row for row in shown_table(chrome, "servers") if row["server"] == name]
+                return bool(found)
+
+            seen(name, finds)
+            return found[0]
 
         seen("all servers", lambda: {row["server"] for row in shown_table(chrome, "servers")} == set(SERVER_NAMES))
         lab.start_load(Load(30.0, PATIENCE_S), PAGE)

@@ -104,39 +104,39 @@ class Pop3(poplib.POP3):
 @pytest.mark.parametrize(("person", "server"), PEOPLE.items())
 @pytest.mark.parametrize("options", [(), ("--pipeline",), ("--tls",)], ids=["plain", "pipelined", "tls"])
 def test_a_mail_goes_by_its_recipient(lab: ProtocolsLab, person: str, server: str, options: tuple[str, ...]) -> None:
-    code, told = swaks(lab, person, *options)
-    assert code == 0, told
+    code, output = swaks(lab, person, *options)
+    assert code == 0, output
     # Behind STARTTLS nobody reads the recipient: the mail goes by the default.
     expected = "s1" if "--tls" in options else server
-    assert re.findall(r"250 (\w+) got \d+", told) == [expected], told
+    assert re.findall(r"250 (\w+) got \d+", output) == [expected], output
 
 
 def test_a_mail_of_a_megabyte(lab: ProtocolsLab) -> None:
-    code, told = swaks(lab, f"b@{NAMED}", "--attach", "@/usr/bin/openssl")
-    sizes = re.findall(r"250 s2 got (\d+)", told)
-    assert code == 0, told
+    code, output = swaks(lab, f"b@{NAMED}", "--attach", "@/usr/bin/openssl")
+    sizes = re.findall(r"250 s2 got (\d+)", output)
+    assert code == 0, output
     assert int(sizes[0]) > Path("/usr/bin/openssl").stat().st_size
 
 
 def test_a_recipient_that_the_server_refuses(lab: ProtocolsLab) -> None:
-    code, told = swaks(lab, f"later@{NAMED}")
-    assert code == 24, told
-    assert "<** 451 4.7.1 s2 later" in told
+    code, output = swaks(lab, f"later@{NAMED}")
+    assert code == 24, output
+    assert "<** 451 4.7.1 s2 later" in output
 
 
 def test_a_sender_that_the_server_refuses_is_told_at_the_recipient(lab: ProtocolsLab) -> None:
-    code, told = swaks(lab, f"b@{NAMED}", sender="nobody@y.example")
-    assert code == 24, told
-    assert "<-  250 2.1.0 OK" in told
-    assert "<** 550 5.1.8 s2 takes nothing of nobody" in told
+    code, output = swaks(lab, f"b@{NAMED}", sender="nobody@y.example")
+    assert code == 24, output
+    assert "<-  250 2.1.0 OK" in output
+    assert "<** 550 5.1.8 s2 takes nothing of nobody" in output
 
 
 def test_curl_sends_a_mail(lab: ProtocolsLab) -> None:
     url = f"smtp://{SMTP.address}:{SMTP.port}/client.example"
     mail = ("--mail-from", "x@y.example", "--mail-rcpt", f"b@{NAMED}", "-T", "/etc/hostname")
-    code, told = client(lab, "curl", "-sSv", "--max-time", f"{TIMEOUT_S}", url, *mail)
-    assert code == 0, told
-    assert "250 s2 got" in told
+    code, output = client(lab, "curl", "-sSv", "--max-time", f"{TIMEOUT_S}", url, *mail)
+    assert code == 0, output
+    assert "250 s2 got" in output
 
 
 @pytest.mark.parametrize(("user", "server"), USERS.items())
@@ -154,9 +154,9 @@ def test_a_mailbox_by_imap(lab: ProtocolsLab, user: str, server: str) -> None:
 @pytest.mark.parametrize(("user", "server"), USERS.items())
 @pytest.mark.parametrize("url", [f"imap://{IMAP.address}/INBOX;MAILINDEX=1", f"pop3://{POP3.address}/1"])
 def test_curl_reads_a_mail(lab: ProtocolsLab, url: str, user: str, server: str) -> None:
-    code, told = client(lab, "curl", "-sS", "--max-time", f"{TIMEOUT_S}", "-u", f"{user}:{PASSWORD}", url)
-    assert code == 0, told
-    assert f"Subject: {server}" in told
+    code, output = client(lab, "curl", "-sS", "--max-time", f"{TIMEOUT_S}", "-u", f"{user}:{PASSWORD}", url)
+    assert code == 0, output
+    assert f"Subject: {server}" in output
 
 
 def test_a_wrong_password_is_the_servers_to_refuse(lab: ProtocolsLab) -> None:
@@ -181,9 +181,9 @@ def test_a_tls_server_by_its_name(lab: ProtocolsLab, name: str | None, server: s
         if name
         else (f"https://{TLS.address}/page",)
     )
-    code, told = client(lab, "curl", "-skI", "--max-time", f"{TIMEOUT_S}", *to)
-    assert code == 0, told
-    assert f"X-Server: {server}" in told
+    code, output = client(lab, "curl", "-skI", "--max-time", f"{TIMEOUT_S}", *to)
+    assert code == 0, output
+    assert f"X-Server: {server}" in output
 
 
 @pytest.mark.parametrize(("name", "server"), {NAMED: "s2", "other.example": "s1"}.items())
@@ -193,8 +193,8 @@ def test_a_hello_of_several_segments(lab: ProtocolsLab, name: str, server: str, 
     protocols = ",".join(["http/1.1", *(f"{number:0>100}" for number in range(size // 100))])
     hello = ("-connect", f"{TLS.address}:{TLS.port}", "-servername", name, "-alpn", protocols)
     command = f"printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' | timeout {TIMEOUT_S} openssl s_client -ign_eof {' '.join(hello)}"
-    _, told = client(lab, "sh", "-c", command)
-    assert f"X-Server: {server}" in told
+    _, output = client(lab, "sh", "-c", command)
+    assert f"X-Server: {server}" in output
 
 
 def test_a_hello_byte_by_byte(lab: ProtocolsLab) -> None:

@@ -30,15 +30,16 @@ def test_a_replayed_capture_decides_as_the_live_controller_did(tmp_path: Path) -
     paper mode may then move weight a period earlier or later: one step. What was decided from the same counts must be
     the same."""
     done, plot = replayed(tmp_path)
-    said = re.search(
+    comparison = re.search(
         r"(\d+) compared, .* ratios differ by at most ([\d.]+), SYNs of an interval by (\d+)(?:; .* from (.*))?$",
         done.stdout,
     )
-    assert said is not None, done.stdout[-2000:] + done.stderr
-    compared, apart, syns = int(said[1]), float(said[2]), int(said[3])
-    assert compared >= SECONDS - 2, said[0]
-    assert syns <= LOAD_PER_S / 10, said[0]
-    assert done.returncode == 0 or (apart < 1.01 * STEP and said[4].startswith("other counts: ")), said[0]
+    assert comparison is not None, done.stdout[-2000:] + done.stderr
+    compared, apart, syns = int(comparison[1]), float(comparison[2]), int(comparison[3])
+    assert compared >= SECONDS - 2, comparison[0]
+    # A reading that comes late takes SYNs of the next interval; beyond half a period it would be another interval's.
+    assert syns < LOAD_PER_S / 2, comparison[0]
+    assert done.returncode == 0 or (apart < 1.01 * STEP and comparison[4].startswith("other counts: ")), comparison[0]
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 

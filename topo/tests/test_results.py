@@ -55,6 +55,7 @@ def results() -> Results:
         switch="embedded",
         equal=phase("equal", 1000.0, 1 / 3, [0.0] * 60 + [1.0] * 40),
         r=phase("r", 1020.0, 0.1, [0.0] * 95 + [1.0] * 5),
+        kernel=ConnectTimes(100, [0.0] * 80 + [1.0] * 20),
         loaded="s3",
         changes=[1022.0, 1023.0],
         downloads=[Download(1019.0, 1031.0, "")],
@@ -72,6 +73,8 @@ def test_the_summary_is_as_promised(results: Results) -> None:
     assert list(content) == [
         "switch",
         "phases",
+        "kernel_dnat",
+        "mean_connect_time_by_r_as_part_of",
         "ratios_final",
         "weight_changes",
         "broken_connections",
@@ -89,6 +92,9 @@ def test_the_summary_is_as_promised(results: Results) -> None:
             "s3": {"syn": 260, "synack": 200, "synack_again": 1, "completed": 200, "r": 0.3},
         },
     }
+    assert content["kernel_dnat"] == {"connections": 100, "connect_ms": {"mean": 200.0, "median": 0.0, "p99": 1000.0}}
+    assert content["mean_connect_time_by_r_as_part_of"] == {"equal_split": 0.125, "kernel_dnat": 0.25}
+    assert "12% of that by the equal split, 25% of that by kernel DNAT's equal split" in table(results)
     assert content["ratios_final"] == {"s1": 0.45, "s2": 0.45, "s3": 0.1}, "the ratios at the end of the load"
     assert (content["weight_changes"], content["broken_connections"]) == (2, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from topo.news.records import read_records, read_statuses, switch_packets
-from topo.news.run import BULK_FILE, Run, make_run, refused_of
+from topo.news.records import read_records, switch_packets
+from topo.news.run import BULK_FILE, STATUS, Run, make_run, refused_of
 from topo.switches import switch_kind
 from topo.tests.test_news_crowd import SETTINGS
 from workload.crowd.further import Further
@@ -59,7 +60,7 @@ def make(scenario: Scenario, settings: Settings, directory: Path) -> Seen:
 
 def read(scenario: Scenario, directory: Path) -> Seen:
     """Read the records of a run."""
-    statuses = read_statuses(directory)
+    statuses = [json.loads(line) for line in (directory / STATUS).read_text().splitlines()]
     services = (TARGET, *(one.name for one in scenario.further))
     return Seen(
         directory,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from topo.load.thinking import Told, run
+from topo.load.thinking import Outcome, run
 from topo.switches import REPOSITORY
 from topo.webservers import KINDS, WebServer
 
@@ -23,7 +23,7 @@ Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 """A request, counted on its connection from 0: answers it, or does not."""
 
 
-def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Told:
+def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Outcome:
     """Let users ask a server."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +37,7 @@ def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Told:
             asked += 1
         writer.close()
 
-    async def both() -> Told:
+    async def both() -> Outcome:
         server = await asyncio.start_server(connection, "127.0.0.1", 0)
         async with server:
             options = argparse.Namespace(
@@ -66,9 +66,9 @@ def test_a_kept_connection_is_used_again() -> None:
     async def serve(_asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await answer(writer)
 
-    told = users(serve)
-    assert told.connections == 4 and told.pages > 4 and told.lost == []
-    assert len(told.page_s) == told.pages + told.unfinished
+    outcome = users(serve)
+    assert outcome.connections == 4 and outcome.pages > 4 and outcome.lost == []
+    assert len(outcome.page_s) == outcome.pages + outcome.unfinished
 
 
 @pytest.mark.parametrize("resets", [False, True])
@@ -81,9 +81,9 @@ def test_a_request_that_met_the_connections_end_is_made_again(resets: bool) -> N
         else:
             writer.close()
 
-    told = users(serve)
-    assert told.lost == [] and told.pages > 4
-    assert sum(told.raced.values()) >= told.connections - 4 - 4
+    outcome = users(serve)
+    assert outcome.lost == [] and outcome.pages > 4
+    assert sum(outcome.raced.values()) >= outcome.connections - 4 - 4
 
 
 def test_a_connection_that_ended_while_its_user_thought_is_no_race() -> None:
@@ -91,9 +91,9 @@ def test_a_connection_that_ended_while_its_user_thought_is_no_race() -> None:
         await answer(writer)
         writer.close()
 
-    told = users(serve)
-    assert told.lost == [] and told.pages > 4
-    assert sum(told.found_closed.values()) > 0
+    outcome = users(serve)
+    assert outcome.lost == [] and outcome.pages > 4
+    assert sum(outcome.found_closed.values()) > 0
 
 
 @pytest.mark.parametrize("said", [b"", WHOLE[:-1], WHOLE[:20], b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"])
@@ -118,8 +118,8 @@ def test_the_program_tells_what_users_saw() -> None:
     command = [sys.executable, "-m", "topo.load.thinking", "--to", "127.0.0.1:1", "--source", "127.0.0.1"]
     options = ["--users", "1", "--seconds", "0.5", "--think", "0.05"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
-    told = json.loads(done.stdout)
-    assert "no connection" in told["lost"][0] and told["connections"] == 0
+    outcome = json.loads(done.stdout)
+    assert "no connection" in outcome["lost"][0] and outcome["connections"] == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,7 +21,7 @@ from testbed.processes import Process, run_in
 from testbed.switches import TOFINO, Endpoints
 from testbed.switches.tofino import INSTALLATION
 from topo.nets import GRPC_PORT, SWITCH
-from topo.tests.test_upgrade import Load, Upgrading
+from topo.tests.steadynet import Load, SteadyNet
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
@@ -35,7 +35,7 @@ KEPT, PER_S = 3, 1.0
 """The model carries some 450 packets a second."""
 
 
-class OnTheModel(Upgrading):
+class OnTheModel(SteadyNet):
     """Client, two servers, and a Tofino between them."""
 
     def __init__(self) -> None:
