@@ -96,13 +96,14 @@ test-labs: setup root
 test-measured: setup root
 	$(BIN)/pytest -q -m "alone and not calm" topo
 
-lint: lint-python lint-switch ## ruff, pyright, import rules, rustfmt, clippy
+lint: lint-python lint-switch ## ruff, pyright, import rules, language, rustfmt, clippy
 
 lint-python: $(STAMPS)/python
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	PYTHONPATH=controller:ptf-tests:. $(BIN)/lint-imports --no-cache --no-logo tools/imports.toml
+	$(BIN)/python -m tools.language
 
 # By the release profile, whose build scripts and macros are there already; behind the build, for cargo runs once at a time.
 lint-switch: $(SWITCHD) $(STAMPS)/python

@@ -1,0 +1,80 @@
+"""What `python -m tools.language` counts, refuses and writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topo.switches import REPOSITORY
+
+HEAD = "# Only to fall.\n\n"
+
+FILES = {
+    "a.py": '"""Told once."""\n\none = "told told"  # told twice\nx = y.one(one=1)\n\n\ndef f(one: int): ...\n',
+    "a.rs": '/// Told here.\nfn f(one: u8) -> u8 {\n    let text = "told";\n    self.one + one(text) + one\n}\n',
+    "a.p4": "// told\ncontrol c(inout bit<8> one) { apply { one = m.one; } }\n",
+    "a.md": "# Told\n\nIt is told `told`.\n\n```\ntold\n```\n",
+    "CHANGELOG.md": "told\n",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def allow(checkout: Path, told: int, one: int) -> Path:
+    counts = checkout / "tools/language.toml"
+    counts.parent.mkdir(exist_ok=True)
+    counts.write_text(f"{HEAD}[words]\ntold = {told}\n\n[names]\none = {one}\n")
+    return counts
+
+
+def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools.language", "--root", str(checkout), *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+def test_comments_documents_and_names_are_counted_but_no_strings_and_calls(checkout: Path) -> None:
+    allow(checkout, 0, 0)
+    told, one = run(checkout, "--list", "told").stdout.split(), run(checkout, "--list", "`one`").stdout.split()
+    assert told == ["a.md:1", "a.md:3", "a.p4:1", "a.py:1", "a.py:3", "a.rs:1"]
+    assert one == ["a.p4:2", "a.p4:2", "a.py:3", "a.py:7", "a.rs:2", "a.rs:4"]
+
+
+def test_a_new_use_is_refused_with_its_place(checkout: Path) -> None:
+    allow(checkout, 6, 5)
+    done = run(checkout)
+    assert done.returncode == 1
+    assert "`one`: 6 uses, 5 allowed" in done.stderr
+    assert "a.rs:4" in done.stderr
+
+
+def test_fewer_uses_are_to_be_written_down(checkout: Path) -> None:
+    counts = allow(checkout, 7, 6)
+    done = run(checkout)
+    assert done.returncode == 1
+    assert "told: 6 uses are left of 7" in done.stderr
+    assert run(checkout, "--write").returncode == 0
+    assert counts.read_text() == f"{HEAD}[words]\ntold = 6\n\n[names]\none = 6\n"
+    assert run(checkout).returncode == 0
+
+
+def test_writing_raises_no_count(checkout: Path) -> None:
+    counts = allow(checkout, 6, 2)
+    assert run(checkout, "--write").returncode == 1
+    assert counts.read_text() == f"{HEAD}[words]\ntold = 6\n\n[names]\none = 2\n"
+
+
+def test_equal_seeds_give_equal_samples(checkout: Path) -> None:
+    allow(checkout, 6, 6)
+    samples = [run(checkout, "--sample", "2", "--seed", seed).stdout for seed in ("a", "a", "b", "c", "d")]
+    assert samples[0] == samples[1]
+    assert len(set(samples)) > 1
