@@ -65,6 +65,7 @@ TOFINO_BUILDS = {
 """As BUILDS: what p4c's Tofino back end compiles (tools/p4_tofino.py)."""
 
 INCLUDE = re.compile(r'^#include (?:"(.+)"|<(.+)>)$', re.MULTILINE)
+STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 class P4Error(Exception):
@@ -76,6 +77,13 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def code_sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a source's code: without comments, blank lines and the spaces around lines."""
+    code = STRING_OR_COMMENT.sub(lambda match: match[1] or "", path.read_text())
+    lines = [line.strip() for line in code.splitlines()]
+    return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()
+
+
 def files(build: Build, path: Path) -> Iterator[Path]:
     """A file of the program, and all that it includes, as often as it is included; the compiler's own are left out."""
     yield path
@@ -85,10 +93,10 @@ def files(build: Build, path: Path) -> Iterator[Path]:
             yield from files(build, found.resolve())
 
 
-def sources(*builds: Build) -> dict[str, str]:
+def sources(*builds: Build, hashed: Callable[[Path], str] = sha256) -> dict[str, str]:
     """Hashes of all sources of some builds, by path from the repository's root."""
     paths = {path for build in builds for path in files(build, ROOT / build.main)}
-    return {str(path.relative_to(ROOT)): sha256(path) for path in sorted(paths)}
+    return {str(path.relative_to(ROOT)): hashed(path) for path in sorted(paths)}
 
 
 def compiler() -> str:

@@ -6,9 +6,10 @@ There are two programs: `tofino`, and `tofino2` for Tofino 2, which switches by 
 configuration (sluice.conf), and a manifest; and the compiler's report to results/NAME. A program that does not fit, or
 is not assembled, changes nothing there.
 
-`check` compares the artefacts with the manifests, and says when sources have changed since. Then it runs p4c's front
-end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the architecture only behind its
-front end, and TNA's headers.
+`check` compares the artefacts with the manifests, and reports which sources' code has changed since. Comments do not
+count, for these artefacts have no line numbers. (v1model's program has them, so `tools/p4.py` hashes whole files.) Then
+it runs p4c's front end over the programs: syntax, names, types. That takes any p4c-bm2-ss, which refuses the
+architecture only behind its front end, and TNA's headers.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import p4_resources
-from tools.p4 import BUILD, COMPILER, ROOT, TOFINO_BUILDS, Build, P4Error, differences, sha256, sources
+from tools.p4 import BUILD, COMPILER, ROOT, TOFINO_BUILDS, Build, P4Error, code_sha256, differences, sha256, sources
 
 BACK_END = "p4c-barefoot"
 ASSEMBLER = "bfas"
@@ -209,7 +210,7 @@ def keep(program: Program, outcome: dict[str, object]) -> None:
     manifest = {
         "p4c": version(),
         "outcome": outcome,
-        "sources": sources(program.build),
+        "sources": sources(program.build, hashed=code_sha256),
         "artefacts": {name: sha256(folder / name) for name in program.artefacts},
     }
     program.manifest.write_text(json.dumps(manifest, indent=1) + "\n")
@@ -251,7 +252,7 @@ def check_artefacts(program: Program) -> None:
     found = {name: sha256(program.folder / name) for name in program.artefacts if (program.folder / name).exists()}
     if changed := differences(manifest["artefacts"], found):
         raise P4Error(f"edited by hand, or missing: {where}/{', '.join(changed)}: run `make p4 TARGET={program.name}`")
-    changed = differences(manifest["sources"], sources(program.build))
+    changed = differences(manifest["sources"], sources(program.build, hashed=code_sha256))
     since = f"; changed since: {', '.join(changed)}" if changed else ", of these sources"
     print(f"p4-tofino: {where} agrees with its manifest{since}")
 

@@ -50,6 +50,29 @@ def named(info: p4i.P4Info) -> dict[str, object]:
     return {each.preamble.name: each for objects in lists for each in objects}
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("// new\nbit<8> a; /* b\n c */\n\n  bit<8> b; // d\n", True),
+        ("bit<8> a;\nbit<8> b;", True),
+        ("bit<8> a;\nbit<9> b;\n", False),
+        ("bit<8> a;\n", False),
+    ],
+)
+def test_a_hash_of_code_ignores_comments_and_nothing_else(tmp_path: Path, text: str, same: bool) -> None:
+    first, second = tmp_path / "first.p4", tmp_path / "second.p4"
+    first.write_text("bit<8> a;\nbit<8> b;\n")
+    second.write_text(text)
+    assert (p4.code_sha256(first) == p4.code_sha256(second)) == same
+
+
+def test_two_slashes_in_a_string_are_code(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.p4", tmp_path / "second.p4"
+    first.write_text('@name("a//b") x;\n')
+    second.write_text('@name("a//c") x;\n')
+    assert p4.code_sha256(first) != p4.code_sha256(second)
+
+
 def test_the_twin_offers_the_same_control_plane_but_for_what_only_v1model_has() -> None:
     own, twins = named(p4info("")), named(p4info("twin"))
     only = {name.rpartition(".")[2] for name in own.keys() - twins.keys()}
