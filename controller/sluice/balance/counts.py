@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 CELL_BITS = 32
@@ -86,7 +86,7 @@ class Counts:
         )
 
 
-def total(parts: Sequence[Counts]) -> Counts:
-    """The sum of several differences."""
-    columns = zip(*(one.cells for one in parts), strict=True)
+def total(differences: Iterable[Counts]) -> Counts:
+    """Return the sum of several differences."""
+    columns = zip(*(counts.cells for counts in differences), strict=True)
     return Counts(*map(sum, columns))

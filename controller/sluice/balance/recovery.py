@@ -49,6 +49,10 @@ class Ceilings:
             if ceiling.left - 1 > -ceiling.length
         }
 
+    def keep(self, servers: Collection[int]) -> None:
+        """Drop the ceilings of all other servers."""
+        self._of = {server: ceiling for server, ceiling in self._of.items() if server in servers}
+
     def forget(self, servers: Collection[int]) -> None:
         """Drop the ceilings of these servers."""
         for server in servers:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from .ratios import Ratios, normalised
 
+HOLD = "held: no server is the cause"
+"""The reason of a decision that flash-crowd control has held: the ratios stay."""
+
 
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
     """The server with the largest R; of several equal, the one with the larger ratio, then the lower id.

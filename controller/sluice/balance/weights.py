@@ -15,11 +15,11 @@ def weight_sum(servers: int) -> int:
 
 
 def largest_remainder(
-    ratios: Mapping[int, float], total: int | None = None, *, present: Collection[int] = ()
+    ratios: Mapping[int, float], total: int | None = None, *, measured: Collection[int] = ()
 ) -> dict[int, int]:
     """Weights that sum to ``total`` (``weight_sum`` of a group of these) exactly, each within one of its ratio's share.
 
-    Equal remainders go to the larger ratio, then to the lower id. Servers in ``present`` keep at least a weight
+    Equal remainders go to the larger ratio, then to the lower id. Servers in ``measured`` keep at least a weight
     of 1, taken from the largest. A weight of 0 is left out of the result. Raises ValueError when there is
     no positive ratio, so that a group is never empty.
     """
@@ -34,7 +34,7 @@ def largest_remainder(
     order = sorted(shares, key=lambda server: (weights[server] - shares[server], -shares[server], server))
     for server in order[: whole - sum(weights.values())]:
         weights[server] += 1
-    for server in sorted(present):
+    for server in sorted(measured):
         if weights.get(server) == 0:
             donor = max(weights, key=lambda candidate: (weights[candidate], -candidate))
             if weights[donor] > 1:

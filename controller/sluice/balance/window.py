@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 
 from .counts import Counts, total
 
@@ -14,11 +15,19 @@ class Window:
     same, and no packet is lost between a read and a reset.
     """
 
-    def __init__(self, intervals: int) -> None:
+    def __init__(self, intervals: int, history: Iterable[Counts] = ()) -> None:
+        """Hold at most ``intervals`` differences, at first the newest of ``history``.
+
+        Raises ValueError for less than one interval.
+        """
         if intervals < 1:
             raise ValueError(f"a window needs at least one interval, not {intervals}")
-        self._ring: deque[Counts] = deque(maxlen=intervals)
-        self._total = Counts()
+        self._ring = deque(history, maxlen=intervals)
+        self._total = total(self._ring)
+
+    def __iter__(self) -> Iterator[Counts]:
+        """The differences, the oldest first."""
+        return iter(self._ring)
 
     def push(self, difference: Counts) -> None:
         """Take in the newest interval."""
@@ -30,7 +39,7 @@ class Window:
     def resize(self, intervals: int) -> None:
         """Keep the newest ``intervals`` differences from now on."""
         self._ring = deque(self._ring, maxlen=intervals)
-        self._total = total(list(self._ring))
+        self._total = total(self._ring)
 
     def clear(self) -> None:
         """Forget everything measured."""

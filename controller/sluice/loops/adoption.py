@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.balance import Balancer, Member, Mode, fair_shares, to_ratios
+from sluice.balance import POLICIES, Balancer, Member, fair_shares, to_ratios
 from sluice.switch.errors import SwitchError
 from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
 from sluice.switch.reconcile import Found
@@ -63,7 +63,7 @@ def _take_weights(world: World, service: Service, found: Found, now_s: float) ->
     known = {server.id for server in found.origins.values()}
     members, options = world.members(service), world.options(service)
     old = [m for m, s in zip(members, service.servers, strict=True) if s.id in known]
-    if weights and options.mode is not Mode.FIXED and any(not m.draining for m in old):
+    if weights and POLICIES[options.mode].learns and any(not m.draining for m in old):
         balancer = view.balancer
         if weights != view.weights:
             if len(old) < len(members):

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from itertools import pairwise
 
-from sluice.balance import Balancer, Decision, Mode
+from sluice.balance import Balancer, Decision
 from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.log import logger
 from sluice.names import Table
@@ -79,7 +79,7 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
                 trace.write(record(service, view, decision, wrote=wrote))
                 _tell(world.names(service), service, decision, wrote=wrote)
                 if weights != before or last is None or last.diagnosis.condition != decision.diagnosis.condition:
-                    _decided(world.events, service, view.balancer.options.mode, decision, (before, weights))
+                    _decided(world.events, service, decision, (before, weights), acted_on=view.balancer.policy.ejects)
                 _ejected(world.events, service, ejected, view.balancer.ejected)
         finally:
             view.due_s = due = next_turn(due, period_s, loop.time())
@@ -100,7 +100,7 @@ def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wro
 
 
 def _decided(
-    events: Events, service: Service, mode: Mode, decision: Decision, before_after: tuple[_Weights, _Weights]
+    events: Events, service: Service, decision: Decision, before_after: tuple[_Weights, _Weights], *, acted_on: bool
 ) -> None:
     """With the weights that were, and those that are."""
     names = {server.id: server.name for server in service.servers}
@@ -112,7 +112,7 @@ def _decided(
         for name in names.values()
         if earlier.get(name, 0) != after.get(name, 0)
     ]
-    sentence = decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION)
+    sentence = decision.diagnosis.sentence(names, acted_on=acted_on)
     events.tell(
         Kind.DECISION,
         f"{service.name}: {', '.join(changed) or 'weights stay'}. {sentence}",

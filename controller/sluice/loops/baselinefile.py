@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sluice.config.model import Config, NewsConfig
 from sluice.log import logger
-from sluice.news import Average, NewsMode, Usual
+from sluice.news import Average, Usual
 from sluice.wholefile import write_whole
 
 from .world import World
@@ -123,7 +123,7 @@ class BaselineFile:
     def restore(self, world: World) -> None:
         """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not."""
         view = world.news
-        if view is None or view.config.mode is not NewsMode.PRODUCTION or view.usual is not None:
+        if view is None or not view.learns_usual or view.usual is not None:
             return
         path = _path(world.config, view.config)
         try:

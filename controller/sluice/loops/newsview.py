@@ -130,6 +130,11 @@ class NewsView:
         self._collector.take()
 
     @property
+    def learns_usual(self) -> bool:
+        """See News."""
+        return self._news.learns_usual
+
+    @property
     def usual(self) -> Usual | None:
         """See News."""
         return self._news.usual

@@ -6,6 +6,7 @@ from .filters import Average
 from .flows import FlowCollector
 from .flowshare import FlowShare, Slots
 from .limit import Limit
+from .modes import MODES
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
 from .pools import Pool, Ratios
@@ -16,6 +17,7 @@ from .usual import Usual
 from .verdict import Cause, Verdict
 
 __all__ = [
+    "MODES",
     "Average",
     "Cause",
     "Decision",

@@ -9,7 +9,7 @@ from sluice.addresses import Packed
 from .decision import Target
 from .filters import Average, Baseline, chance
 from .hotspot import HotSpotTable
-from .options import NewsMode, NewsOptions
+from .options import NewsOptions
 from .requests import Interval
 from .window import MeasurementWindow
 
@@ -81,9 +81,12 @@ class Identification:
         baseline = self._usual.get(destination)
         return (baseline.average or 0.0) if baseline else 0.0
 
-    def leader(self, window: MeasurementWindow, incumbent: Packed | None) -> Packed | None:
-        """The hot spot as far as is known; of equals the incumbent."""
-        if self._options.mode is not NewsMode.PRODUCTION:
+    def leader(self, window: MeasurementWindow, incumbent: Packed | None, *, by_requests: bool) -> Packed | None:
+        """Return the destination with the most samples; of equals the incumbent. None without samples.
+
+        ``by_requests`` leaves out destinations whose requests are known not to be up.
+        """
+        if not by_requests:
             return self.table.hottest(incumbent)
         return self.table.hottest(incumbent, lambda destination: self._eligible(destination, window))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from .baseline_detector import BaselineDetector
 from .decision import Asked, Target
@@ -40,12 +41,19 @@ class Candidate:
 class ControlMode(ABC):
     """Alarm and limit of one group of destinations. The limit is in connections per second; None: there is none."""
 
-    limits = True
-    """It sets limits itself."""
-    freezes = False
-    """Its verdicts hold R's weights still."""
-    several = False
-    """Each crowd has a limit of its own, and a new alarm goes on with those there are in place of a new start."""
+    limits: ClassVar[bool] = True
+    """The mode sets limits itself; without this only configured ones are in force."""
+    freezes: ClassVar[bool] = False
+    """The mode's verdicts hold the weights of services."""
+    several: ClassVar[bool] = False
+    """Each crowd has a limit of its own, and a new alarm keeps those in force."""
+    learns_usual: ClassVar[bool] = False
+    """The mode learns the usual traffic, as a baseline of the alarm and of each destination's requests. A destination
+    whose requests are not up is no hot spot then."""
+
+    @abstractmethod
+    def __init__(self, options: NewsOptions) -> None:
+        """Begin without an alarm, a limit or a baseline."""
 
     @property
     @abstractmethod
@@ -170,6 +178,7 @@ class ProductionMode(ControlMode):
 
     freezes = True
     several = True
+    learns_usual = True
 
     def __init__(self, options: NewsOptions) -> None:
         self._options = options
@@ -259,7 +268,7 @@ class ProductionMode(ControlMode):
                 del self._crowds[target]
 
 
-MODES: dict[NewsMode, type[PaperMode] | type[ProductionMode]] = {
+MODES: Mapping[NewsMode, type[ControlMode]] = {
     NewsMode.PAPER: PaperMode,
     NewsMode.STATIC: StaticMode,
     NewsMode.PRODUCTION: ProductionMode,

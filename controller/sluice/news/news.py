@@ -92,6 +92,11 @@ class News:
         self._written = self.limits
 
     @property
+    def learns_usual(self) -> bool:
+        """Whether the mode learns what is usual, so that ``restore`` has an effect."""
+        return self._mode.learns_usual
+
+    @property
     def usual(self) -> Usual | None:
         """What is to outlive this process; None while nothing is known, and in modes that keep nothing."""
         return self._mode.kept(self._spot)
@@ -249,7 +254,7 @@ class News:
         """Name the hot spots and start their limits; whose were started."""
         target: Target = None
         if self._options.identify:
-            target = self._spot.leader(self._window, self._hot_spot)
+            target = self._spot.leader(self._window, self._hot_spot, by_requests=self._mode.learns_usual)
             if target is None:
                 return frozenset()
         rates = self._mode.rates

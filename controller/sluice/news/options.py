@@ -19,7 +19,7 @@ from .errors import OptionsError
 
 
 class NewsMode(StrEnum):
-    """Who decides when and how far to limit."""
+    """What decides when and how far to limit."""
 
     PAPER = "paper"
     """The detector and the scoreboard as published."""
@@ -27,6 +27,11 @@ class NewsMode(StrEnum):
     """A clean baseline, thresholds above the noise, a search for the capacity, a limit that goes when it is idle."""
     STATIC = "static"
     """The published detector watches; nothing is limited but what is configured."""
+
+    @property
+    def uses_production(self) -> bool:
+        """Whether the parameters of ``production`` apply: period, window, and memory of admitted clients."""
+        return self is NewsMode.PRODUCTION
 
 
 PartOfOne = Annotated[float, Gt(0), Lt(1)]
@@ -86,7 +91,7 @@ class NewsOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: NewsMode = NewsMode.PRODUCTION
-    """Who decides when and how far to limit."""
+    """What decides when and how far to limit."""
     period_s: Positive = 64.0
     """T: Chen & Heidemann's interval in the testbed (section 8.4; 60 in simulations). Not in production mode."""
     fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
@@ -144,20 +149,20 @@ class NewsOptions:
     @property
     def interval_s(self) -> float:
         """Seconds between two observations in the present mode."""
-        return self.production.detection_s if self.mode is NewsMode.PRODUCTION else self.period_s
+        return self.production.detection_s if self.mode.uses_production else self.period_s
 
     @property
     def window_intervals(self) -> int:
         """Observations in the measurement window: one but in production mode."""
-        return self.production.intervals if self.mode is NewsMode.PRODUCTION else 1
+        return self.production.intervals if self.mode.uses_production else 1
 
     @property
     def response_intervals(self) -> int:
         """Observations in which the responses of a site with few requests are looked for, at most."""
         extra = self.production
-        return round(extra.baseline_s / extra.detection_s) if self.mode is NewsMode.PRODUCTION else 1
+        return round(extra.baseline_s / extra.detection_s) if self.mode.uses_production else 1
 
     @property
     def remember_s(self) -> float:
         """How long an admitted client is remembered; only production mode does."""
-        return self.production.remember_s if self.mode is NewsMode.PRODUCTION else 0.0
+        return self.production.remember_s if self.mode.uses_production else 0.0

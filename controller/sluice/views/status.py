@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sluice.addresses import Packed, order
-from sluice.balance import Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
+from sluice.balance import Counts, ratio_of_unanswered, ratio_with_every_synack
 from sluice.loops.controller import Controller
 from sluice.loops.newsview import NewsView
 from sluice.loops.sweep import kept_slots
@@ -85,7 +85,7 @@ def _service(
     view = world.views[service.id]
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
-    counts, mode = traffic.services[service.id], balancer.options.mode
+    counts, acted_on = traffic.services[service.id], balancer.policy.ejects
     names, ratios, weights = world.names(service), balancer.ratios, view.weights
     if service.is_content:
         weights = available(world.state(), service)
@@ -94,9 +94,9 @@ def _service(
     shown: dict[str, Any] = {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
-        "mode": str(mode),
+        "mode": str(balancer.options.mode),
         "condition": str(decision.diagnosis.condition) if decision else "unknown",
-        "sentence": decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION) if decision else _NOT_YET,
+        "sentence": decision.diagnosis.sentence(names, acted_on=acted_on) if decision else _NOT_YET,
         "reason": decision.reason if decision else None,
         "weight_changes": view.weight_changes,
         **counts,
