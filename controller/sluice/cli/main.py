@@ -16,11 +16,11 @@ import shtab
 from sluice import __version__, log, proxies
 from sluice.config.load import DEFAULT_CONFIG, ConfigError, load
 from sluice.config.model import Config
+from sluice.controller import Controller
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.trace import NewsTrace
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
-from sluice.loops.newstrace import NewsTrace
 from sluice.loops.supervisor import Supervisor
-from sluice.loops.trace import Trace
 from sluice.loops.watchedtime import WatchedLoop
 from sluice.replay import command
 from sluice.replay.against import TraceError

@@ -54,7 +54,7 @@ class Events:
         """Nobody follows what only is tried on a copy of the world."""
         return Events()
 
-    def tell(self, kind: Kind, text: str, **fields: Any) -> None:
+    def report(self, kind: Kind, text: str, **fields: Any) -> None:
         """It happened now."""
         event: Event = {"time": round(time.time(), 3), "kind": str(kind), "text": text, **fields}
         self.past.append(event)

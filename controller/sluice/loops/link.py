@@ -29,6 +29,10 @@ class Link:
         self._found = found
         self._turn = asyncio.Lock()
 
+    def __deepcopy__(self, memo: object) -> Link:
+        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        return self
+
     def size(self, register: str) -> int:
         """Cells of a register in the program that runs: builds of other sizes differ."""
         return self.session.pipeline.schema.registers[register].size

@@ -55,7 +55,7 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
         world.idle_s = idle_s
         await link.apply(world.state(), [Table.TIMERS])
         _log.info("the idle time follows the table", extra={"idle_s": round(idle_s)})
-    world.held = pins_of(slots, kept).held
+    world.pinned = pins_of(slots, kept).held
     await forget_unused(world, link)
 
 
@@ -84,7 +84,7 @@ async def forget_unused(world: World, link: Link) -> None:
 
     Until then their entries stay, so that their connections live on.
     """
-    gone = {server.id for server in world.plan.retired if server.id not in world.held}
+    gone = {server.id for server in world.plan.retired if server.id not in world.pinned}
     if gone:
         kept = tuple(server for server in world.plan.retired if server.id not in gone)
         world.plan = replace(world.plan, retired=kept)

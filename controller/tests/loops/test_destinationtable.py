@@ -1,7 +1,7 @@
 """Numbers of destinations."""
 
 from sluice.addresses import from_text
-from sluice.loops.destinationtable import SHARED, DestinationTable
+from sluice.features.crowd.destinations import SHARED, DestinationTable
 
 A, B, C, D = (from_text(f"10.0.0.{i}") for i in range(1, 5))
 

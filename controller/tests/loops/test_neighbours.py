@@ -16,11 +16,11 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sluice.addresses import IPV4_BITS, Address, from_number, from_text
 from sluice.config.load import parse
+from sluice.features import world_of
 from sluice.loops.link import Link
 from sluice.loops.neighbourqueue import NeighbourQueue
 from sluice.loops.neighbours import Neighbours
 from sluice.loops.neighbourtable import NeighbourTable
-from sluice.loops.world import World
 from sluice.names import PuntReason
 from sluice.switch.state import Neighbour, State
 from virtual import in_virtual_time
@@ -368,7 +368,7 @@ class Wire:
 
 
 def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
-    wire, world = Wire(), World.of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
+    wire, world = Wire(), world_of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
     server = from_text("10.0.2.2")
 
     async def scene() -> None:

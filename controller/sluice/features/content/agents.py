@@ -22,13 +22,14 @@ from sluice.agents.messages import GroupName, Problem, Report, Told, configurati
 from sluice.config.content import REFUSE
 from sluice.config.model import Config
 from sluice.log import logger
+from sluice.loops.commands import Refused
+from sluice.loops.events import Kind
+from sluice.loops.link import Link
+from sluice.loops.world import World
 from sluice.names import Meter, Table
 from sluice.switch.plan import Plan, Service
 
-from .commands import Refused
-from .events import Kind
-from .link import Link
-from .world import World
+from .state import Away, ContentState
 
 _log = logger("agents")
 
@@ -84,8 +85,8 @@ class _Made:
 class Agents:
     """All agents of the configuration."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, state: ContentState) -> None:
+        self._world, self._state = world, state
         self.views: dict[str, AgentView] = {}
         """By the place where they listen."""
         self._unread: Mapping[int, Mapping[int, int]] = {}
@@ -218,7 +219,7 @@ class Agents:
 
     async def _configure(self, agent: Agent, view: AgentView) -> bool:
         """Give it what it is to do, if it has not got it; whether that was so. Raises AgentError."""
-        made_of = (self._world.plan, self._world.rules, self._cookies())
+        made_of = (self._world.plan, self._state.rules, self._cookies())
         known = self._made.get(view.control)
         if known is None or not _are_same(known.made_of, made_of):
             message = self._wanted(self._world.plan, view.control)
@@ -234,7 +235,7 @@ class Agents:
         return True
 
     def _wanted(self, plan: Plan, control: str) -> Any:
-        return configuration(plan, control, self._world.rules.then(plan.config), self._cookies())
+        return configuration(plan, control, self._state.rules.then(plan.config), self._cookies())
 
     def _cookies(self) -> Cookies:
         path = Path(f"{self._world.config.control}.cookies")
@@ -247,32 +248,32 @@ class Agents:
     # -- their health
 
     async def _judge(self, link: Link) -> None:
+        """Have the switch use the agents that serve. Never returns. Raises SwitchError."""
         while True:
-            absent, leaving = self._away()
-            changed = (absent, leaving) != (self._world.absent, self._world.leaving)
+            away = self._away()
+            changed = away != self._state.away
             if changed:
-                self._tell(absent)
-                self._world.absent, self._world.leaving = absent, leaving
-            before, self._unread = self._unread, self._world.unread
+                self._report(away.absent)
+                self._state.away = away
+            before, self._unread = self._unread, self._state.unread
             if changed or self._unread != before:
-                self._tell_unread(before.keys())
+                self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
                     # Before agents are chosen again: a SYN that is to pass unread would pin its connection to one.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
 
-    def _away(self) -> tuple[set[int], set[int]]:
-        """Numbers of agents that are gone, and of those that end."""
+    def _away(self) -> Away:
         absent: set[int] = set()
         leaving: set[int] = set()
         for service in self._world.plan.services:
             if service.is_content:
                 views = {number: self.views[control] for one, number, control in self._each() if one is service}
-                away = self._silent(service, views)
-                absent |= away
-                leaving |= {n for n in views.keys() - away if (report := views[n].report) and report.draining}
-        return absent, leaving
+                silent = self._silent(service, views)
+                absent |= silent
+                leaving |= {n for n in views.keys() - silent if (report := views[n].report) and report.draining}
+        return Away(frozenset(absent), frozenset(leaving))
 
     def _silent(self, service: Service, views: Mapping[int, AgentView]) -> set[int]:
         """Of a service's agents, by number, those that do not serve it."""
@@ -285,37 +286,37 @@ class Agents:
                 view.error = view.error or f"silent for {DEAD_S:g} s"
             if view.serves(service.name):
                 continue
-            if silent_s >= DEAD_S or view.refuses or number in self._world.absent:
+            if silent_s >= DEAD_S or view.refuses or number in self._state.away.absent:
                 gone.add(number)
-            if silent_s < LAST_S and not (view.refuses or view.closed or number in self._world.absent):
+            if silent_s < LAST_S and not (view.refuses or view.closed or number in self._state.away.absent):
                 may_be_here.add(number)
         return gone - may_be_here if gone == set(views) else gone
 
-    def _tell(self, absent: set[int]) -> None:
+    def _report(self, absent: frozenset[int]) -> None:
         for service, number, control in self._each():
-            if number in absent - self._world.absent:
+            if number in absent - self._state.away.absent:
                 fields = {"service": service.name, "agent": control, "error": self.views[control].error}
                 _log.warning("agent is gone; others take its clients", extra=fields)
-                self._world.events.tell(Kind.AGENT, f"{service.name}: agent {control} is gone", **fields)
-            elif number in self._world.absent - absent:
+                self._world.events.report(Kind.AGENT, f"{service.name}: agent {control} is gone", **fields)
+            elif number in self._state.away.absent - absent:
                 _log.info("agent is back", extra={"service": service.name, "agent": control})
-                self._world.events.tell(
+                self._world.events.report(
                     Kind.AGENT, f"{service.name}: agent {control} is back", service=service.name, agent=control
                 )
 
-    def _tell_unread(self, before: Collection[int]) -> None:
+    def _report_unread(self, before: Collection[int]) -> None:
         """Say which services have lost their last agent, and which have one again."""
         for service in self._world.plan.services:
             if (service.id in before) == (service.id in self._unread) or service.config.content is None:
                 continue
             if service.id in before:
                 _log.info("the service has an agent again", extra={"service": service.name})
-                self._world.events.tell(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
+                self._world.events.report(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
                 continue
             does = service.config.content.without_agents
             text = "are refused" if does == REFUSE else f"go to {does} unread"
             _log.error("the service has no agent left", extra={"service": service.name, "without_agents": does})
-            self._world.events.tell(
+            self._world.events.report(
                 Kind.AGENT, f"{service.name} has no agent left; new connections {text}", service=service.name, does=does
             )
 
@@ -341,8 +342,8 @@ class Agents:
         """What is known of an agent, by its number as a server."""
         return next((self.views.get(control) for s, n, control in self._each() if s is service and n == number), None)
 
-    def told(self, service: Service) -> Told:
-        """What all agents of a service tell of it, together."""
+    def total(self, service: Service) -> Told:
+        """Return the sum of what all agents of a service report of it."""
         total = Told()
         for view in self.views.values():
             if view.report is not None and service.name in view.report.services:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from sluice.features.balance.feature import Balance
 from sluice.log import logger
+from sluice.loops.events import Kind
+from sluice.loops.grid import next_turn
+from sluice.loops.link import Link
+from sluice.loops.watchedtime import Readings
+from sluice.loops.world import World
 from sluice.names import Meter, Table
 from sluice.news import Decision
 from sluice.switch.ledger import read_counts
 
-from .baselinefile import BaselineFile
-from .events import Kind
-from .grid import next_turn
-from .link import Link
-from .newstrace import NewsTrace
-from .newsview import NewsView
-from .watchedtime import Readings
-from .world import World
+from .baseline import BaselineFile
+from .trace import NewsTrace
+from .view import NewsView
 
 _log = logger("news")
 
@@ -32,7 +33,7 @@ MEASURED = frozenset({Table.RATE_SETTINGS})
 async def control(
     world: World, link: Link, view: NewsView, trace: NewsTrace, baseline: BaselineFile | None = None
 ) -> None:
-    """Never returns. Raises SwitchError when the switch does not answer.
+    """Control flash crowds. Never returns. Raises SwitchError when the switch does not answer.
 
     What is usual is kept in a file (``baseline``).
 
@@ -40,7 +41,7 @@ async def control(
     ledger at its end. An interval with a late reading teaches nothing. Begun again after a reload it keeps to its
     grid, as R's does.
     """
-    loop = asyncio.get_running_loop()
+    loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
     reading, observation = loop.time(), view.begin(loop.time())
     readings = Readings()
@@ -58,7 +59,7 @@ async def control(
         if late:
             view.rebase()
         if ends:
-            decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
+            decision = view.observe(loop.time(), ledger, samples, balance.ejected, balance.ratios)
             view.due_s = observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             decision = view.sampled(loop.time(), samples)
@@ -68,7 +69,7 @@ async def control(
         if decision is not None:
             await _act(world, link, view, trace, decision)
             if baseline is not None:
-                baseline.keep(world)
+                baseline.keep(view)
         reading = next_turn(reading, poll_s, loop.time())
         await asyncio.sleep(min(reading, observation) - loop.time())
 
@@ -81,7 +82,7 @@ async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decis
     view.said = _event(decision)
     if view.said != before:
         cause, limits = str(decision.verdict.cause), len(decision.limits)
-        world.events.tell(
+        world.events.report(
             Kind.CROWD, decision.sentence, cause=cause, alarm=decision.detection.alarm, limits=limits, wrote=wrote
         )
     _log.log(

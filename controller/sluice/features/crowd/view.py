@@ -32,7 +32,7 @@ from sluice.switch.registers import Registers
 from sluice.switch.sampling import SampleReader
 from sluice.switch.state import Crowd
 
-from .destinationtable import SHARED, DestinationTable
+from .destinations import SHARED, DestinationTable
 
 _log = logger("news")
 
@@ -52,7 +52,7 @@ class NewsView:
         """What the log last told."""
         self.due_s: float | None = None
         """When the interval ends; None: at once, for what is read next is a new beginning."""
-        self._plan = plan
+        self.plan = plan
         self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
@@ -71,13 +71,13 @@ class NewsView:
         if destination == TOGETHER:
             return "every destination"
         address = from_packed(destination)
-        names = [service.name for service in self._plan.services if service.config.address == address]
+        names = [service.name for service in self.plan.services if service.config.address == address]
         names += [host.name for host in self.config.hosts if host.address == address]
         return f"{', '.join(names)} ({address})" if names else str(address)
 
     def server_name(self, number: int) -> str:
         """What a person calls a server."""
-        return next((server.name for server in self._plan.servers if server.id == number), f"server {number}")
+        return next((server.name for server in self.plan.servers if server.id == number), f"server {number}")
 
     def _pools(self) -> dict[int, Pool]:
         return {
@@ -87,7 +87,7 @@ class NewsView:
                 frozenset(server.id for server in service.servers),
                 service.config.balance,
             )
-            for service in self._plan.services
+            for service in self.plan.services
         }
 
     def _fresh(self) -> News:
@@ -114,7 +114,7 @@ class NewsView:
                 splitter.renew()
         if config.flow_share != self.config.flow_share:
             self._share = FlowShare(config.flow_share)
-        self.config, self._plan = config, plan
+        self.config, self.plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:
             self.rebase()
@@ -233,7 +233,7 @@ class NewsView:
     @property
     def frozen(self) -> list[str]:
         """The names of these services."""
-        return [service.name for service in self._plan.services if self.freezes(service.id)]
+        return [service.name for service in self.plan.services if self.freezes(service.id)]
 
     def freezes(self, service: int) -> bool:
         """The weights of this service, by its number, are to stay as they are."""
@@ -284,7 +284,7 @@ class NewsView:
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
         left = self._table.want(
             [
-                *(service.config.address for service in self._plan.services),
+                *(service.config.address for service in self.plan.services),
                 *(host.address for host in self.config.hosts),
                 *sorted(extra, key=order),
             ],

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
+from dataclasses import replace
 
 from sluice.log import logger
+from sluice.loops.grid import next_turn
+from sluice.loops.link import Link
+from sluice.loops.watchedtime import Readings
+from sluice.loops.world import World
 from sluice.names import Table
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads
+from sluice.switch.state import State
 
-from .grid import next_turn
-from .link import Link
-from .resourcesview import ResourcesView, Stages
-from .watchedtime import Readings
-from .world import World
+from .view import ResourcesView, Stages
 
 _log = logger("resources")
 
@@ -48,12 +51,23 @@ async def share_once(world: World, link: Link, view: ResourcesView, stages: Stag
     await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
         # To make and compare the entries of 1,000 servers takes longer than all the rest.
-        await link.apply(world.capped(changed), TABLES)
+        await link.apply(_with_caps(world, view, changed), TABLES)
     view.wrote(decision)
     for server, told in decision.send.items():
         if told.capped:
             row = {"server": server, "transfers": told.transfers, "need": int(told.need), "capped": told.capped}
             _log.debug("short of send buffers", extra=row)
+
+
+def _with_caps(world: World, view: ResourcesView, servers: Collection[int]) -> State:
+    """Return the desired state of the defaults of some servers alone."""
+    of_services = (
+        (service, tuple(server for server in service.servers if server.id in servers))
+        for service in world.plan.services
+    )
+    services = tuple(replace(service, servers=changed) for service, changed in of_services if changed)
+    plan = replace(world.plan, services=services, retired=())
+    return State(plan=plan, weights={}, caps=view.caps, whole=False)
 
 
 async def close(link: Link, view: ResourcesView, stages: Stages) -> None:

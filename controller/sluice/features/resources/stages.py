@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sluice.loops.link import Link
+from sluice.loops.world import World
 from sluice.names import Register
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
 from sluice.switch.closing import Candidate, Closings, Noted
 
-from .link import Link
-from .world import World
-
 
 class SwitchStages:
-    """See resourcesview.Stages. One for as long as a switch is led: notes of idle connections are kept here."""
+    """See view.Stages. One for as long as a switch is led: notes of idle connections are kept here."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
         self._closing = closing.Closing(link.session, link.registers)
         self._plan = world.plan
         self._services = closing.services_of(self._plan)
+
+    def __deepcopy__(self, memo: object) -> SwitchStages:
+        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        return self
 
     async def transfers(self) -> Columns:
         """See Stages."""

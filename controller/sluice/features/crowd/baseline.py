@@ -22,7 +22,7 @@ from sluice.log import logger
 from sluice.news import Average, Usual
 from sluice.wholefile import write_whole
 
-from .world import World
+from .view import NewsView
 
 _log = logger("news")
 
@@ -112,22 +112,25 @@ class BaselineFile:
         """Until then what is known was learned elsewhere: before a reload changed the services."""
         self._fails = False
 
-    def expire(self, world: World) -> None:
+    def __deepcopy__(self, memo: object) -> BaselineFile:
+        """Return one that reads and writes nothing: a copy of the world only tries a configuration."""
+        return _NoFile(self._clock)
+
+    def expire(self, view: NewsView) -> None:
         """A controller that begins to lead forgets what it knew, if its last decision is longer ago than LIFE_S: it
         stood by since, or had lost its switch."""
-        view, age_s = world.news, self._clock() - self._decided_s
-        if view is not None and view.usual is not None and age_s > LIFE_S:
+        age_s = self._clock() - self._decided_s
+        if view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
             view.forget()
 
-    def restore(self, world: World) -> None:
+    def restore(self, view: NewsView) -> None:
         """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not."""
-        view = world.news
-        if view is None or not view.learns_usual or view.usual is not None:
+        if not view.learns_usual or view.usual is not None:
             return
-        path = _path(world.config, view.config)
+        path = _path(view)
         try:
-            kept = _read(path, _Origin.of(world.config, view.config), self._clock())
+            kept = _read(path, _Origin.of(view.plan.config, view.config), self._clock())
         except FileNotFoundError:
             return
         except (OSError, Unfit) as error:
@@ -137,19 +140,19 @@ class BaselineFile:
         self._decided_s = kept.unix_s
         _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - kept.unix_s, 1)})
 
-    def keep(self, world: World) -> None:
+    def keep(self, view: NewsView) -> None:
         """Write what is known, from time to time. A file that cannot be written is said once; control goes on."""
         now_s = self._decided_s = self._clock()
-        if world.news is None or 0 <= now_s - self._written_s < EVERY_S or (usual := world.news.usual) is None:
+        if 0 <= now_s - self._written_s < EVERY_S or (usual := view.usual) is None:
             return
-        config, origin = world.news.config, _Origin.of(world.config, world.news.config)
+        news, origin = view.config, _Origin.of(view.plan.config, view.config)
         if self._origin not in (None, origin):
-            self._learning_s = now_s + config.production.baseline_s
+            self._learning_s = now_s + news.production.baseline_s
         self._origin = origin
         if now_s < self._learning_s:
             return
         self._written_s = now_s
-        path = _path(world.config, config)
+        path = _path(view)
         try:
             if not _may_replace(path):
                 raise Unfit("there is a file that is no baseline: remove it, or name another news: baseline_file")
@@ -164,8 +167,21 @@ class BaselineFile:
             self._fails = False
 
 
-def _path(config: Config, news: NewsConfig) -> Path:
-    return Path(news.baseline_file or f"{config.control}.baseline")
+class _NoFile(BaselineFile):
+    """For a configuration that is only tried."""
+
+    def expire(self, view: NewsView) -> None:
+        pass
+
+    def restore(self, view: NewsView) -> None:
+        pass
+
+    def keep(self, view: NewsView) -> None:
+        pass
+
+
+def _path(view: NewsView) -> Path:
+    return Path(view.config.baseline_file or f"{view.plan.config.control}.baseline")
 
 
 def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:

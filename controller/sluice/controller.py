@@ -5,17 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sluice.balance import Mode
 from sluice.config.load import load
 from sluice.config.model import Config
+from sluice.features import Balance, Content, CrowdControl, world_of
+from sluice.features.balance.feature import Change
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.baseline import BaselineFile
+from sluice.features.crowd.trace import NewsTrace
 from sluice.log import logger, switch_name
+from sluice.loops.adoption import adopt
+from sluice.loops.commands import Refused, find_server, planned, reconfigure
+from sluice.loops.events import Kind
+from sluice.loops.link import Link
+from sluice.loops.neighbours import Neighbours
+from sluice.loops.sweep import kept_slots, sweep
+from sluice.loops.world import Task
 from sluice.switch.answers import subscribe
 from sluice.switch.choice import program_for
 from sluice.switch.connections import pins_of
@@ -26,22 +37,6 @@ from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 from sluice.switch.upgrade import Program, bring
-
-from . import news, resources, spilling
-from .adoption import adopt
-from .agents import Agents
-from .balancing import balance
-from .baselinefile import BaselineFile
-from .commands import Change, Refused, find_server, planned, reconfigure, set_drain, set_mode
-from .events import Kind
-from .link import Link
-from .neighbours import Neighbours
-from .newstrace import NewsTrace
-from .resourcesview import Stages
-from .stages import SwitchStages
-from .sweep import kept_slots, sweep
-from .trace import Trace
-from .world import World
 
 _log = logger("controller")
 
@@ -80,28 +75,24 @@ class Controller:
         may_lose: bool = False,
         status: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.world = World.of(config)
+        self.world = world_of(config)
         self.config_path = config_path
-        self.agents = Agents(self.world)
+        self._balance = self.world[Balance]
+        self._balance.trace = trace
+        crowd = self.world[CrowdControl]
+        crowd.trace, crowd.baseline = news_trace or NewsTrace(None), BaselineFile()
         self.link: Link | None = None
         """The switch while this controller leads it."""
         self.role = "connecting"
         self.reprogrammed = 0
         """How often the switch had lost the program after this controller had led it."""
         self._led = False
-        self._trace = trace
-        self._news_trace = news_trace or NewsTrace(None)
-        self._news_trace_file = config.news.trace_file if config.news else None
-        """As it was configured at the start: no other is opened."""
         self._announce, self._status = announce, status
         self._target = target
         self._may_lose = may_lose
         """The program may be loaded where that ends connections."""
-        self._baseline = BaselineFile()
         self._pipeline: Pipeline | None = None
         """Once it is known what kind of switch it is."""
-        self._stages: Stages | None = None
-        """Those that manage servers' resources, as long as this controller leads."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
         """Those that wait for their turn, and the one that has it."""
@@ -123,7 +114,8 @@ class Controller:
                     quiet = False
                     if not session.is_primary:
                         self.role = "standby"
-                        self.world.stand_by()
+                        for feature in self.world.features:
+                            feature.stand_by()
                         self._announce(f"sluice: standby switch={at.address} device={at.device_id}")
                         await session.until_primary()
                     await self._lead(session)
@@ -148,7 +140,7 @@ class Controller:
 
     def _lost(self, text: str) -> None:
         self._status(f"sluice: connecting; {text}")
-        self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
+        self.world.events.report(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
         program = await bring(session, may_lose=self._may_lose)
@@ -159,10 +151,9 @@ class Controller:
         try:
             if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
                 await self._look_at_pins(link)
-            self._baseline.expire(self.world)
-            self._baseline.restore(self.world)
             adopt(self.world, found, asyncio.get_running_loop().time())
-            await spilling.look(self.world, link)
+            for feature in self.world.features:
+                await feature.begin(link)
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not program.adopted
@@ -173,48 +164,35 @@ class Controller:
                 await _until_first(self._tasks(session, link), self._reload_wanted)
                 await self._apply_reloads(link)
         finally:
-            self.link = self._stages = None
+            self.link = None
             self._drop_reloads()
             await registers.close()
 
     async def _look_at_pins(self, link: Link) -> None:
         """Which servers have connections: what decides whether a server may move, and whose number is free."""
         now_s = asyncio.get_running_loop().time()
-        self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
+        self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
 
     def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
         text = f"leads the switch; {program.value}, {updates} updates"
-        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
+        self.world.events.report(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
         self._announce(
             f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
             f"servers={len(list(plan.servers))} adopted={'yes' if program.adopted else 'no'} updates={updates}"
         )
 
-    def _tasks(self, session: Session, link: Link) -> Mapping[str, Coroutine[Any, Any, None]]:
+    def _tasks(self, session: Session, link: Link) -> Mapping[str, Task]:
         neighbours = Neighbours(self.world, link)
-        tasks: dict[str, Coroutine[Any, Any, None]] = {
+        tasks: dict[str, Task] = {
             "session": session.until_ended(),
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
             "sweep": sweep(self.world, link),
             "neighbours": neighbours.hear(),
         }
-        for service in self.world.plan.services:
-            tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
-        if self.world.plan.capped:
-            tasks["spill"] = spilling.spill(self.world, link)
-        if self.world.config.contents:
-            tasks["agents"] = self.agents.follow(link)
-        if self.world.news is not None:
-            tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace, self._baseline)
-        if (view := self.world.resources) is not None:
-            if self._stages is None:
-                self._stages = SwitchStages(self.world, link)
-            if view.shares:
-                tasks["shares"] = resources.share(self.world, link, view, self._stages)
-            if view.idling:
-                tasks["idle"] = resources.close(link, view, self._stages)
+        for feature in self.world.features:
+            tasks |= feature.tasks(link)
         return tasks
 
     # -- commands
@@ -222,7 +200,7 @@ class Controller:
     @property
     def trace_path(self) -> str | None:
         """The file that decisions are appended to."""
-        return self._trace.path
+        return self._balance.trace.path
 
     def leading(self) -> Link:
         """The switch. Raises Refused while this controller does not lead it."""
@@ -264,11 +242,10 @@ class Controller:
     async def _fresh(self, link: Link) -> Config:
         """The configuration file as it is now, if it can be taken over."""
         fresh, old = load(self.config_path), self.world.config
-        for field in ("switch", "control", "metrics", "page", "trace_file"):
-            if getattr(fresh, field) != getattr(old, field):
-                raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
-        if fresh.news and fresh.news.trace_file != self._news_trace_file:
-            raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
+        changed = [key for key in ("switch", "control", "metrics", "page") if getattr(fresh, key) != getattr(old, key)]
+        changed += [key for feature in self.world.features for key in feature.restart_keys(fresh)]
+        if changed:
+            raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
         if has_strangers(fresh, *self.world.present()):
             await self._look_at_pins(link)
         planned(self.world, fresh)  # what is refused holds nobody up
@@ -278,21 +255,22 @@ class Controller:
         """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
         time = asyncio.get_running_loop().time
         while self._reloads:
-            order, old, modes = self._reloads[0], self.world.config, dict(self.world.modes)
+            order, old, modes = self._reloads[0], self.world.config, dict(self._balance.modes)
             try:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
                         await self._look_at_pins(link)
-                    await self.agents.prepare(planned(self.world, order.config))
+                    plan = planned(self.world, order.config)
+                    for feature in self.world.features:
+                        await feature.prepare(plan)
                     reconfigure(self.world, order.config, time())
-                    self._baseline.restore(self.world)
                     updates = await link.apply(self.world.state())
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
                 # What a switch holds is read again then: with the old configuration, which it took.
                 reconfigure(self.world, old, time())
-                self.world.modes.update(modes)
+                self._balance.modes.update(modes)
                 order.failed(error)
                 raise
             except Exception as error:
@@ -300,7 +278,7 @@ class Controller:
                 raise
             else:
                 order.done(f"reloaded: {updates} updates")
-                self.world.events.tell(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
+                self.world.events.report(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
                 _log.info("reloaded", extra={"updates": updates})
             self._reloads.popleft()
 
@@ -311,9 +289,9 @@ class Controller:
 
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
-        await self._command(lambda now_s: set_drain(self.world, server, drain, now_s))
+        await self._command(lambda now_s: self._balance.set_drain(server, drain, now_s))
         text = f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
-        self.world.events.tell(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
+        self.world.events.report(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
         return text
 
     async def left(self, server: str) -> int:
@@ -321,7 +299,7 @@ class Controller:
         link = self.leading()
         service, number = find_server(self.world, server)
         if service.is_content:
-            view = self.agents.view(service, number)
+            view = self.world[Content].agents.view(service, number)
             return view.report.connections if view is not None and view.report is not None else 0
         now_s = asyncio.get_running_loop().time()
         pins = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s))
@@ -332,8 +310,8 @@ class Controller:
         nothing then."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
-        await self._command(lambda now_s: set_mode(self.world, service, Mode(mode), now_s))
-        self.world.events.tell(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
+        await self._command(lambda now_s: self._balance.set_mode(service, Mode(mode), now_s))
+        self.world.events.report(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
         return f"{service} is in mode {mode}"
 
     async def _command(self, make: Callable[[float], Change]) -> None:
@@ -349,10 +327,10 @@ class Controller:
                 raise
             if wrote:
                 for service in change.services:
-                    self.world.views[service.id].weight_changes += 1
+                    self._balance.views[service.id].weight_changes += 1
 
 
-async def _until_first(tasks: Mapping[str, Coroutine[Any, Any, None]], event: asyncio.Event) -> None:
+async def _until_first(tasks: Mapping[str, Task], event: asyncio.Event) -> None:
     """Run tasks until one fails (its error is raised) or the event is set; the others are cancelled."""
     running = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
     running.append(asyncio.create_task(_wait(event), name="reload"))

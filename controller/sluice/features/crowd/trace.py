@@ -8,10 +8,10 @@ import time
 from collections import deque
 from pathlib import Path
 
+from sluice.loops.appended import Appended
 from sluice.news import Decision
 
-from .newsview import NewsView
-from .trace import Appended
+from .view import NewsView
 
 _NOTED = 64
 """The most readings that wait for a row: while every reading is late, no row is written."""
@@ -24,6 +24,10 @@ class NewsTrace:
         """Raises OSError for a file that cannot be opened."""
         self._file = Appended(path) if path else None
         self._late, self._bases = deque[float](maxlen=_NOTED), deque[float](maxlen=_NOTED)
+
+    def __deepcopy__(self, memo: object) -> NewsTrace:
+        """Return a trace without a file: a copy of the world only tries a configuration."""
+        return NewsTrace(None)
 
     def note(self, *, late: bool, base: bool) -> None:
         """Keep the time of a reading that ends now for the next row, by which `sluice replay` takes the same steps.

@@ -1,0 +1,68 @@
+"""Text files that a controller appends to for months: traces."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from sluice.log import logger
+
+_log = logger("trace")
+
+
+class Appended:
+    """A text file that is appended to, a whole line at a time: complete on disk when ``write`` returns.
+
+    When its path leads to another file, or to none, for a log rotation has renamed it, the next line begins there. A
+    disk that is full does not end the controller: the log says so, and that it is over. A few KB wait until then, what
+    is more is lost, in whole lines.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
+        self._path = Path(path)
+        self._fails = False
+        self._open()
+
+    def _open(self) -> None:
+        self._file = self._path.open("a", encoding="utf-8", buffering=1, newline="")
+        self._is_new = os.fstat(self._file.fileno()).st_size == 0
+
+    def is_new(self) -> bool:
+        """Whether the next line is its file's first."""
+        with suppress(OSError):
+            self._follow()
+        return self._is_new
+
+    def write(self, line: str) -> None:
+        """Append one line, its end included."""
+        try:
+            self._follow()
+            self._is_new = False
+            self._file.write(line)
+        except OSError as error:
+            if not self._fails:
+                _log.error("trace cannot be written", extra={"file": str(self._path), "error": str(error)})
+            self._fails = True
+        else:
+            if self._fails:
+                _log.warning("trace is written again", extra={"file": str(self._path)})
+            self._fails = False
+
+    def _follow(self) -> None:
+        """Open what the path leads to now, if that is another file. Raises OSError."""
+        try:
+            is_same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            before = self._file
+            self._open()
+            with suppress(OSError):
+                before.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._file.close()
