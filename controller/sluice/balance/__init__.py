@@ -1,4 +1,4 @@
-"""R and the ratios. Pure: observations and a time in, decisions out; no switch, no socket, no clock."""
+"""Balancing by R (Ohta & Andou): counts and a time in, ratios and weights out. Pure: no switch, socket or clock."""
 
 from .balancer import Balancer, Decision
 from .counts import CounterReset, Counts

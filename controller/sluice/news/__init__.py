@@ -1,4 +1,4 @@
-"""Flash-crowd control (NEWS). Pure: observations and a time in, decisions out; no switch, no socket, no clock."""
+"""Flash-crowd control (NEWS, Chen & Heidemann): observations in, limits out. Pure: no switch, socket or clock."""
 
 from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError
