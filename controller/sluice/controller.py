@@ -1,4 +1,5 @@
-"""The controller's life: find the switch, become primary, go on from what is there, run the tasks; and again."""
+"""The controller's life: it connects to the switch, becomes primary, adopts its state, runs the tasks, and begins
+anew."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Reload:
-    """Who asked for it may have gone meanwhile: then nobody is told."""
+    """A requested reload. Its caller may have been cancelled before the answer."""
 
     config: Config
     answer: asyncio.Future[str]
@@ -60,8 +61,10 @@ class _Reload:
 
 
 class Controller:
-    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for, ``status`` what is
-    between them."""
+    """Drives one switch by one configuration.
+
+    ``announce`` gets the lines that scripts and systemd wait for (ready, standby); ``status`` gets the lines between.
+    """
 
     def __init__(
         self,
@@ -85,22 +88,22 @@ class Controller:
         """The switch while this controller leads it."""
         self.role = "connecting"
         self.reprogrammed = 0
-        """How often the switch had lost the program after this controller had led it."""
+        """How often the switch had lost its program since this controller first led it."""
         self._led = False
         self._announce, self._status = announce, status
         self._target = target
         self._may_lose = may_lose
-        """The program may be loaded where that ends connections."""
+        """Whether the program may be loaded although that ends connections."""
         self._pipeline: Pipeline | None = None
-        """Once it is known what kind of switch it is."""
+        """The compiled program; None until the kind of switch is known."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
-        """Those that wait for their turn, and the one that has it."""
+        """The reload in progress, followed by those that wait."""
         self._turn = asyncio.Lock()
-        """Commands take turns: one that the switch does not take leaves everything as the last one left it."""
+        """Held by one command at a time, so that a command that the switch refuses can be undone."""
 
     async def run(self) -> None:
-        """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
+        """Drive the switch. Never returns. Raises SwitchError when the switch refuses the program the first time."""
         at = self.world.config.switch
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:
@@ -150,7 +153,7 @@ class Controller:
         link = Link(session, registers, found, asyncio.get_running_loop().time())
         try:
             if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
-                await self._look_at_pins(link)
+                await self._read_pinned(link)
             adopt(self.world, found, asyncio.get_running_loop().time())
             for feature in self.world.features:
                 await feature.begin(link)
@@ -168,8 +171,8 @@ class Controller:
             self._drop_reloads()
             await registers.close()
 
-    async def _look_at_pins(self, link: Link) -> None:
-        """Which servers have connections: what decides whether a server may move, and whose number is free."""
+    async def _read_pinned(self, link: Link) -> None:
+        """Read which servers have connections: such a server may not move, and its number is not free."""
         now_s = asyncio.get_running_loop().time()
         self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
 
@@ -189,7 +192,7 @@ class Controller:
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
             "sweep": sweep(self.world, link),
-            "neighbours": neighbours.hear(),
+            "neighbours": neighbours.learn(),
         }
         for feature in self.world.features:
             tasks |= feature.tasks(link)
@@ -199,17 +202,17 @@ class Controller:
 
     @property
     def trace_path(self) -> str | None:
-        """The file that decisions are appended to."""
+        """The file of the decision trace; None without one."""
         return self._balance.trace.path
 
     def leading(self) -> Link:
-        """The switch. Raises Refused while this controller does not lead it."""
+        """Return the led switch. Raises Refused while this controller does not lead it."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
 
     async def reload(self) -> str:
-        """Read the configuration file again; returns when the switch has what changed.
+        """Read the configuration file again. Returns a message when the switch has the changes.
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
@@ -221,7 +224,7 @@ class Controller:
         return await order.answer
 
     def reads(self, path: str) -> None:
-        """Raises Refused unless this is the configuration file that the controller reads."""
+        """Check that a path is the controller's configuration file. Raises Refused."""
         own = Path(self.config_path).resolve()
         if Path(path).resolve() != own:
             there = "" if Path(path).exists() else ", and does not exist"
@@ -231,7 +234,7 @@ class Controller:
             )
 
     async def preview(self) -> list[str]:
-        """What a reload would change in the switch, in words; changes nothing. Raises as ``reload`` does."""
+        """Return in words what a reload would change in the switch. Changes nothing. Raises as ``reload`` does."""
         link = self.leading()
         fresh = await self._fresh(link)
         async with self._turn:
@@ -240,26 +243,26 @@ class Controller:
             return await link.preview(world.state(), self.world.plan)
 
     async def _fresh(self, link: Link) -> Config:
-        """The configuration file as it is now, if it can be taken over."""
+        """Return the configuration file's present content, if it can be taken over. Raises as ``reload`` does."""
         fresh, old = load(self.config_path), self.world.config
         changed = [key for key in ("switch", "control", "metrics", "page") if getattr(fresh, key) != getattr(old, key)]
         changed += [key for feature in self.world.features for key in feature.restart_keys(fresh)]
         if changed:
             raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
         if has_strangers(fresh, *self.world.present()):
-            await self._look_at_pins(link)
-        planned(self.world, fresh)  # what is refused holds nobody up
+            await self._read_pinned(link)
+        planned(self.world, fresh)  # refuses before the tasks are stopped
         return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
-        """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
+        """Apply the waiting reloads. The tasks do not run meanwhile, so that no pool changes under them."""
         time = asyncio.get_running_loop().time
         while self._reloads:
             order, old, modes = self._reloads[0], self.world.config, dict(self._balance.modes)
             try:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
-                        await self._look_at_pins(link)
+                        await self._read_pinned(link)
                     plan = planned(self.world, order.config)
                     for feature in self.world.features:
                         await feature.prepare(plan)
@@ -268,7 +271,7 @@ class Controller:
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
-                # What a switch holds is read again then: with the old configuration, which it took.
+                # The session begins anew, and adopts the switch by the old configuration, which the switch took.
                 reconfigure(self.world, old, time())
                 self._balance.modes.update(modes)
                 order.failed(error)
@@ -295,7 +298,7 @@ class Controller:
         return text
 
     async def left(self, server: str) -> int:
-        """Open connections of a server; reads the whole connection table. Raises Refused or SwitchError."""
+        """Return the open connections of a server, by the whole connection table. Raises Refused or SwitchError."""
         link = self.leading()
         service, number = find_server(self.world, server)
         if service.is_content:
@@ -306,8 +309,8 @@ class Controller:
         return pins.by_server.get(number, 0)
 
     async def set_mode(self, service: str, mode: str) -> str:
-        """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError, and changes
-        nothing then."""
+        """Change the mode of a service until the next reload. Raises Refused or SwitchError, and changes nothing
+        then."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
         await self._command(lambda now_s: self._balance.set_mode(service, Mode(mode), now_s))
@@ -323,7 +326,7 @@ class Controller:
             except SwitchError:
                 change.undo()
                 with suppress(SwitchError):
-                    await link.apply(self.world.state())  # it may have taken a part
+                    await link.apply(self.world.state())  # a part of it may have been written
                 raise
             if wrote:
                 for service in change.services:

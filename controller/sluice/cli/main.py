@@ -166,7 +166,7 @@ async def _serve(
             news_trace,
             target=options.target,
             may_lose=options.replace_program,
-            status=supervisor.tell,
+            status=supervisor.show,
         )
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         for number in (signal.SIGUSR1, signal.SIGUSR2):
@@ -204,7 +204,7 @@ async def _reload(controller: Controller) -> None:
 def _announcer(supervisor: Supervisor) -> Callable[[str], None]:
     def announce(line: str) -> None:
         _announce(line)
-        supervisor.tell(line)
+        supervisor.show(line)
 
     return announce
 

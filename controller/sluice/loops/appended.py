@@ -12,15 +12,14 @@ _log = logger("trace")
 
 
 class Appended:
-    """A text file that is appended to, a whole line at a time: complete on disk when ``write`` returns.
+    """A text file to which whole lines are appended; a line is complete on disk when ``write`` returns.
 
-    When its path leads to another file, or to none, for a log rotation has renamed it, the next line begins there. A
-    disk that is full does not end the controller: the log says so, and that it is over. A few KB wait until then, what
-    is more is lost, in whole lines.
+    When a log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
+    controller: its begin and end are logged. Meanwhile a few KB of lines wait, and further whole lines are lost.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Opens the file at once, so that a wrong path is found at the start. Raises OSError."""
+        """Open the file at once, so that a wrong path is reported at the start. Raises OSError."""
         self._path = Path(path)
         self._fails = False
         self._open()
@@ -36,7 +35,7 @@ class Appended:
         return self._is_new
 
     def write(self, line: str) -> None:
-        """Append one line, its end included."""
+        """Append one line, which includes its line break."""
         try:
             self._follow()
             self._is_new = False
@@ -51,7 +50,7 @@ class Appended:
             self._fails = False
 
     def _follow(self) -> None:
-        """Open what the path leads to now, if that is another file. Raises OSError."""
+        """Open the file that is at the path now, if it is another one. Raises OSError."""
         try:
             is_same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         except FileNotFoundError:

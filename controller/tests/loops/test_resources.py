@@ -129,12 +129,12 @@ class Lab:
             self.noted.pop(flow, None)
         return found
 
-    async def probe(self, one: Candidate, least_age_s: float) -> None:
-        assert self.prepared and one.idle_s >= least_age_s
-        self.probes.append((asyncio.get_running_loop().time(), one.flow))
+    async def probe(self, candidate: Candidate, least_age_s: float) -> None:
+        assert self.prepared and candidate.idle_s >= least_age_s
+        self.probes.append((asyncio.get_running_loop().time(), candidate.flow))
         if self.answers:
-            del self.connections[one.flow]
-            self.registers.count(Register.LOAD_FIRST, one.server, -1)
+            del self.connections[candidate.flow]
+            self.registers.count(Register.LOAD_FIRST, candidate.server, -1)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
         return {server: self.paused.get(server, [0] * LENGTHS) for server in servers}

@@ -1,4 +1,4 @@
-"""The task of flash-crowd control: observe the switch, decide, write what changed."""
+"""The task of flash-crowd control: it reads the switch, decides, and writes what changed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _log = logger("news")
 
 TABLES = frozenset({Table.DESTINATIONS, Table.SAMPLING})
 METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
-"""What a decision may change. The refilling of a bucket by a write is why only what differs is written."""
+"""The tables and meters that a decision can change. A write refills a bucket, so only what differs is written."""
 
 MEASURED = frozenset({Table.RATE_SETTINGS})
-"""What a reading may change."""
+"""The table that a reading can change: which responses are measured."""
 
 
 async def control(
@@ -35,11 +35,11 @@ async def control(
 ) -> None:
     """Control flash crowds. Never returns. Raises SwitchError when the switch does not answer.
 
-    What is usual is kept in a file (``baseline``).
+    The usual traffic is written to the file ``baseline``, if any.
 
-    Flows are read several times an interval, as a flow's cell is another's soon after it ended; requests and the
-    ledger at its end. An interval with a late reading teaches nothing. Begun again after a reload it keeps to its
-    grid, as R's does.
+    Flows are read several times an interval, because another flow can take a flow's cell soon after it has ended.
+    Requests and the ledger are read at the interval's end. Nothing is learned from an interval with a late reading.
+    Begun again after a reload, the task keeps to its grid of times, as balancing does.
     """
     loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
@@ -75,31 +75,31 @@ async def control(
 
 
 async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:
-    """Write what changed, and say what is new."""
-    before = view.said
+    """Write what changed, and report it."""
+    before = view.reported
     wrote = await link.apply(world.state(), TABLES, METERS) > 0
     trace.write(view, decision, wrote=wrote)
-    view.said = _event(decision)
-    if view.said != before:
+    view.reported = _event(decision)
+    if view.reported != before:
         cause, limits = str(decision.verdict.cause), len(decision.limits)
         world.events.report(
             Kind.CROWD, decision.sentence, cause=cause, alarm=decision.detection.alarm, limits=limits, wrote=wrote
         )
     _log.log(
-        logging.INFO if view.said != before else logging.DEBUG,
+        logging.INFO if view.reported != before else logging.DEBUG,
         decision.sentence,
         extra={key: value for key, value in decision.row().items() if key != "time_s"} | {"wrote": wrote},
     )
 
 
 def _event(decision: Decision) -> tuple[object, ...]:
-    """What is worth a line in the log when it changes."""
-    seen = decision.detection
+    """Return the parts of a decision whose change is reported."""
+    detection = decision.detection
     return (
         decision.verdict,
         decision.frozen,
-        seen.alarm,
-        seen.unprotected,
+        detection.alarm,
+        detection.unprotected,
         decision.hot_spot,
         frozenset(decision.limits),
     )

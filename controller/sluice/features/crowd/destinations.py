@@ -1,4 +1,4 @@
-"""Which destinations have which numbers in the switch. Pure."""
+"""The numbers of destinations in the switch. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARED = 1
 
 
 class DestinationTable:
-    """Numbers 1 to ``capacity`` - 1. An address keeps its number as long as it is wanted."""
+    """Assigns the numbers 1 to ``capacity`` - 1. An address keeps its number as long as it is wanted."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -19,32 +19,32 @@ class DestinationTable:
 
     @property
     def numbers(self) -> Mapping[Address, int]:
-        """The present numbers by address."""
+        """The assigned numbers, by address."""
         return self._numbers
 
     def adopt(self, found: Mapping[Address, int]) -> None:
-        """Go on with the numbers that a switch already uses."""
+        """Take over the numbers that a switch uses already."""
         self._numbers = dict(found)
 
     def want(
         self, addresses: Iterable[Address], *, shared: bool, apart: Collection[Address] = ()
     ) -> Collection[Address]:
-        """Number these and forget the others; what there is no room for comes back, the last of them first to go.
+        """Number these addresses and drop all others. Returns the addresses that no number is free for, the last ones.
 
-        With ``shared`` all have one number, except those ``apart``.
+        With ``shared`` all addresses have one number, except those in ``apart``.
         """
         wanted = list(dict.fromkeys(addresses))
         common = [address for address in wanted if shared and address not in apart]
-        kept = dict.fromkeys(common, SHARED)
-        taken = set(kept.values())
+        numbers = dict.fromkeys(common, SHARED)
+        taken = set(numbers.values())
         for address in wanted:
-            number = None if address in kept else self._numbers.get(address)
-            # Numbers that were shared are told apart again: the first keeps it.
+            number = None if address in numbers else self._numbers.get(address)
+            # Of addresses that shared a number until now the first keeps it.
             if number is not None and number not in taken:
-                kept[address] = number
+                numbers[address] = number
                 taken.add(number)
         free = iter(sorted(set(range(1, self._capacity)) - taken))
-        fresh = [address for address in wanted if address not in kept]
-        kept.update(zip(fresh, free, strict=False))
-        self._numbers = kept
-        return [address for address in fresh if address not in kept]
+        fresh = [address for address in wanted if address not in numbers]
+        numbers.update(zip(fresh, free, strict=False))
+        self._numbers = numbers
+        return [address for address in fresh if address not in numbers]

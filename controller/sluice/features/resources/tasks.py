@@ -22,18 +22,20 @@ _log = logger("resources")
 
 TABLES = frozenset({Table.RESOURCES})
 SHARE_S = 1.0
+"""Seconds between two decisions on buffers."""
 CLOSE_S = 0.25
-"""At 30 new connections a second a longer one would use up what a small server has to spare."""
+"""Seconds between two rounds of closing. In a longer time, 30 new connections a second would use up the spare
+connections of a small server."""
 LEARN_S = 1.0
-_LOOKS = 8
-"""At most so many times a turn, when what was noted is not so any more."""
+"""Seconds between two readings of pauses, refusals and closings."""
+_ATTEMPTS = 8
+"""The most attempts at a choice in a round; another one follows when chosen connections have become active."""
 
 
 async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
-    """Never returns. Raises SwitchError.
+    """Share the buffers every SHARE_S. Never returns. Raises SwitchError.
 
-    What was not written is not taken for written: after an error, or when a reload comes between, it is written by the
-    next decision.
+    Caps that were not written, because of an error or a reload, are written by the next decision.
     """
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -44,18 +46,18 @@ async def share(world: World, link: Link, view: ResourcesView, stages: Stages) -
 
 
 async def share_once(world: World, link: Link, view: ResourcesView, stages: Stages) -> None:
-    """One interval's end: read, decide, write what has changed. Raises SwitchError."""
+    """Read, decide, and write what has changed, at an interval's end. Raises SwitchError."""
     before = view.written
     columns = await stages.transfers()
     decision = view.observe(columns, await read_loads(link.registers, view.sharing))
     await stages.cap(decision.caps)
     if changed := {server for server, caps in view.caps.items() if caps != before.get(server)}:
-        # To make and compare the entries of 1,000 servers takes longer than all the rest.
+        # Making and comparing the entries of 1,000 servers takes longer than the rest of a decision.
         await link.apply(_with_caps(world, view, changed), TABLES)
     view.wrote(decision)
-    for server, told in decision.send.items():
-        if told.capped:
-            row = {"server": server, "transfers": told.transfers, "need": int(told.need), "capped": told.capped}
+    for server, shared in decision.send.items():
+        if shared.capped:
+            row = {"server": server, "transfers": shared.transfers, "need": int(shared.need), "capped": shared.capped}
             _log.debug("short of send buffers", extra=row)
 
 
@@ -71,7 +73,7 @@ def _with_caps(world: World, view: ResourcesView, servers: Collection[int]) -> S
 
 
 async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
-    """Never returns. Raises SwitchError."""
+    """Close idle connections every CLOSE_S. Never returns. Raises SwitchError."""
     loop = asyncio.get_running_loop()
     await stages.prepare()
     due = learned = loop.time()
@@ -79,7 +81,7 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
     while True:
         await asyncio.sleep(due - loop.time())
         if loop.time() >= learned:
-            view.heed(loop.time(), await stages.pauses(list(view.idling)))
+            view.record_pauses(loop.time(), await stages.pauses(list(view.idling)))
             if view.learning:
                 readings.begin()
                 ledger = await read_ledger(link.registers, view.learning)
@@ -94,28 +96,28 @@ async def close(link: Link, view: ResourcesView, stages: Stages) -> None:
 
 
 async def _close_once(link: Link, view: ResourcesView, stages: Stages, now_s: float) -> None:
-    """Choose, look again at those chosen, and probe them.
+    """Choose connections, read their present state, and probe those that are still idle.
 
-    The switch's notes are old where a connection has become active: those are looked at once, and others chosen.
+    The switch's notes are out of date for connections that have become active. Others are chosen in their place.
     """
     loads = await read_loads(link.registers, list(view.idling))
     waiting = view.probed
-    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, for it ends notes
+    probed = list(await stages.facts(waiting, now_s)) if waiting else []  # first, as this removes notes
     noted = await stages.idle(now_s)
-    many = 0
-    for _ in range(_LOOKS):
+    probes = 0
+    for _ in range(_ATTEMPTS):
         chosen = view.choose(now_s, loads, noted, probed)
-        seen = {one.flow: one for one in await stages.facts(list(chosen), now_s)} if chosen else {}
+        idle = {candidate.flow: candidate for candidate in await stages.facts(list(chosen), now_s)} if chosen else {}
         for flow, server in chosen.items():
-            one = seen.get(flow)
-            if one is None or not view.still(one, server):
+            candidate = idle.get(flow)
+            if candidate is None or not view.still(candidate, server):
                 view.denied(now_s, flow, server)
                 continue
-            await stages.probe(one, view.least_age_s(server, flow))
-            view.asked(now_s, one)
-            probed.append(one)
-            many += 1
-        if len(seen) == len(chosen):
+            await stages.probe(candidate, view.least_age_s(server, flow))
+            view.asked(now_s, candidate)
+            probed.append(candidate)
+            probes += 1
+        if len(idle) == len(chosen):
             break
-    if many:
-        _log.info("idle connections are closed", extra={"asked": many, "open": loads})
+    if probes:
+        _log.info("idle connections are closed", extra={"asked": probes, "open": loads})
