@@ -148,13 +148,13 @@ class Controller:
     async def _lead(self, session: Session) -> None:
         program = await bring(session, may_lose=self._may_lose)
         await subscribe(session)
-        found = await read_back(session)
+        snapshot = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
-        link = Link(session, registers, found, asyncio.get_running_loop().time())
+        link = Link(session, registers, snapshot, asyncio.get_running_loop().time())
         try:
-            if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
+            if snapshot.services and has_strangers(self.world.config, snapshot.services, snapshot.origins.values()):
                 await self._read_pinned(link)
-            adopt(self.world, found, asyncio.get_running_loop().time())
+            adopt(self.world, snapshot, asyncio.get_running_loop().time())
             for feature in self.world.features:
                 await feature.begin(link)
             updates = await link.apply(self.world.state())

@@ -78,18 +78,18 @@ def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, 
         return
     servers, ends = list(weights), list(accumulate(weights.values()))
     size, parts = ends[-1], looks - 1
-    steps = [part * size // parts for part in range(parts)]
+    steps = [index * size // parts for index in range(parts)]
     cuts = sorted({0, size, *((end - step) % size for end in ends for step in steps)})
     pieces = (
         (end - start, tuple(dict.fromkeys(servers[bisect_right(ends, (start + step) % size)] for step in steps)))
         for start, end in pairwise(cuts)
     )
-    for seen, same in groupby(pieces, itemgetter(1)):
-        yield sum(places for places, _ in same), seen
+    for servers_drawn, same in groupby(pieces, itemgetter(1)):
+        yield sum(places for places, _ in same), servers_drawn
 
 
 def _neighbours(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
     servers = list(weights)
-    steps = [part * len(servers) // (looks - 1) for part in range(looks - 1)]
+    steps = [index * len(servers) // (looks - 1) for index in range(looks - 1)]
     for place, server in enumerate(servers):
         yield weights[server], tuple(servers[(place + step) % len(servers)] for step in steps)

@@ -22,19 +22,20 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """New ratios, and the servers that give."""
+    """New ratios, and the servers that gave a part of theirs."""
 
     ratios: Ratios
     reason: str
     giving: frozenset[int] = frozenset()
     losing: frozenset[int] = frozenset()
-    """The giving servers that lost SYNs; the others take long."""
+    """Those that gave because they lost SYNs; the others took long."""
 
 
 class ProductionPolicy(Policy):
-    """Several servers at a time give, by evidence beyond chance; they recover; a silent server is ejected.
+    """Takes traffic from several servers at a time, by evidence beyond chance, and ejects silent servers.
 
-    Silence outranks a hold: held ratios still change by the floors of silent servers, and by slow starts.
+    Ratios recover while no server loses SYNs. A hold does not apply to silent servers and to slow starts: their ratios
+    change all the same.
     """
 
     ejects = True
@@ -87,7 +88,7 @@ class ProductionPolicy(Policy):
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer, within the bounds of silent and of starting servers."""
+        """Return the new ratios: the step, within the bounds of silent servers and of those in their slow start."""
         extra, fair, silent = self._options.production, interval.fair, interval.silent
         if silent.issuperset(fair):
             return _Move(fair, "no server answers: split by capacity")
@@ -111,7 +112,7 @@ class ProductionPolicy(Policy):
         return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
 
     def _step(self, interval: Interval) -> _Move:
-        """Return the step of the servers that answer: some give, or all recover."""
+        """Return the step of the servers that answer: some give part of their ratios, or all recover."""
         options, extra = self._options, self._options.production
         answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
         evidence = {i: self._evidence[i].total.distinct for i in answering}

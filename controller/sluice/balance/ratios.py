@@ -21,10 +21,10 @@ class Member:
 
 def normalised(ratios: Mapping[int, float]) -> Ratios:
     """Return the same proportions with sum 1. Raises ValueError when no ratio is positive."""
-    whole = sum(ratios.values())
-    if whole <= 0:
+    total = sum(ratios.values())
+    if total <= 0:
         raise ValueError("no server has a positive ratio")
-    return {server: ratio / whole for server, ratio in ratios.items()}
+    return {server: ratio / total for server, ratio in ratios.items()}
 
 
 def fair_shares(members: Mapping[int, Member]) -> Ratios:

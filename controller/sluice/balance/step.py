@@ -55,14 +55,14 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     that a few receivers are not flooded. The largest single amount moves in any case. Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
-    whole, scale = sum(amounts.values()), sum(receivers.values())
-    if whole <= 0 or scale <= 0:
+    total, scale = sum(amounts.values()), sum(receivers.values())
+    if total <= 0 or scale <= 0:
         return dict(ratios)
     most = max(gifts.values()) * sum(ratios[server] for server in receivers)
-    moved = min(1.0, max(most, *amounts.values()) / whole)
+    moved = min(1.0, max(most, *amounts.values()) / total)
     return normalised(
         {
-            server: ratio + moved * (whole * receivers.get(server, 0.0) / scale - amounts.get(server, 0.0))
+            server: ratio + moved * (total * receivers.get(server, 0.0) / scale - amounts.get(server, 0.0))
             for server, ratio in ratios.items()
         }
     )

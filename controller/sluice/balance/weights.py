@@ -25,16 +25,16 @@ def largest_remainder(
     lower id. Servers in ``measured`` have at least a weight of 1, taken from the largest weight. A weight of 0 is left
     out of the result. Raises ValueError when no ratio is positive or one is negative, so that a group is never empty.
     """
-    whole = weight_sum(len(ratios)) if total is None else total
+    total = weight_sum(len(ratios)) if total is None else total
     scale = sum(ratios.values())
     if not ratios or scale <= 0:
         raise ValueError("no server has a positive ratio; a group is never empty")
     if min(ratios.values()) < 0:
         raise ValueError(f"a ratio is negative: {dict(ratios)}")
-    shares = {server: ratio / scale * whole for server, ratio in ratios.items()}
+    shares = {server: ratio / scale * total for server, ratio in ratios.items()}
     weights = {server: int(share) for server, share in shares.items()}
     order = sorted(shares, key=lambda server: (weights[server] - shares[server], -shares[server], server))
-    for server in order[: whole - sum(weights.values())]:
+    for server in order[: total - sum(weights.values())]:
         weights[server] += 1
     for server in sorted(measured):
         if weights.get(server) == 0:
@@ -47,5 +47,5 @@ def largest_remainder(
 
 def to_ratios(weights: Mapping[int, int]) -> dict[int, float]:
     """Return the ratios of the weights of a group that was read back from a switch."""
-    whole = sum(weights.values())
-    return {server: weight / whole for server, weight in weights.items()} if whole else {}
+    total = sum(weights.values())
+    return {server: weight / total for server, weight in weights.items()} if total else {}

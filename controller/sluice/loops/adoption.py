@@ -9,28 +9,28 @@ from sluice.switch.reconcile import Found
 from .world import World
 
 
-def adopt(world: World, found: Found, now_s: float) -> None:
+def adopt(world: World, snapshot: Found, now_s: float) -> None:
     """Continue from what a switch that runs the program holds.
 
     A switch that holds nothing (it has just been programmed) changes no decision: its state is to be restored. Raises
     SwitchError when the switch holds so many others that the configuration's servers or services find no number, or
     when a server with connections is now another service's.
     """
-    if found.services:
-        world.plan = _plan_of(world, found)
-        world.drained = set(found.draining).intersection(s.id for s in world.plan.servers if not s.drain)
+    if snapshot.services:
+        world.plan = _plan_of(world, snapshot)
+        world.drained = set(snapshot.draining).intersection(s.id for s in world.plan.servers if not s.drain)
         world.leave_none_empty()
-    for address, neighbour in found.neighbours.items():
+    for address, neighbour in snapshot.neighbours.items():
         if world.believable(address, neighbour):
             world.neighbours.adopt(address, neighbour)
     for feature in world.features:
-        feature.adopt(found, now_s)
+        feature.adopt(snapshot, now_s)
 
 
-def _plan_of(world: World, found: Found) -> Plan:
+def _plan_of(world: World, snapshot: Found) -> Plan:
     """Return the configuration, numbered by what the switch holds."""
     try:
-        return make_plan(world.config, found.services, found.origins.values(), world.pinned)
+        return make_plan(world.config, snapshot.services, snapshot.origins.values(), world.pinned)
     except Moved as error:
         raise SwitchError(
             f"switch {world.config.switch.address}: {error}; until then start with the configuration that it was "

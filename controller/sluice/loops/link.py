@@ -20,13 +20,13 @@ from sluice.switch.switchclock import SwitchClock
 class Link:
     """The led switch. Writes take turns, so that each starts from the result of the last one."""
 
-    def __init__(self, session: Session, registers: Registers, found: Found, since_s: float = 0.0) -> None:
+    def __init__(self, session: Session, registers: Registers, snapshot: Found, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
         self.since_s = since_s
         """Time, by the loop, at which the lead began."""
         self.clock = SwitchClock(registers.units)
-        self._found = found
+        self._snapshot = snapshot
         self._turn = asyncio.Lock()
 
     def __deepcopy__(self, memo: object) -> Link:
@@ -50,15 +50,15 @@ class Link:
         """Return in words what ``apply`` would write. ``before`` has the names of what the switch has. Raises
         SwitchError."""
         async with self._turn:
-            return in_words(self.session, self._found, state, before)
+            return in_words(self.session, self._snapshot, state, before)
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:
             try:
-                return await reconcile(self.session, self._found, state, tables, meters)
+                return await reconcile(self.session, self._snapshot, state, tables, meters)
             except SwitchLost:
                 raise
             except SwitchError:
                 with suppress(SwitchError):
-                    self._found = await read_back(self.session)
+                    self._snapshot = await read_back(self.session)
                 raise

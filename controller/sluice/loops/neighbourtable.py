@@ -79,16 +79,16 @@ class NeighbourTable:
 
     def due(self, now: float) -> list[Address]:
         """Return the addresses to ask for now, and schedule their next requests, which back off without an answer."""
-        asked: list[Address] = []
+        due: list[Address] = []
         for address, entry in self._entries.items():
             if entry.next_question > now:
                 continue
-            asked.append(address)
+            due.append(address)
             patience = self._retry_s * 2 ** min(entry.unanswered, 5)
             entry.next_question = now + min(self._refresh_s, patience)
             entry.last_question = now
             entry.unanswered += 1
-        return asked
+        return due
 
     def next_time(self) -> float | None:
         """Return when the next request is due; None without any."""

@@ -32,8 +32,8 @@ class Feature:
     """One capability of the controller: its state, its part of the desired state, its tasks and its views.
 
     World makes one of each kind and keeps it for the controller's life, whether or not it is configured. A feature that
-    is not configured wants nothing of the switch and has no tasks. Every method below does nothing unless a feature
-    overrides it.
+    is not configured adds nothing to the desired state and has no tasks. Every method below does nothing unless a
+    feature overrides it.
     """
 
     def __init__(self, world: World) -> None:
@@ -54,10 +54,10 @@ class Feature:
 
     # -- the switch
 
-    def adopt(self, found: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Found, now_s: float) -> None:
         """Continue from what a switch holds, by the world's plan, which has the switch's numbers.
 
-        ``found`` has no services when the switch has just been programmed: its counters begin anew then.
+        ``snapshot`` has no services when the switch has just been programmed: its counters begin anew then.
         """
 
     async def begin(self, link: Link) -> None:

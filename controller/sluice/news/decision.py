@@ -59,7 +59,7 @@ class Observation:
     interval counts."""
     flow_share: float | None = None
     """The part of the flows whose responses were measured, 1/2^n; None: as configured."""
-    apart: Collection[Packed] = ()
+    exempt: Collection[Packed] = ()
     """Destinations that the common limit of all destinations does not apply to."""
     ejected: Collection[int] = ()
     """Servers that the balancer has ejected because they answer nothing."""

@@ -61,16 +61,19 @@ def examine(
     ``usual`` is the usual number of completed handshakes per second; None: not known. ``ratios`` are each server's
     parts of the new connections, an entry for each interval; servers without ratios count as alike.
     """
-    whole = total(ledger.values())
+    all_counts = total(ledger.values())
     worse = tuple(sorted(ejected & ledger.keys() | _worse(ledger, options)))
     starved = (
-        usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
+        usual is not None
+        and all_counts.syn >= options.min_syn
+        and all_counts.completed < _HALF * min(all_counts.syn, usual * seconds)
     )
-    answered_in_vain = spoofed(whole, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
+    answered_in_vain = spoofed(all_counts, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
     far = ejected | _far_worse(ledger, worse, ratios)
     return Evidence(
         starved=starved,
-        flooded=answered_in_vain or (starved and usual is not None and whole.syn > SYNS_A_CONNECTION * usual * seconds),
+        flooded=answered_in_vain
+        or (starved and usual is not None and all_counts.syn > SYNS_A_CONNECTION * usual * seconds),
         worse=worse,
         far_worse=tuple(i for i in worse if i in far),
         repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),

@@ -74,10 +74,10 @@ class Baseline:
         """The values that a later process continues from; None before the first observation."""
         return None if self.average is None else Average(self.average, self.deviation, self.count)
 
-    def restore(self, kept: Average) -> None:
+    def restore(self, earlier: Average) -> None:
         """Continue from the values of an earlier process."""
-        self.average, self.deviation, self.count = kept.average, kept.deviation, kept.count
-        self.slow = kept.average
+        self.average, self.deviation, self.count = earlier.average, earlier.deviation, earlier.count
+        self.slow = earlier.average
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
         """Return the part of the average by which an observation must differ from it: ``noise`` deviations, bounded by

@@ -55,15 +55,15 @@ class FlowShare:
         if self._since_s <= slots.held_s:
             return
         load = slots.taken / max(_LEAST_FREE, 1 - slots.taken)
-        whole = load / self.share
-        self._busiest = max(self._busiest, whole) if self._few_s else whole
+        unlimited = load / self.share
+        self._busiest = max(self._busiest, unlimited) if self._few_s else unlimited
         self._few_s = self._few_s + slots.seconds if load < _FEW else 0.0
         if load > _MOST or self._few_s > _LONG * slots.held_s:
             self._set(self._busiest)
 
-    def _set(self, whole: float) -> None:
-        """Choose the largest share at which ``whole`` responses per slot become at most _WANTED measured ones."""
-        halvings = min(HALVINGS_MOST, max(0, math.ceil(math.log2(whole / _WANTED)))) if whole > 0 else 0
+    def _set(self, unlimited: float) -> None:
+        """Choose the largest share at which ``unlimited`` responses per slot become at most _WANTED measured ones."""
+        halvings = min(HALVINGS_MOST, max(0, math.ceil(math.log2(unlimited / _WANTED)))) if unlimited > 0 else 0
         share = min(self._most, 2.0**-halvings)
         if share != self.share:
             self._since_s = 0.0

@@ -72,9 +72,9 @@ class Identification:
         """Each destination's usual requests per second, for a later process."""
         return {i: average for i, usual in self._usual.items() if (average := usual.kept) is not None}
 
-    def restore(self, kept: Mapping[Packed, Average]) -> None:
+    def restore(self, earlier: Mapping[Packed, Average]) -> None:
         """Continue from the averages of an earlier process."""
-        for destination, average in kept.items():
+        for destination, average in earlier.items():
             usual = self._usual[destination] = Baseline(self._options.production.gain)
             usual.restore(average)
 

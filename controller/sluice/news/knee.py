@@ -69,8 +69,8 @@ class Knee:
         if not degraded and not drains:
             # Responses that led to a decision count together with later ones; alone they are biased towards it.
             place = _place(self._limit)
-            seen = self._seen.get(place, Portion())
-            self._seen[place] = (seen.half if seen.of > _ENOUGH else seen) + portion
+            earlier = self._seen.get(place, Portion())
+            self._seen[place] = (earlier.half if earlier.of > _ENOUGH else earlier) + portion
 
     @property
     def known(self) -> bool:
@@ -102,11 +102,11 @@ class Knee:
     @property
     def _reference(self) -> Portion | None:
         """Lasting responses under lower limits; None without any."""
-        present = self._limit
+        limit = self._limit
         if self._found:
-            present = min(present, median(self._recent))
-        below = _place(_BELOW * present)
-        lower = sum((seen for place, seen in self._seen.items() if place <= below), start=Portion())
+            limit = min(limit, median(self._recent))
+        below = _place(_BELOW * limit)
+        lower = sum((portion for place, portion in self._seen.items() if place <= below), start=Portion())
         return lower if lower.of else None
 
     @property

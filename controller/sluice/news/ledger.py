@@ -67,8 +67,8 @@ class LedgerWindow:
     @property
     def sums(self) -> dict[int, Counts]:
         """The counts over the window, by server."""
-        whole = sum(self._ring, start=_rows([Counts().cells] * len(self._servers)))
-        return {server: Counts(*row) for server, row in zip(self._servers, whole.tolist(), strict=True)}
+        totals = sum(self._ring, start=_rows([Counts().cells] * len(self._servers)))
+        return {server: Counts(*row) for server, row in zip(self._servers, totals.tolist(), strict=True)}
 
 
 def _rows(cells: Sequence[tuple[int, ...]]) -> _Cells:

@@ -259,11 +259,11 @@ class ProductionMode(ControlMode):
         # The sum of all requests can be up because of others, and is up as long as any crowd lasts. It stands for the
         # requests of a single target only where the target's usual rate is not known.
         is_single = len(self._crowds) == 1
-        for target, asked in crowds.items():
+        for target, requested in crowds.items():
             crowd = self._crowds[target]
-            has_usual = asked.known and detector.warm
-            up = asked.up or (busier and is_single and not has_usual)
-            crowd.observe(replace(health, busier=up), asked.requests, asked.seconds)
+            has_usual = requested.known and detector.warm
+            up = requested.up or (busier and is_single and not has_usual)
+            crowd.observe(replace(health, busier=up), requested.requests, requested.seconds)
             if crowd.rate is None:
                 del self._crowds[target]
 

@@ -161,7 +161,7 @@ class News:
         self._spot.add(now, observation.samples)
         if interval is None:
             return None
-        self._interval = interval = replace(interval, apart=observation.apart)
+        self._interval = interval = replace(interval, exempt=observation.exempt)
         options = self._options
         share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
         self._window.push(rates, interval, keys, share)
@@ -280,8 +280,8 @@ class News:
         started = set[Target]() if further or not start(target) else {target}
         if self._mode.several and self._options.identify:
             more = self._spot.more(self._window, {*rates, target, *started} if not further else rates)
-            self._stranger = next((one for one in more if admitted(one) is None), None)
-            started |= {one for one in more if start(one)}
+            self._stranger = next((spot for spot in more if admitted(spot) is None), None)
+            started |= {spot for spot in more if start(spot)}
         self._aimed = self._aimed or bool(started)
         return frozenset(started)
 
@@ -301,15 +301,15 @@ class News:
         target = self._hot_spot if self._hot_spot in rates else next(iter(rates), self._hot_spot)
         if target is None or not (rates or target in interval.requests):
             return None, interval.together, interval.seconds
-        asked = self._asked(target, interval)
-        return target, asked.requests, asked.seconds
+        requested = self._asked(target, interval)
+        return target, requested.requests, requested.seconds
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target, counted, seconds = self._of_target(interval)
-        asked = {target: self._asked(target, interval) for target in self._mode.rates}
+        requested = {target: self._asked(target, interval) for target in self._mode.rates}
         share = self._options.production.binding_share
         crowds = [self._hot_spot] if detection.alarm else []
-        crowds += [target for target, one in asked.items() if one.requests.refused_share > share]
+        crowds += [target for target, its_requests in requested.items() if its_requests.requests.refused_share > share]
         verdicts = self._pools.judge(crowds=crowds, slower=detection.slower, busier=detection.busier)
         if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
@@ -330,7 +330,7 @@ class News:
                 target=counted,
                 target_s=seconds,
                 target_is=target,
-                crowds=asked,
+                crowds=requested,
                 up_score=self._mode.scores.up,
                 down_score=self._mode.scores.down,
                 sentence="",
@@ -353,8 +353,8 @@ class News:
         return self._decision
 
     def _sentence(self, decision: Decision) -> str:
-        held = decision.frozen
-        frozen = [pool.name for number, pool in self._pools.pools.items() if number in held]
+        services = decision.frozen
+        frozen = [pool.name for number, pool in self._pools.pools.items() if number in services]
         target = decision.target_is
         return sentence(
             decision.verdict,

@@ -132,8 +132,8 @@ class Pools:
 
     def learn(self) -> None:
         """Learn the usual number of completed handshakes from the last window, which was healthy."""
-        for number, part in self._parts.items():
-            completed = sum(counts.completed for counts in part.values())
+        for number, servers in self._parts.items():
+            completed = sum(counts.completed for counts in servers.values())
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
     def fall_back(self) -> None:

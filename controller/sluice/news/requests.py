@@ -59,7 +59,7 @@ class Interval:
     """By destination, without destinations that were read for the first time."""
     spans: Mapping[Packed, float] = field(default_factory=dict[Packed, float])
     """Seconds for which a destination was counted, where this was not the whole interval."""
-    apart: Collection[Packed] = ()
+    exempt: Collection[Packed] = ()
     """Destinations that the common limit of all destinations does not apply to."""
 
     @property
@@ -70,7 +70,7 @@ class Interval:
     @property
     def together(self) -> Requests:
         """The requests for all destinations that the common limit applies to."""
-        return total(requests for destination, requests in self.requests.items() if destination not in self.apart)
+        return total(requests for destination, requests in self.requests.items() if destination not in self.exempt)
 
     def admitted_rate(self, destination: Packed | None) -> float | None:
         """Return the admitted connections per second of a destination; for None, of all that the common limit applies
@@ -117,8 +117,8 @@ class RequestMeter:
         if earlier is None or reset:
             return None
         requests = {i: requests for i, (_, requests) in counted.items()}
-        whole = time_s - earlier
-        return Interval(whole, requests, {i: span for i, (span, _) in counted.items() if span != whole})
+        seconds = time_s - earlier
+        return Interval(seconds, requests, {i: span for i, (span, _) in counted.items() if span != seconds})
 
     def peek(self, time_s: float, destination: Packed, now: Requests) -> tuple[float, Requests] | None:
         """Return the seconds and requests since the last reading, which remains the base. A first reading becomes the

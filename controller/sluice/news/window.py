@@ -95,7 +95,7 @@ class MeasurementWindow:
         while max(rates.size, _measurable(self._parts)) * share < FASTEST and self._length < len(self._ring):
             self._length *= 2
             rates = _flows(self._parts)
-        requests = total(part.total for part in self._parts)
+        requests = total(entry.total for entry in self._parts)
         ar = fastest_mean(rates, share)
         if _measurable(least) >= min_requests and not newest_rates.size:
             ar = 0.0
@@ -117,17 +117,17 @@ class MeasurementWindow:
     @property
     def seconds(self) -> float:
         """The length of the last measured window."""
-        return sum(part.interval.seconds for part in self._parts)
+        return sum(entry.interval.seconds for entry in self._parts)
 
     @property
     def least_seconds(self) -> float:
         """The length of the window without the intervals that few requests add."""
-        return sum(part.interval.seconds for part in list(self._ring)[-self._intervals :])
+        return sum(entry.interval.seconds for entry in list(self._ring)[-self._intervals :])
 
     def counted(self, destination: Packed) -> tuple[int, float]:
         """Return the requests offered to a destination, and the seconds for which they were counted; 0 s: not
         counted."""
-        of = [part.interval for part in self._parts if destination in part.interval.requests]
+        of = [entry.interval for entry in self._parts if destination in entry.interval.requests]
         return (
             sum(interval.requests[destination].offered for interval in of),
             sum(interval.spans.get(destination, interval.seconds) for interval in of),
@@ -136,7 +136,7 @@ class MeasurementWindow:
 
 def _measurable(parts: Sequence[_Part]) -> float:
     """Return the number of admitted requests whose responses would have been measured."""
-    return sum(part.total.admitted * part.share for part in parts)
+    return sum(entry.total.admitted * entry.share for entry in parts)
 
 
 def _flows(parts: Sequence[_Part]) -> FlowRates:
@@ -144,14 +144,14 @@ def _flows(parts: Sequence[_Part]) -> FlowRates:
     rates of all flows of each interval."""
     keyed = _keyed(parts)
     if keyed is None:
-        return np.concatenate([part.rates for part in parts])
+        return np.concatenate([entry.rates for entry in parts])
     return newest([keys for keys, _ in keyed], [rates for _, rates in keyed])[1]
 
 
 def _keyed(parts: Sequence[_Part]) -> list[tuple[FlowKeys, FlowRates]] | None:
     """Return each interval's flows that would be measured in all of the intervals; None where flows have no keys."""
-    least = min(part.share for part in parts)
-    flows = [sampled(part.keys, part.rates, least) for part in parts if part.keys is not None]
+    least = min(entry.share for entry in parts)
+    flows = [sampled(entry.keys, entry.rates, least) for entry in parts if entry.keys is not None]
     return flows if len(flows) == len(parts) else None
 
 

@@ -1,8 +1,11 @@
 """The protocol between a balancer and its policy: what is a policy's own, and what stays when the mode changes."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import sluice
 from model import Pool
 from sluice.balance import POLICIES, BalanceOptions, Balancer, Counts, Interval, Member, Mode, Outcome, Policy
 
@@ -20,6 +23,16 @@ class LeastSyns(Policy):
 
 def test_every_mode_has_a_policy() -> None:
     assert POLICIES.keys() == set(Mode)
+
+
+def test_what_depends_on_a_mode_is_asked_of_its_policy() -> None:
+    """Only options and tables name a single mode; the page preselects one."""
+    package = Path(sluice.__file__).parent
+    naming = {
+        str(file.relative_to(package)) for file in package.rglob("*.py") if re.search(r"Mode\.[A-Z]", file.read_text())
+    }
+    tables = {"balance/options.py", "balance/policies.py", "news/options.py", "news/modes.py"}
+    assert naming == {*tables, "page/elements.py"}
 
 
 def test_a_policy_of_a_few_lines_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,8 @@ def test_shared_number_and_apart_again() -> None:
 def test_who_is_apart_shares_no_number() -> None:
     table = DestinationTable(8)
     table.want([A, B, C], shared=False)
-    table.want([A, B, C], shared=True, apart={A, C})
+    table.want([A, B, C], shared=True, separate={A, C})
     assert table.numbers == {B: SHARED, C: 3, A: 2}
     table.want([A, B, C], shared=True)
     assert set(table.numbers.values()) == {SHARED}
-    assert DestinationTable(3).want([A, B, C], shared=True, apart={B, C}) == [C]
+    assert DestinationTable(3).want([A, B, C], shared=True, separate={B, C}) == [C]

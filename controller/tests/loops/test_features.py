@@ -51,7 +51,7 @@ class Greedy(Feature):
         if plan.config.connections.pending_s == 7:
             raise Refused("seven seconds are refused")
 
-    def adopt(self, found: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Found, now_s: float) -> None:
         self.calls.append("adopt")
 
     async def begin(self, link: Link) -> None:

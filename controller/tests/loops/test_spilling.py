@@ -233,7 +233,7 @@ async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_le
 
 
 async def _left(updates: Updates, state: State, link: Link) -> int:
-    return await reconcile(cast(Session, updates), link._found, state)  # pyright: ignore[reportPrivateUsage]
+    return await reconcile(cast(Session, updates), link._snapshot, state)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_each_services_refusal_leaves_the_others_limits() -> None:

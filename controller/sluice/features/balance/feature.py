@@ -70,7 +70,7 @@ class Balance(Feature):
 
     @property
     def ejected(self) -> frozenset[int]:
-        """Servers that a balancer has ejected; of a server in several groups one is enough."""
+        """Servers that any balancer has ejected."""
         return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
 
     @property
@@ -80,7 +80,7 @@ class Balance(Feature):
 
     @property
     def full_of_groups(self) -> frozenset[int]:
-        """Full servers of content services' groups; of a server in several groups one is enough."""
+        """Servers that are full in any group of a content service."""
         groups = (self.views[service.id] for service in self._world.plan.services if service.of is not None)
         return frozenset[int]().union(*(view.full for view in groups))
 
@@ -104,21 +104,21 @@ class Balance(Feature):
             views[service.id] = view
         self.views = views
 
-    def adopt(self, found: Found, now_s: float) -> None:
-        if found.services:
+    def adopt(self, snapshot: Found, now_s: float) -> None:
+        if snapshot.services:
             if _numbers(self._plan) != _numbers(self._world.plan):
                 self._begin_anew()
             self._plan = self._world.plan
             for service in self._plan.services:
-                self._take_weights(service, found, now_s)
+                self._take_weights(service, snapshot, now_s)
         for view in self.views.values():
             view.rebase()
 
-    def _take_weights(self, service: Service, found: Found, now_s: float) -> None:
+    def _take_weights(self, service: Service, snapshot: Found, now_s: float) -> None:
         """Continue from the ratios that the switch has; servers that it does not know yet arrive as new ones."""
         view = self.views[service.id]
-        weights = found.weights.get(service.id)
-        known = {server.id for server in found.origins.values()}
+        weights = snapshot.weights.get(service.id)
+        known = {server.id for server in snapshot.origins.values()}
         members, options = self.members(service), self.options(service)
         old = [m for m, s in zip(members, service.servers, strict=True) if s.id in known]
         if weights and POLICIES[options.mode].learns and any(not m.draining for m in old):
@@ -129,7 +129,7 @@ class Balance(Feature):
                 balancer.adopt(_with_full(to_ratios(weights), old, service))
             view.balancer = balancer
         view.balancer.configure(members, options, now_s)
-        view.balancer.eject(found.ejected)
+        view.balancer.eject(snapshot.ejected)
 
     async def begin(self, link: Link) -> None:
         await spill.read_full(self._world.plan, self.views, link)

@@ -281,7 +281,7 @@ class Agents:
         leaving: set[int] = set()
         for service in self._world.plan.services:
             if service.is_content:
-                views = {number: self.views[control] for one, number, control in self._each() if one is service}
+                views = {number: self.views[control] for of, number, control in self._each() if of is service}
                 silent = self._silent(service, views)
                 absent |= silent
                 leaving |= {n for n in views.keys() - silent if (report := views[n].report) and report.draining}

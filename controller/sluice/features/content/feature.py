@@ -34,10 +34,10 @@ class Content(Feature):
     async def prepare(self, plan: Plan) -> None:
         await self.agents.prepare(plan)
 
-    def adopt(self, found: Found, now_s: float) -> None:
-        if found.services:
-            self.state.rules = (found.rules or self.state.rules).then(self._world.config)
-            self.state.away = replace(self.state.away, absent=found.absent.intersection(self._agent_numbers()))
+    def adopt(self, snapshot: Found, now_s: float) -> None:
+        if snapshot.services:
+            self.state.rules = (snapshot.rules or self.state.rules).then(self._world.config)
+            self.state.away = replace(self.state.away, absent=snapshot.absent.intersection(self._agent_numbers()))
 
     def _agent_numbers(self) -> set[int]:
         return {agent.id for agent in self._world.plan.agents}

@@ -27,14 +27,14 @@ class DestinationTable:
         self._numbers = dict(found)
 
     def want(
-        self, addresses: Iterable[Address], *, shared: bool, apart: Collection[Address] = ()
+        self, addresses: Iterable[Address], *, shared: bool, separate: Collection[Address] = ()
     ) -> Collection[Address]:
         """Number these addresses and drop all others. Returns the addresses that no number is free for, the last ones.
 
-        With ``shared`` all addresses have one number, except those in ``apart``.
+        With ``shared`` all addresses have one number, except those in ``separate``.
         """
         wanted = list(dict.fromkeys(addresses))
-        common = [address for address in wanted if shared and address not in apart]
+        common = [address for address in wanted if shared and address not in separate]
         numbers = dict.fromkeys(common, SHARED)
         taken = set(numbers.values())
         for address in wanted:

@@ -51,14 +51,14 @@ class CrowdControl(Feature):
             self.view.configure(config, plan)
         self._restore()
 
-    def adopt(self, found: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Found, now_s: float) -> None:
         if self.view is None:
             return
         if self.baseline is not None:
             self.baseline.expire(self.view)
         self._restore()
         self.view.configure(self.view.config, self._world.plan)
-        self.view.adopt(found)
+        self.view.adopt(snapshot)
 
     def _restore(self) -> None:
         if self.view is not None and self.baseline is not None:

@@ -158,15 +158,15 @@ class NewsView:
         self._split()
         self._number()
 
-    def adopt(self, found: Found) -> None:
+    def adopt(self, snapshot: Found) -> None:
         """Take over the numbers and limits that a switch has; a switch without numbers gets this control's own."""
         self.rebase()
         self.due_s = None
-        if not found.destinations:
+        if not snapshot.destinations:
             return
-        self._table.adopt(found.destinations)
+        self._table.adopt(snapshot.destinations)
         if not self.splits:
-            for address, split in self._limits_in(found):
+            for address, split in self._limits_in(snapshot):
                 target: Target = address.packed if self.config.identify else None
                 if target not in self._news.limits:
                     self._news.adopt(target, split.limit)
@@ -174,15 +174,15 @@ class NewsView:
             self._split()
         self._number()
 
-    def _limits_in(self, found: Found) -> Iterator[tuple[Address, Split]]:
+    def _limits_in(self, snapshot: Found) -> Iterator[tuple[Address, Split]]:
         """Yield the limits that an earlier control left: as noted or, without a note, the first bucket's rate."""
-        anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
+        anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
-        for address, number in sorted(found.destinations.items(), key=lambda item: order(item[0])):
-            limit = found.limits.get(address)
-            sharing = {other for other, others_number in found.destinations.items() if others_number == number}
+        for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):
+            limit = snapshot.limits.get(address)
+            sharing = {other for other, others_number in snapshot.destinations.items() if others_number == number}
             # A limit for all destinations is not taken over as one of a single destination, nor the other way round.
-            if sharing != ({address} if self.config.identify else found.destinations.keys() - own):
+            if sharing != ({address} if self.config.identify else snapshot.destinations.keys() - own):
                 continue
             if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
@@ -255,13 +255,13 @@ class NewsView:
         """
         share = self._collector.share
         keys, rates = self._collector.take()
-        apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        observation = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected, ratios)
+        exempt = () if self.config.identify else {REST, *(address.packed for address in self._own())}
+        observation = Observation(now_s, rates, self.requests, ledger, samples, keys, share, exempt, ejected, ratios)
         decision = self._news.observe(observation)
         if decision is not None:
-            for target, asked in decision.crowds.items():
+            for target, requested in decision.crowds.items():
                 if (splitter := self._splitters.get(target)) is not None:
-                    splitter.count(asked.requests, asked.seconds)
+                    splitter.count(requested.requests, requested.seconds)
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
@@ -291,7 +291,7 @@ class NewsView:
                 *sorted(extra, key=order),
             ],
             shared=not self.config.identify,
-            apart=self._own(),
+            separate=self._own(),
         )
         self._news.keep({REST, TOGETHER, *(address.packed for address in self.numbers)})
         if omitted:

@@ -38,10 +38,10 @@ class Resources(Feature):
         else:
             self.view.configure(self._world.plan)
 
-    def adopt(self, found: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Found, now_s: float) -> None:
         if self.view is not None:
             self.view.configure(self._world.plan)
-            self.view.rebase(found.caps)
+            self.view.rebase(snapshot.caps)
 
     def tasks(self, link: Link) -> Mapping[str, Task]:
         view, begun = self.view, dict[str, Task]()
