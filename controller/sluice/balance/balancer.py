@@ -45,7 +45,7 @@ class Decision:
 
 
 class Balancer:
-    """The measurements of one service, its ratios, and the policy that decides them.
+    """The measurements of one service, its ratios, and the policies that decide them.
 
     The balancer keeps windows, open connections and silence, and diagnoses the service by them. What to do about the
     servers is the policy's part, and so is all that a policy remembers of its own decisions.
@@ -64,7 +64,7 @@ class Balancer:
         self._work: dict[int, deque[Work]] = {}
         for server in self._members:
             self._measure_anew(server)
-        self._policy = POLICIES[options.mode](options, self._windows)
+        self._policies = {mode: policy(options) for mode, policy in POLICIES.items()}
         self._open = OpenSamples()
         self._previous: dict[int, Counts] = {}
         self._silence = SilenceTracker()
@@ -81,7 +81,7 @@ class Balancer:
     @property
     def policy(self) -> Policy:
         """The policy of the mode in force."""
-        return self._policy
+        return self._policies[self._options.mode]
 
     @property
     def members(self) -> Mapping[int, Member]:
@@ -120,7 +120,7 @@ class Balancer:
             ratios, without = self._ratios, ()
         elif sum(ratios.values()) <= 0:
             ratios |= fair_shares(others)
-        measured = self._active if self._policy.measures_all else ()
+        measured = self._active if self.policy.measures_all else ()
         return largest_remainder(ratios, measured=[i for i in measured if i not in without])
 
     def adopt(self, ratios: Mapping[int, float]) -> None:
@@ -132,7 +132,7 @@ class Balancer:
     def eject(self, servers: Collection[int]) -> None:
         """Take over ejections read back from the switch: these servers are silent until their next SYN-ACK. A policy
         that ejects no server ignores them."""
-        if self._policy.ejects:
+        if self.policy.ejects:
             self._ejected = frozenset(servers) & frozenset(self._active)
             self._silence.adopt(self._ejected)
 
@@ -146,14 +146,13 @@ class Balancer:
         """Take over a changed pool or changed options; servers that stay keep their measurements.
 
         A server that is new, or no longer draining, begins with the part of its fair share that the policy gives it.
-        The other servers keep their proportions. A changed mode begins with a new policy, which has the measurements
-        but none of the former policy's state. Raises ValueError (and changes nothing) when every member would be
+        The other servers keep their proportions. Raises ValueError (and changes nothing) when every member would be
         draining.
         """
         changed = {member.server_id: member for member in members}
         fair = fair_shares(changed)
         before = set(self._active)
-        same_mode, same_readings = options.mode is self._options.mode, options.period_s == self._options.period_s
+        same_readings = options.period_s == self._options.period_s
         self._members, self._options = changed, options
         arriving = [i for i in self._active if i not in before]
         staying = {i: self._ratios[i] for i in self._active if i in before}
@@ -169,16 +168,14 @@ class Balancer:
                 self._measure_anew(server)
         self._previous = {i: c for i, c in self._previous.items() if i in changed}
         self._ejected &= frozenset(self._active)
-        if same_mode:
-            self._policy.configure(options, staying)
-        else:
-            self._policy = POLICIES[options.mode](options, {i: self._windows[i] for i in staying})
-        for server in arriving:
-            self._policy.begin(server, now_s)
-        if not self._policy.learns or sum(staying.values()) <= 0:
+        for policy in self._policies.values():
+            policy.configure(options, staying)
+            for server in arriving:
+                policy.begin(server, now_s)
+        if not self.policy.learns or sum(staying.values()) <= 0:
             self._ratios = fair
             return
-        new = {i: fair[i] * self._policy.first_share for i in arriving}
+        new = {i: fair[i] * self.policy.first_share for i in arriving}
         rest = 1.0 - sum(new.values())
         old = {i: share * rest for i, share in normalised(staying).items()}
         self._ratios = normalised(dict.fromkeys(changed, 0.0) | old | new)
@@ -224,7 +221,9 @@ class Balancer:
                 self._work[server].append(Work(*sampled[server], counts.synack))
             else:
                 self._work[server].clear()
-        self._policy.observe({i: differences[i] for i in self._active})
+        counted = {i: differences[i] for i in self._active}
+        for policy in self._policies.values():
+            policy.observe(now_s, counted)
         self._silence.observe(differences)
         if late:
             self._silence.restart(self._ejected)
@@ -233,10 +232,11 @@ class Balancer:
     def _decide(self, now_s: float, differences: Mapping[int, Counts], *, hold: bool) -> Decision:
         options, thresholds, active = self._options, self._options.production, self._active
         silent = frozenset(self._silence.silent(thresholds.silent_connections)) & frozenset(active)
-        if self._policy.ejects:
+        if self.policy.ejects:
             for server in self._ejected - silent:  # it answers again, and is not judged by its silence
                 self._measure_anew(server)
-                self._policy.begin(server, now_s)
+                for policy in self._policies.values():
+                    policy.begin(server, now_s)
         windows = {i: window.total for i, window in self._windows.items()}
         diagnosis = diagnose(
             {i: windows[i].distinct for i in active},
@@ -247,7 +247,7 @@ class Balancer:
             flood_r=thresholds.flood_r,
         )
         work = {i: together(self._work[i]) for i in active if self._work[i]}
-        outcome = self._policy.decide(
+        outcome = self.policy.decide(
             Interval(
                 now_s=now_s,
                 ratios={i: self._ratios[i] for i in active},

@@ -11,7 +11,6 @@ from .counts import Counts
 from .options import BalanceOptions
 from .ratios import Ratios
 from .slowness import Work
-from .window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ class Outcome:
 class Policy(ABC):
     """What decides the ratios of one service. It keeps whatever state it needs from one decision to the next.
 
-    A balancer makes one when it is created and whenever the mode changes. It measures, asks the policy once an
-    interval, and turns the ratios into weights.
+    A balancer has a policy for each mode. All of them observe, so that a mode which is set at run time begins with what
+    its policy has learned; the one of the mode in force decides, once an interval.
     """
 
     learns: ClassVar[bool] = True
@@ -62,8 +61,7 @@ class Policy(ABC):
     second_look: ClassVar[bool] = False
     """New connections take a second look where the configuration leaves that open."""
 
-    def __init__(self, options: BalanceOptions, windows: Mapping[int, Window]) -> None:
-        """``windows`` are the servers' counts so far, which another policy may have acted on before."""
+    def __init__(self, options: BalanceOptions) -> None:
         self._options = options
 
     @property
@@ -72,14 +70,15 @@ class Policy(ABC):
         return 1.0
 
     def configure(self, options: BalanceOptions, staying: Collection[int]) -> None:
-        """Take over changed options of the same mode, and forget all servers but the ``staying`` ones."""
+        """Take over changed options, and forget all servers but the ``staying`` ones. ``begin`` follows for others."""
         self._options = options
 
     def begin(self, server: int, now_s: float) -> None:  # noqa: B027
         """Begin anew with a server that arrives, or that answers again after it was ejected."""
 
-    def observe(self, differences: Mapping[int, Counts]) -> None:  # noqa: B027
-        """Take in the counts of one interval, of the servers that do not drain. ``decide`` follows."""
+    def observe(self, now_s: float, differences: Mapping[int, Counts]) -> None:  # noqa: B027
+        """Take in the counts of the interval that ends now, of the servers that do not drain. ``decide`` follows if the
+        mode is in force."""
 
     @abstractmethod
     def decide(self, interval: Interval) -> Outcome:

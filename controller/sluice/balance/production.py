@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,15 +43,17 @@ class ProductionPolicy(Policy):
     measures_all = True
     second_look = True
 
-    def __init__(self, options: BalanceOptions, windows: Mapping[int, Window]) -> None:
-        super().__init__(options, windows)
+    def __init__(self, options: BalanceOptions) -> None:
+        super().__init__(options)
         # Losses that have moved no weight yet. A loss stays in the balancer's window for m periods and would move
         # weight in each. (Open connections are not cleared after a move: clearing them made transfers two fifths
         # longer.)
-        self._evidence = {server: Window(options.intervals, window) for server, window in windows.items()}
+        self._evidence: dict[int, Window] = {}
         self._ceilings = Ceilings()
         self._begun_s: dict[int, float] = {}
         """When servers in their slow start joined or answered again, in seconds."""
+        self._observed_s = -math.inf
+        """When the last interval ended."""
 
     @property
     def first_share(self) -> float:
@@ -70,9 +73,11 @@ class ProductionPolicy(Policy):
         self._ceilings.forget([server])
         self._begun_s[server] = now_s
 
-    def observe(self, differences: Mapping[int, Counts]) -> None:
+    def observe(self, now_s: float, differences: Mapping[int, Counts]) -> None:
+        extra, before_s, self._observed_s = self._options.production, self._observed_s, now_s
+        self._begun_s = {i: begun_s for i, begun_s in self._begun_s.items() if before_s - begun_s < extra.slow_start_s}
         for server, counts in differences.items():
-            self._evidence[server].push(counts)
+            self._evidence.setdefault(server, Window(self._options.intervals)).push(counts)
 
     def decide(self, interval: Interval) -> Outcome:
         windows = {server: counts.distinct for server, counts in interval.windows.items()}
@@ -83,8 +88,6 @@ class ProductionPolicy(Policy):
             self._ceilings.lost(server, move.ratios[server], self._options.intervals)
         for server in move.giving:
             self._begun_s.pop(server, None)  # its slow start has found the share that it can carry
-        slow_start_s = self._options.production.slow_start_s
-        self._begun_s = {i: begun_s for i, begun_s in self._begun_s.items() if interval.now_s - begun_s < slow_start_s}
         return Outcome(move.ratios, move.reason, interval.silent)
 
     def _move(self, interval: Interval) -> _Move:

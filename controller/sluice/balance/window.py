@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
 
 from .counts import Counts, total
 
@@ -15,19 +14,12 @@ class Window:
     no packet goes uncounted between a read and a reset.
     """
 
-    def __init__(self, intervals: int, history: Iterable[Counts] = ()) -> None:
-        """Hold at most ``intervals`` differences, at first the newest of ``history``.
-
-        Raises ValueError for less than one interval.
-        """
+    def __init__(self, intervals: int) -> None:
+        """Raises ValueError for less than one interval."""
         if intervals < 1:
             raise ValueError(f"a window needs at least one interval, not {intervals}")
-        self._ring = deque(history, maxlen=intervals)
-        self._total = total(self._ring)
-
-    def __iter__(self) -> Iterator[Counts]:
-        """The differences, the oldest first."""
-        return iter(self._ring)
+        self._ring: deque[Counts] = deque(maxlen=intervals)
+        self._total = Counts()
 
     def push(self, difference: Counts) -> None:
         """Take in the counts of the newest interval."""

@@ -80,14 +80,12 @@ def test_a_changed_mode_acts_on_the_window_that_was_measured_before() -> None:
     assert pool.interval().reason.startswith("step: 0.100 of 3 (z"), "this interval lost nothing, those before did"
 
 
-def test_a_changed_mode_begins_without_the_former_slow_starts() -> None:
-    options = replace(PRODUCTION, mode=Mode.PAPER)
+def test_a_mode_that_is_set_at_run_time_begins_with_what_its_policy_has_learned() -> None:
     pool = Pool({1: 400, 2: 400, 3: 400}, offered=300, options=PRODUCTION)
     pool.intervals(2)
     pool.balancer.configure(MEMBERS[:2], PRODUCTION, pool.now)
     pool.balancer.configure(MEMBERS, PRODUCTION, pool.now)
-    assert pool.balancer.ratios[3] == pytest.approx(0.05 / 3)
-    for changed in (options, PRODUCTION):
-        pool.balancer.configure(MEMBERS, changed, pool.now)
-    assert pool.interval().reason == "quiet: recovering"
-    assert 0.02 < pool.balancer.ratios[3] < 0.05, "it recovers from its share, a twentieth of the way"
+    pool.balancer.configure(MEMBERS, replace(PRODUCTION, mode=Mode.PAPER), pool.now)
+    pool.interval()
+    pool.balancer.configure(MEMBERS, PRODUCTION, pool.now)
+    assert pool.interval().ratios[3] == pytest.approx(20 / 60 / 3), "it is 20 s into its slow start"
