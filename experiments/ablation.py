@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sluice.balance import BalanceOptions, Mode, balancer, production
+from sluice.balance import BalanceOptions, Mode, production
 from sluice.balance.options import LARGEST
 from sluice.balance.recovery import Ceilings
 from sluice.balance.window import Window
@@ -95,10 +95,10 @@ MECHANISMS: Mapping[str, Variant] = {
     "several servers at once": Variant(
         parts=[(production, name, partial(_first, getattr(production, name))) for name in ("standing_out", "slow")]
     ),
-    "losses acted on once": Variant(parts=[(balancer, "Window", NeverClearedWindow)]),
+    "losses acted on once": Variant(parts=[(production, "Window", NeverClearedWindow)]),
     "slowness": Variant(options={"slow_factor": 0.0}),
     "recovery": Variant(options={"recovery": 0.0}),
-    "ceilings": Variant(parts=[(balancer, "Ceilings", ForgetfulCeilings)]),
+    "ceilings": Variant(parts=[(production, "Ceilings", ForgetfulCeilings)]),
     "slow start": Variant(options={"slow_start_s": 0.0}),
     "silence": Variant(options={"silent_connections": LARGEST}),
     "panic": DELETED,

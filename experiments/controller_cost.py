@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import yaml
 from sluice.balance.slowness import READINGS
 from sluice.config.load import parse
-from sluice.loops.balancing import touched
+from sluice.features import Balance, CrowdControl, world_of
+from sluice.features.balance.decisions import touched
 from sluice.loops.link import Link
 from sluice.loops.world import World
 from sluice.names import TICK_BASE, Register
@@ -105,7 +106,7 @@ async def _measure(directory: Path, address: str, servers: int, flows: int, roun
     pipeline = _resized(directory, flows)
     # Both loops in paper mode, so that every decision is followed by a write.
     both = configuration(servers, balance={"mode": "paper"}) | {"news": {"mode": "paper", "identify": False}}
-    world = World.of(parse(yaml.safe_dump(both)))
+    world = world_of(parse(yaml.safe_dump(both)))
     async with Session(address, 1, pipeline) as session:
         await session.push_pipeline()
         link = Link(session, registers := await open_registers(session, None), await read_back(session))
@@ -117,11 +118,11 @@ async def _measure(directory: Path, address: str, servers: int, flows: int, roun
 
 
 async def _rounds(world: World, link: Link, registers: Registers, flows: int, rounds: int) -> Values:
-    view, service = world.news, world.plan.services[0]
+    view, service = world[CrowdControl].view, world.plan.services[0]
     assert view is not None
-    balancer, servers = world.views[service.id].balancer, [server.id for server in service.servers]
+    balancer, servers = world[Balance].views[service.id].balancer, [server.id for server in service.servers]
     r, met, polled, decided, written = Cost.none(), Cost.none(), Cost.none(), Cost.none(), 0
-    number = world.news.wanted().numbers[service.config.address] if world.news else 0
+    number = view.wanted().numbers[service.config.address] if view else 0
     for turn in range(rounds + 3):
         now = 100.0 * turn
         crowd = turn >= 2  # two quiet intervals, then an alarm that stays: every decision moves the limit
@@ -133,7 +134,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
             samples = await view.poll(registers)
         with decide.measured():
             await view.count(registers)
-            view.observe(now, await read_ledger(registers, servers), samples, balancer.ejected, world.ratios)
+            view.observe(now, await read_ledger(registers, servers), samples, balancer.ejected, world[Balance].ratios)
             tables = frozenset({TableName.DESTINATIONS, TableName.SAMPLING})
             meters = frozenset({MeterName.DESTINATION_LIMIT, MeterName.RETURNING_LIMIT})
             written += warm and await link.apply(world.state(), tables, meters) > 0
@@ -142,7 +143,7 @@ async def _rounds(world: World, link: Link, registers: Registers, flows: int, ro
             balancer.sample_open(await read_loads(registers, servers))
         with balance.measured():
             balancer.observe(now, await read_ledger(registers, servers))
-            written += warm and await link.apply(world.part(service), touched(ejected, balancer.ejected)) > 0
+            written += warm and await link.apply(world.state(service), touched(ejected, balancer.ejected)) > 0
     whole = [sum(parts) for parts in zip(polled.wall, decided.wall, met.wall, r.wall, strict=True)]
     return {
         "r": r.values(),

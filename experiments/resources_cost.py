@@ -25,10 +25,11 @@ from sluice.dataplane.transfers import (
     SERVER_BITS,
     STAMP_BITS,
 )
+from sluice.features import Resources, world_of
+from sluice.features.resources.stages import SwitchStages
+from sluice.features.resources.tasks import SHARE_S, share_once
+from sluice.features.resources.view import ResourcesView
 from sluice.loops.link import Link
-from sluice.loops.resources import SHARE_S, share_once
-from sluice.loops.resourcesview import ResourcesView
-from sluice.loops.stages import SwitchStages
 from sluice.loops.world import World
 from sluice.names import TRANSFERS, Register
 from sluice.resources.columns import Columns
@@ -110,7 +111,7 @@ class Load:
         """Their servers."""
         budget = min(MOST, BUDGET * self.slots // self.servers)
         resources = {"send": {"budget": budget}, "receive": {"budget": budget}}
-        return World.of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
+        return world_of(parse(yaml.safe_dump(configuration(self.servers, resources=resources))))
 
     def cells(self, turn: int, servers: Sequence[int]) -> Cells:
         """At a turn's end. Of each transfer, or of one in a hundred, another flight; one in eight rests in turn."""
@@ -215,8 +216,9 @@ async def _loop(load_of: Load, address: str, rounds: int) -> Values:
 
 
 def _parts(world: World) -> tuple[ResourcesView, list[int]]:
-    assert world.resources is not None
-    return world.resources, [server.id for server in world.plan.services[0].servers]
+    view = world[Resources].view
+    assert view is not None
+    return view, [server.id for server in world.plan.services[0].servers]
 
 
 # -- the report

@@ -12,7 +12,7 @@ from sluice.config.model import Config
 from sluice.dataplane.draws import Group
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import RateCells, place
-from sluice.loops.world import World
+from sluice.features import Balance, CrowdControl, world_of
 from sluice.names import SAMPLES, Meter, Register
 from sluice.news import Decision
 from sluice.news.rates import flow_mask
@@ -54,9 +54,9 @@ class CrowdSwitch:
         self, clock: Clock, config: Config, source: random.Random, decided: Callable[[Decision], None]
     ) -> None:
         self._clock, self._config, self._source, self._decided = clock, config, source, decided
-        self._world = World.of(config)
+        self._world = world_of(config)
         self._memory = Memory()
-        news = self._world.news
+        news = self._world[CrowdControl].view
         assert news is not None, "a simulated flash crowd needs news: in its configuration"
         options = news.config
         self._rates = RateCells(self._memory, self._memory.units.step(options.rate_window_s))
@@ -85,9 +85,9 @@ class CrowdSwitch:
 
         ``keeps_usual``: it takes over the earlier one's baselines too, as from `news.baseline_file`.
         """
-        before, crowd = self._world.news, self._crowd
-        self._world = World.of(self._config)
-        news = self._world.news
+        before, crowd = self._world[CrowdControl].view, self._crowd
+        self._world = world_of(self._config)
+        news = self._world[CrowdControl].view
         assert before is not None and news is not None
         if keeps_usual and before.usual is not None:
             news.restore(before.usual)
@@ -146,7 +146,7 @@ class CrowdSwitch:
         self.towards(int(service.config.address))
         if not passes:
             return None
-        server = self._draw(service) if pinned is None or pinned.id in self._world.ejected else pinned
+        server = self._draw(service) if pinned is None or pinned.id in self._world[Balance].ejected else pinned
         self._memory.of(Register.LEDGER_SYN)[server.id] += 1
         return server
 
@@ -158,7 +158,7 @@ class CrowdSwitch:
         return next(server for server in service.servers if server.id == chosen)
 
     def _group(self, service: Service) -> Group:
-        return Group(self._world.views[service.id].balancer.weights())
+        return Group(self._world[Balance].views[service.id].balancer.weights())
 
     def synack(self, server: Server, *, again: bool = False) -> None:
         """A SYN-ACK of a server passes."""

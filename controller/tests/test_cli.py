@@ -20,7 +20,7 @@ from configs import web
 from fakeswitch import FakeSwitch
 from sluice.cli import live
 from sluice.cli.main import main
-from sluice.loops.trace import Appended
+from sluice.features.balance.trace import Appended
 from sluice.names import DropReason
 
 SLUICE = [sys.executable, "-m", "sluice"]

@@ -7,7 +7,7 @@ from configs import web
 from content import content
 from sluice.config.load import ConfigError, parse
 from sluice.config.types import in_bytes
-from sluice.loops.resourcesview import managed_of
+from sluice.features.resources.view import managed_of
 from sluice.resources.need import Needs
 
 SHARES = "{send: {budget: 256 KiB}, receive: {budget: 1MB, size: 65536}, idle: {limit: 1000}}"

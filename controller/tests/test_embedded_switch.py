@@ -18,6 +18,7 @@ from sluice.dataplane.connection import Connection
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.transfers import Flow, Segment, TransferCells
+from sluice.features import Balance
 from sluice.names import TICK_BASE, Counter, DropReason, PinState, Register
 from sluice.switch.pipeline import load as load_pipeline
 from sluice.switch.programmer import Programmer
@@ -75,7 +76,7 @@ async def test_stand_by_takes_over_with_the_weights_of_the_switch(switch: Switch
     try:
         await until(it.ready, "the second controller to take over")
         assert it.lines[-1].endswith("adopted=yes updates=0")
-        assert it.controller.world.views[1].balancer.weights() == {2: 256}
+        assert it.controller.world[Balance].views[1].balancer.weights() == {2: 256}
     finally:
         await second.__aexit__(None, None, None)
 

@@ -12,6 +12,7 @@ import pytest
 from configs import web
 from finsy.proto import p4d, p4r
 from live import running, until
+from sluice.features import Balance
 from sluice.names import Register
 from sluice.switch.targets import TOFINO
 from sluice.switch.targets.detect import detect
@@ -85,7 +86,7 @@ async def test_a_gateway_is_known_programmed_and_adopted(address: str, config: P
         await first.controller.drain("s1", drain=True)
     async with running(config) as second:
         assert second.lines[0].endswith("adopted=yes updates=0")
-        assert second.controller.world.views[1].balancer.weights() == {2: 256}
+        assert second.controller.world[Balance].views[1].balancer.weights() == {2: 256}
         await second.controller.drain("s1", drain=False)
         config.write_text(config.read_text().replace("10.0.3.2, port: 80", "10.0.3.2, port: 81"))
         assert await second.controller.reload() != "reloaded: 0 updates"
@@ -114,7 +115,7 @@ async def test_a_gateway_that_is_killed_and_started_again_is_adopted(tmp_path: P
                 async with gateway(served, uri, *state):
                     await until(lambda: it.ready(2), "the second ready line")
                     assert it.lines[-1].endswith("adopted=yes updates=0")
-                    assert it.controller.world.views[1].balancer.weights() == {2: 256}
+                    assert it.controller.world[Balance].views[1].balancer.weights() == {2: 256}
                     assert await written() == before
         async with gateway(served, uri, *state), running(config) as later:
             assert later.lines[0].endswith("adopted=yes updates=0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sluice.balance import balancer, production
+from sluice.balance import production
 
 from experiments import ablation
 from experiments.experiment import Point, Record, Values
@@ -44,10 +44,10 @@ def test_each_mechanism_has_a_case() -> None:
 def test_a_mechanism_that_is_switched_off_is_missed(mechanism: str) -> None:
     case = SHOWS[mechanism]
     look = mechanism == "slowness"
-    before = (balancer.Window, balancer.Ceilings, production.standing_out)
+    before = (production.Window, production.Ceilings, production.standing_out)
     whole, other = (run(case, without, look=look) for without in (ablation.WHOLE, mechanism))
     assert whole != other, "without it the run is the same"
-    assert before == (balancer.Window, balancer.Ceilings, production.standing_out)
+    assert before == (production.Window, production.Ceilings, production.standing_out)
 
 
 def test_the_report_names_what_pays_and_what_harms() -> None:

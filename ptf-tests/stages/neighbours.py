@@ -33,8 +33,8 @@ from harness.plan import (
 from harness.probes import plain
 from harness.switch import differences
 from sluice.config.load import parse
-from sluice.loops.controller import Controller
-from sluice.loops.trace import Trace
+from sluice.controller import Controller
+from sluice.features.balance.trace import Trace
 from sluice.names import Meter, PuntReason, Register, Table
 
 PROBE_S = 0.2

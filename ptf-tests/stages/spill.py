@@ -9,7 +9,7 @@ from harness.flow import Flow
 from harness.plan import CLIENT, S1, S2, WEB
 from sluice.balance import BalanceOptions, Balancer, Member, Mode
 from sluice.dataplane.table import LOADS, STALE
-from sluice.loops.world import ServiceView
+from sluice.features.balance.service import ServiceView
 from sluice.names import Counter, DropReason, Meter, PinState, Register
 from sluice.switch.admission import NOTHING, entry
 
@@ -33,7 +33,7 @@ class Capped(StageTest):
     def look(self) -> None:
         """What the controller does ten times a second."""
         loads = self.switch.registers.read([(Register.LOAD_FIRST, server) for server in CAPS])
-        self.view.look(CAPS, dict(zip(CAPS, loads, strict=True)))
+        self.view.update_full(CAPS, dict(zip(CAPS, loads, strict=True)))
         weights = {SERVED[number]: weight for number, weight in self.view.weights.items()}
         bucket = NOTHING if self.view.refuses else None
         self.switch.modify([entries.ratios(WEB, weights), entry(Meter.ADMISSION, WEB.id, bucket)])

@@ -13,7 +13,7 @@ from itertools import count
 import pytest
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.rates import SLOTS
-from sluice.loops.world import World
+from sluice.features import world_of
 from sluice.switch.ledger import read_ledger
 from sluice.switch.plan import Server, Service
 
@@ -117,7 +117,7 @@ def test_a_connections_first_syn_ack_counts_as_one_however_many_syns_it_took(mon
     settings = SERVER.settle(replace(SHORT, before=1, after=2, slow_cpus=0.3))
     one = replace(lab_plan(SERVER, NONE, settings), link_bit_per_s=math.inf, room_bytes=math.inf)
     run = simulate(one)
-    service = World.of(one.config).plan.service(TARGET)
+    service = world_of(one.config).plan.service(TARGET)
     assert service is not None
     server = service.servers[0].id
     counts = asyncio.run(read_ledger(kept[0], [server]))[server]

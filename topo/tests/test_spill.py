@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sluice.loops.spilling import LOOK_S
+from sluice.features.balance.spill import READ_S
 
 from testbed.namespaces import socket_in
 from testbed.processes import await_true
@@ -193,4 +193,4 @@ def test_beyond_its_cap_a_server_gets_what_arrives_within_a_look(lab: TalkingLab
         beyond = moments[CROWD_CAPS[FIRST] :]
         rate = CROWD / (time.monotonic() - began)
         print(f"{len(beyond)} beyond a cap of {CROWD_CAPS[FIRST]}, at {rate:.0f} connections/s to the service")
-        assert all(moment - moments[CROWD_CAPS[FIRST] - 1] < 2 * LOOK_S for moment in beyond)
+        assert all(moment - moments[CROWD_CAPS[FIRST] - 1] < 2 * READ_S for moment in beyond)

@@ -1,15 +1,18 @@
-"""R and the ratios. Pure: observations and a time in, decisions out; no switch, no socket, no clock."""
+"""Balancing by R (Ohta & Andou): counts and a time in, ratios and weights out. Pure: no switch, socket or clock."""
 
 from .balancer import Balancer, Decision
 from .counts import CounterReset, Counts
 from .diagnosis import Condition, Diagnosis
 from .metric import ratio_of_unanswered, ratio_with_every_synack
 from .options import BalanceOptions, Mode, ProductionOptions
+from .policies import POLICIES
+from .policy import Interval, Outcome, Policy
 from .ratios import Member, fair_shares
 from .spill import full_servers, refuses
 from .weights import largest_remainder, to_ratios, weight_sum
 
 __all__ = [
+    "POLICIES",
     "BalanceOptions",
     "Balancer",
     "Condition",
@@ -17,8 +20,11 @@ __all__ = [
     "Counts",
     "Decision",
     "Diagnosis",
+    "Interval",
     "Member",
     "Mode",
+    "Outcome",
+    "Policy",
     "ProductionOptions",
     "fair_shares",
     "full_servers",

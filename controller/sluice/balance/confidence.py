@@ -10,17 +10,17 @@ from .counts import Counts, total
 
 
 def standing_out(windows: Mapping[int, Counts], *, least_z: float, min_syn: int) -> dict[int, float]:
-    """The servers that leave more SYNs unanswered than those that do better, by how many standard deviations; the worst
-    first.
+    """Return the servers that leave a larger share of their SYNs unanswered than the others do, the worst first, each
+    with the difference in standard deviations; only those above ``least_z``.
 
-    Each server with ``min_syn`` SYNs is compared with all that leave a smaller share unanswered, so that a server hides
-    no other that does as badly or better, however many or few SYNs it has.
+    Each server with at least ``min_syn`` SYNs is compared with all servers of a smaller share together. So a bad server
+    does not hide another one, however many or few SYNs it has.
     """
     share = {server: unanswered(counts) for server, counts in windows.items()}
     evidence: dict[int, float] = {}
     better = Counts()
-    for _, alike in groupby(sorted(share, key=lambda server: (share[server], -server)), share.__getitem__):
-        servers = list(alike)
+    for _, same_share in groupby(sorted(share, key=lambda server: (share[server], -server)), share.__getitem__):
+        servers = list(same_share)
         for server in servers:
             z = deviation(windows[server], better)
             if z > least_z and windows[server].syn >= min_syn:
@@ -30,14 +30,14 @@ def standing_out(windows: Mapping[int, Counts], *, least_z: float, min_syn: int)
 
 
 def unanswered(counts: Counts) -> float:
-    """The share of a server's SYNs without a SYN-ACK; 0 without SYNs."""
+    """Return the share of a server's SYNs without a SYN-ACK, 0 to 1; 0 without SYNs."""
     return max(0, counts.syn - counts.synack) / counts.syn if counts.syn else 0.0
 
 
 def deviation(mine: Counts, rest: Counts) -> float:
-    """Standard deviations by which a server's share of unanswered SYNs is above that of the ``rest``.
+    """Return by how many standard deviations a server's share of unanswered SYNs is above that of the ``rest``.
 
-    The pooled two-proportion statistic; 0 when the server is not above the rest or either side is empty.
+    This is the pooled two-proportion z statistic; 0 when the server is not above the rest or either side is empty.
     """
     if mine.syn == 0 or rest.syn == 0:
         return 0.0
@@ -47,5 +47,5 @@ def deviation(mine: Counts, rest: Counts) -> float:
     variance = pooled * (1 - pooled) * (1 / mine.syn + 1 / rest.syn)
     if difference <= 0:
         return 0.0
-    # Everything or nothing lost on both sides leaves no variance, and then no difference either.
+    # The variance is 0 only when both sides lost all SYNs or none; then there is no difference.
     return difference / math.sqrt(variance) if variance > 0 else 0.0

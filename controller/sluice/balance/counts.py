@@ -1,12 +1,12 @@
-"""What the switch's ledger counts for one server, and wrap-safe differences of it."""
+"""The counts of one server in the switch's ledger, and differences of two readings across a wrap."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 CELL_BITS = 32
-"""Width of a ledger cell: counters are cumulative and wrap at 2^32."""
+"""Width of a ledger cell in bits: counters are cumulative and wrap at 2^32."""
 
 _MODULUS = 1 << CELL_BITS
 _IMPLAUSIBLE = _MODULUS >> 1
@@ -17,9 +17,9 @@ class CounterReset(Exception):
 
 
 def wrap_safe(now: tuple[int, ...], earlier: tuple[int, ...]) -> list[int]:
-    """What cumulative 32-bit counters counted between two readings; right across a wrap.
+    """Return the increase of each cumulative 32-bit counter between two readings, also across a wrap.
 
-    Raises CounterReset when one went backwards, as it does when the switch was restarted.
+    Raises CounterReset when a counter went backwards, as it does when the switch was restarted.
     """
     differences = [(a - b) % _MODULUS for a, b in zip(now, earlier, strict=True)]
     if max(differences) >= _IMPLAUSIBLE:
@@ -43,21 +43,21 @@ class Counts:
     """Resets sent by the server."""
 
     def since(self, earlier: Counts) -> Counts:
-        """The packets counted after ``earlier``. Raises CounterReset when a cell went backwards."""
+        """Return the packets counted after ``earlier``. Raises CounterReset when a cell went backwards."""
         return Counts(*wrap_safe(self.cells, earlier.cells))
 
     @property
     def cells(self) -> tuple[int, int, int, int, int]:
-        """All of them, in order. Not by dataclasses.astuple, which copies deeply: a pool of 1,000 servers adds
-        thousands of these in a decision."""
+        """All counts, in the order of the fields. dataclasses.astuple copies deeply and is too slow: a decision on
+        1,000 servers adds thousands of counts."""
         return (self.syn, self.synack, self.synack_again, self.completed, self.reset)
 
     @property
     def distinct(self) -> Counts:
-        """The same without the SYNs that a repeated SYN-ACK answered, whatever the clients' round trips.
+        """The counts without repeated SYNs that the server answered as well.
 
         A client whose round trip is longer than its retransmission timer sends its SYN again, and the server answers
-        each one.
+        each SYN. Such a SYN is no sign of a slow server.
         """
         return Counts(
             syn=max(self.syn - self.synack_again, min(self.syn, self.synack)),
@@ -76,7 +76,7 @@ class Counts:
         )
 
     def __sub__(self, other: Counts) -> Counts:
-        """What is left of a sum without one of its parts; ``since`` is for readings of the switch."""
+        """Return a sum without one of its summands. For two readings of the switch use ``since``."""
         return Counts(
             self.syn - other.syn,
             self.synack - other.synack,
@@ -86,7 +86,7 @@ class Counts:
         )
 
 
-def total(parts: Sequence[Counts]) -> Counts:
-    """The sum of several differences."""
-    columns = zip(*(one.cells for one in parts), strict=True)
+def total(differences: Iterable[Counts]) -> Counts:
+    """Return the sum of several differences."""
+    columns = zip(*(counts.cells for counts in differences), strict=True)
     return Counts(*map(sum, columns))

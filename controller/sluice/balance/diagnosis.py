@@ -1,4 +1,4 @@
-"""The condition of a service by its ledger: normal, a sick server, a silent one, overload or a flood."""
+"""The condition of a service by its ledger: normal, a sick or a silent server, overload, or a flood."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Diagnosis:
     servers: tuple[int, ...] = ()
 
     def sentence(self, names: Mapping[int, str], *, acted_on: bool) -> str:
-        """One sentence for the operator; ``acted_on``: the service is in production mode, which acts on silence."""
+        """Return one sentence for the operator. ``names`` are the servers'; ``acted_on``: the service's policy ejects
+        silent servers."""
         servers = ", ".join(names.get(server, f"server {server}") for server in self.servers)
         leave, answer = ("leave", "answer") if len(self.servers) > 1 else ("leaves", "answers")
         match self.condition:
@@ -58,9 +59,10 @@ def diagnose(
     flood_completed: float,
     flood_r: float,
 ) -> Diagnosis:
-    """The condition of a service, from its servers' windows and the set of those that are silent.
+    """Return the condition of a service, by the counts of its servers over the window.
 
-    Whether the others see a flood or an overload is judged without the silent servers.
+    ``silent`` servers are left out when a flood or an overload is looked for. The thresholds are those of
+    BalanceOptions and ProductionOptions.
     """
     answering = {server: counts for server, counts in windows.items() if server not in silent}
     pool = total(list(answering.values()))
@@ -80,10 +82,10 @@ def diagnose(
     largest = max(known[server] for server in sick)
     if math.isinf(largest):
         return Diagnosis(Condition.SICK, tuple(s for s in sick if math.isinf(known[s])))
-    # Name the servers within a factor of two of the worst, not those with a stray loss.
+    # Servers with at least half of the worst R are named; the others may have lost a SYN by chance.
     return Diagnosis(Condition.SICK, tuple(s for s in sick if known[s] >= largest / 2))
 
 
 def spoofed(pool: Counts, *, min_syn: int, flood_completed: float) -> bool:
-    """Whether hardly any answered handshake was completed, as when the SYNs' source addresses are forged."""
+    """Whether hardly any answered handshake was completed, as when the source addresses of SYNs are forged."""
     return pool.synack >= min_syn and pool.completed < flood_completed * pool.synack

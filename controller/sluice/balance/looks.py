@@ -1,4 +1,4 @@
-"""Whom a new connection looks at beside the first server drawn: others by one more draw, and idle servers."""
+"""The servers that a new connection compares with the one drawn first: others from one more draw, and idle servers."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from typing import NamedTuple, TypeVar
 _S = TypeVar("_S")
 
 MOST_LOOKS = 4
-"""Servers that a new connection can look at."""
+"""The most servers that a new connection can compare."""
 
 SMALL_POOL = 16
-"""Up to so many servers, each has a group of the others to draw from: in a small pool a draw from all is often the same
-server. In larger ones all have one group, and a connection in so many takes no second look."""
+"""In pools of up to this size each server has a group of the others for the second draw, because a draw from all would
+often be the same server. Larger pools have one group of all servers; where both draws are the same server, the
+connection takes no second look."""
 
 IDLE_WORD = 32
-"""Servers that are sought out while they are idle are told by words of so many, a bit each."""
+"""Bits in a word of the set of servers that are sought while idle; a server is one bit."""
 _LARGE = 0.75
-"""Of the largest weight."""
+"""A server is large from this part of the largest weight on."""
 _ALIKE = 1.2
-"""Times the smallest weight."""
+"""Servers are alike while the largest weight is at most this many times the smallest."""
 
 
 class Sought(NamedTuple):
-    """The servers that a new connection may seek out because they are idle."""
+    """The servers that a new connection may take because they are idle."""
 
     words: Mapping[int, int]
+    """The set as a bitmap: server number // IDLE_WORD to a word with the bit number % IDLE_WORD."""
     before_any: bool
-    """They are taken first; else only while the lighter of the two that a connection looks at first is busy."""
+    """An idle server is taken before any other. Without this it is taken only while the less loaded of the two servers
+    drawn is busy."""
 
     def has(self, server: int) -> bool:
-        """Whether a server is one of them."""
+        """Whether a server is in the set."""
         word, place = divmod(server, IDLE_WORD)
         return bool(self.words.get(word, 0) >> place & 1)
 
@@ -42,10 +45,11 @@ NOBODY = Sought({}, before_any=False)
 
 
 def sought_idle(weights: Mapping[int, int]) -> Sought:
-    """Whoever is idle is to be sought out, by the weights of the servers that there are.
+    """Return the servers to seek while they are idle, by the weights of a service's servers.
 
-    Of unlike servers those are the large ones, in place of busy ones only: an idle small server can take longer than a
-    busy large one, and taken first the large ones spend their CPU quota.
+    Of alike servers these are all. Of unlike servers they are the large ones, and only in place of busy servers: an
+    idle small server can take longer than a busy large one, and large servers that are always taken first use up their
+    CPU quota.
     """
     if not weights:
         return NOBODY
@@ -59,31 +63,33 @@ def sought_idle(weights: Mapping[int, int]) -> Sought:
 
 
 def seen_together(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
-    """The members of a group that ``looks`` - 1 servers are drawn from at once: of how many places, and which servers.
+    """Yield the members of a group from which ``looks`` - 1 servers are drawn at once: a number of places, and the
+    servers drawn with each of these places.
 
-    Whoever draws a place draws those too that stand at equal distances further on, round the group (systematic
-    sampling; W. G. Madow and L. H. Madow, 1944). So each server is drawn as often as its weight says, and no two are
-    the same unless one has more places than such a distance. Weights are at least 1.
+    A draw of a place also draws the places at equal distances behind it, round the group (systematic sampling; W. G.
+    Madow and L. H. Madow, 1944). So each server is drawn in proportion to its weight. Two of the servers are the same
+    only where a server has more places than that distance. Weights are at least 1.
 
-    In a large pool distances are counted in servers: a decision changes few members, and only one is drawn by weight.
+    In a large pool the distances are counted in servers, so that a decision changes few members of the group; only the
+    first of the servers is then drawn by its weight.
     """
     if len(weights) > SMALL_POOL:
         yield from _neighbours(weights, looks)
         return
     servers, ends = list(weights), list(accumulate(weights.values()))
     size, parts = ends[-1], looks - 1
-    steps = [part * size // parts for part in range(parts)]
+    steps = [index * size // parts for index in range(parts)]
     cuts = sorted({0, size, *((end - step) % size for end in ends for step in steps)})
     pieces = (
         (end - start, tuple(dict.fromkeys(servers[bisect_right(ends, (start + step) % size)] for step in steps)))
         for start, end in pairwise(cuts)
     )
-    for seen, same in groupby(pieces, itemgetter(1)):
-        yield sum(places for places, _ in same), seen
+    for servers_drawn, same in groupby(pieces, itemgetter(1)):
+        yield sum(places for places, _ in same), servers_drawn
 
 
 def _neighbours(weights: Mapping[_S, int], looks: int) -> Iterator[tuple[int, tuple[_S, ...]]]:
     servers = list(weights)
-    steps = [part * len(servers) // (looks - 1) for part in range(looks - 1)]
+    steps = [index * len(servers) // (looks - 1) for index in range(looks - 1)]
     for place, server in enumerate(servers):
         yield weights[server], tuple(servers[(place + step) % len(servers)] for step in steps)

@@ -22,7 +22,7 @@ class Mode(StrEnum):
 
 
 LARGEST = 10_000_000
-"""No parameter is above this: counts of that size fit into memory, and as seconds it is 116 days."""
+"""The upper bound of all parameters: counts of that size fit into memory, and as seconds it is 116 days."""
 Share = Annotated[float, Interval(ge=0, le=1)]
 Positive = Annotated[float, Interval(gt=0, le=LARGEST)]
 NotNegative = Annotated[float, Interval(ge=0, le=LARGEST)]
@@ -36,7 +36,7 @@ class ProductionOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     confidence_z: Positive = 3.0
-    """Standard deviations by which a server must differ from the others before it gives."""
+    """Standard deviations by which a server must differ from the others before its ratio is lowered."""
     quiet_r: NotNegative = 0.02
     """The pool is quiet while no server's R is above this."""
     recovery: Share = 0.05
@@ -44,17 +44,18 @@ class ProductionOptions:
     probe_floor: Share = 0.05
     """The least share of a server, as a part of its fair share, so that it is still measured."""
     silent_connections: Count = 5
-    """Connections without any SYN-ACK after which a server counts as silent. A reset counts as a connection, and so do
-    seven other SYNs: a client sends up to seven for one."""
+    """Connections without any SYN-ACK after which a server counts as silent. Each reset counts as a connection; of
+    other SYNs seven count as one, because a client sends up to seven for a connection."""
     flood_completed: Share = 0.5
-    """A flood is suspected when a smaller part than this of the answered handshakes completes."""
+    """A flood is suspected when less than this part of the answered handshakes is completed."""
     flood_r: Positive = 1.0
-    """... or when R is above this on every server at once."""
+    """A flood or an overload is suspected when R is above this on every server at once."""
     slow_factor: NotNegative = 2.0
     """A server is slow when its connections stay open more than this many times as long as the others', by
     ``confidence_z`` standard deviations. 1 or less disables the comparison."""
     slow_start_s: NotNegative = 60.0
-    """Seconds in which a new or returning server's share grows evenly to its fair share, unless it gives before."""
+    """Seconds in which the share of a new or returning server grows evenly to its fair share, unless it is lowered
+    before."""
 
 
 @dataclass(frozen=True, slots=True)

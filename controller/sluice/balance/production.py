@@ -2,116 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from .confidence import standing_out
 from .counts import Counts
 from .metric import ratio_of_unanswered
 from .options import BalanceOptions
+from .policy import Interval, Outcome, Policy
 from .ratios import Ratios, bounded, normalised
-from .recovery import ramp, relax
-from .slowness import Work, slow
-from .step import relieve
+from .recovery import Ceilings, ramp, relax
+from .slowness import slow
+from .step import HOLD, relieve
+from .window import Window
 
-HOLD = "held: no server is the cause"
 NAMED = 3
-"""Servers that a decision's reason names, of those that give."""
+"""The most servers that a decision's reason names, of those that give."""
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """The input of a production decision. Every mapping is over the servers that do not drain."""
-
-    ratios: Mapping[int, float]
-    fair: Mapping[int, float]
-    """Shares by capacity."""
-    aim: Mapping[int, float]
-    """Shares that recovery leads to: the fair ones, below those at which servers lost SYNs."""
-    carried: Mapping[int, float]
-    """Shares that servers carried without a loss before recovery exceeded them; a server that loses SYNs again gives
-    all above its share here."""
-    windows: Mapping[int, Counts]
-    evidence: Mapping[int, Counts]
-    """The counts of ``windows`` since the server last gave for lost SYNs, so that each loss moves weight once."""
-    silent: frozenset[int]
-    ages_s: Mapping[int, float]
-    """Seconds since a server joined or answered again; only of servers in their slow start."""
-    hold: bool = False
-    """No server is the cause of the counts: ratios stay."""
-    work: Mapping[int, Work] = field(default_factory=dict[int, Work])
-    """Open and new connections over the window, where the switch counts them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A production decision."""
+class _Move:
+    """New ratios, and the servers that gave a part of theirs."""
 
     ratios: Ratios
     reason: str
-    gave: frozenset[int] = frozenset()
-    """Servers that give."""
-    lost: frozenset[int] = frozenset()
-    """Those that give for lost SYNs."""
+    giving: frozenset[int] = frozenset()
+    losing: frozenset[int] = frozenset()
+    """Those that gave because they lost SYNs; the others took long."""
 
 
-def production_step(situation: Situation, options: BalanceOptions) -> Move:
-    """Decide the new ratios, and the reason for them.
+class ProductionPolicy(Policy):
+    """Takes traffic from several servers at a time, by evidence beyond chance, and ejects silent servers.
 
-    Silence outranks a hold: held ratios still change by the floors of silent servers, and by slow starts.
+    Ratios recover while no server loses SYNs. A hold does not apply to silent servers and to slow starts: their ratios
+    change all the same.
     """
-    extra = options.production
-    fair = situation.fair
-    if situation.silent.issuperset(fair):
-        return Move(dict(fair), "no server answers: split by capacity")
-    move = Move(dict(situation.ratios), HOLD) if situation.hold else _move(situation, options)
-    if situation.hold and not situation.silent and not situation.ages_s:
-        return move
-    floors = {server: extra.probe_floor * share for server, share in fair.items()}
-    caps = floors | {i: 1.0 for i in fair if i not in situation.silent}
-    starting = {
-        i: fair[i] * ramp(age_s, extra.slow_start_s, extra.probe_floor)
-        for i, age_s in situation.ages_s.items()
-        if i not in situation.silent
-    }
-    if len(starting) + len(situation.silent) == len(fair) and starting:
-        # Every server that answers is in its slow start: together they take all that the silent ones leave.
-        left = 1.0 - sum(floors[server] for server in situation.silent)
-        starting = {i: share * left for i, share in normalised(starting).items()}
-    caps |= starting
-    floors |= {i: share for i, share in starting.items() if i not in move.gave}
-    reason = f"{len(situation.silent)} silent at the probe floor; {move.reason}" if situation.silent else move.reason
-    return Move(bounded(move.ratios, floors, caps), reason, move.gave, move.lost)
 
+    ejects = True
+    measures_all = True
+    second_look = True
 
-def _move(situation: Situation, options: BalanceOptions) -> Move:
-    """The step of the servers that answer: some give, or all recover."""
-    extra = options.production
-    answering = {i: window for i, window in situation.windows.items() if i not in situation.silent}
-    losing = standing_out(
-        {i: situation.evidence[i] for i in answering},
-        least_z=extra.confidence_z,
-        min_syn=options.min_syn,
-    )
-    gifts = {i: _gift(situation.ratios[i], situation.carried.get(i), options.delta) for i in losing}
-    if extra.slow_factor > 1:
-        work = {i: situation.work[i] for i in answering if i in situation.work}
-        gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
-    if len(gifts) == len(answering):
-        # Every server loses SYNs or is slow. A lost SYN is the longer wait, so slow servers receive.
-        gifts = {i: gift for i, gift in gifts.items() if i in losing}
-    if gifts:
-        receivers = {i: situation.fair[i] for i in answering if i not in gifts}
-        ratios = relieve(situation.ratios, gifts, receivers)
-        return Move(ratios, _reason(gifts, losing), frozenset(gifts), frozenset(losing))
-    r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
-    if all(value is None or value <= extra.quiet_r for value in r):
-        return Move(relax(situation.ratios, situation.aim, extra.recovery), "quiet: recovering")
-    return Move(dict(situation.ratios), "no difference beyond chance")
+    def __init__(self, options: BalanceOptions) -> None:
+        super().__init__(options)
+        # Losses that have moved no weight yet. A loss stays in the balancer's window for m periods and would move
+        # weight in each. (Open connections are not cleared after a move: clearing them made transfers two fifths
+        # longer.)
+        self._evidence: dict[int, Window] = {}
+        self._ceilings = Ceilings()
+        self._begun_s: dict[int, float] = {}
+        """When servers in their slow start joined or answered again, in seconds."""
+        self._observed_s = -math.inf
+        """When the last interval ended."""
+
+    @property
+    def first_share(self) -> float:
+        extra = self._options.production
+        return extra.probe_floor if extra.slow_start_s > 0 else 1.0
+
+    def configure(self, options: BalanceOptions, staying: Collection[int]) -> None:
+        super().configure(options, staying)
+        self._begun_s = {i: begun_s for i, begun_s in self._begun_s.items() if i in staying}
+        self._evidence = {i: window for i, window in self._evidence.items() if i in staying}
+        for window in self._evidence.values():
+            window.resize(options.intervals)
+        self._ceilings.keep(staying)
+
+    def begin(self, server: int, now_s: float) -> None:
+        self._evidence[server] = Window(self._options.intervals)
+        self._ceilings.forget([server])
+        self._begun_s[server] = now_s
+
+    def observe(self, now_s: float, differences: Mapping[int, Counts]) -> None:
+        extra, before_s, self._observed_s = self._options.production, self._observed_s, now_s
+        self._begun_s = {i: begun_s for i, begun_s in self._begun_s.items() if before_s - begun_s < extra.slow_start_s}
+        for server, counts in differences.items():
+            self._evidence.setdefault(server, Window(self._options.intervals)).push(counts)
+
+    def decide(self, interval: Interval) -> Outcome:
+        windows = {server: counts.distinct for server, counts in interval.windows.items()}
+        move = self._move(replace(interval, windows=windows))
+        self._ceilings.pass_period()
+        for server in move.losing:
+            self._evidence[server].clear()
+            self._ceilings.lost(server, move.ratios[server], self._options.intervals)
+        for server in move.giving:
+            self._begun_s.pop(server, None)  # its slow start has found the share that it can carry
+        return Outcome(move.ratios, move.reason, interval.silent)
+
+    def _move(self, interval: Interval) -> _Move:
+        """Return the new ratios: the step, within the bounds of silent servers and of those in their slow start."""
+        extra, fair, silent = self._options.production, interval.fair, interval.silent
+        if silent.issuperset(fair):
+            return _Move(fair, "no server answers: split by capacity")
+        move = _Move(interval.ratios, HOLD) if interval.hold else self._step(interval)
+        if interval.hold and not silent and not self._begun_s:
+            return move
+        floors = {server: extra.probe_floor * share for server, share in fair.items()}
+        caps = floors | {i: 1.0 for i in fair if i not in silent}
+        starting = {
+            i: fair[i] * ramp(interval.now_s - begun_s, extra.slow_start_s, extra.probe_floor)
+            for i, begun_s in self._begun_s.items()
+            if i not in silent
+        }
+        if len(starting) + len(silent) == len(fair) and starting:
+            # Every server that answers is in its slow start: together they take all that the silent ones leave.
+            rest = 1.0 - sum(floors[server] for server in silent)
+            starting = {i: share * rest for i, share in normalised(starting).items()}
+        caps |= starting
+        floors |= {i: share for i, share in starting.items() if i not in move.giving}
+        reason = f"{len(silent)} silent at the probe floor; {move.reason}" if silent else move.reason
+        return replace(move, ratios=bounded(move.ratios, floors, caps), reason=reason)
+
+    def _step(self, interval: Interval) -> _Move:
+        """Return the step of the servers that answer: some give part of their ratios, or all recover."""
+        options, extra = self._options, self._options.production
+        answering = {i: window for i, window in interval.windows.items() if i not in interval.silent}
+        evidence = {i: self._evidence[i].total.distinct for i in answering}
+        losing = standing_out(evidence, least_z=extra.confidence_z, min_syn=options.min_syn)
+        carried = self._ceilings.carried
+        gifts = {i: _gift(interval.ratios[i], carried.get(i), options.delta) for i in losing}
+        if extra.slow_factor > 1:
+            work = {i: interval.work[i] for i in answering if i in interval.work}
+            gifts |= {i: options.delta for i in slow(work, extra.slow_factor, extra.confidence_z) if i not in losing}
+        if len(gifts) == len(answering):
+            # Every server loses SYNs or is slow. A lost SYN is the longer wait, so slow servers receive.
+            gifts = {i: gift for i, gift in gifts.items() if i in losing}
+        if gifts:
+            receivers = {i: interval.fair[i] for i in answering if i not in gifts}
+            ratios = relieve(interval.ratios, gifts, receivers)
+            return _Move(ratios, _reason(gifts, losing), frozenset(gifts), frozenset(losing))
+        r = [ratio_of_unanswered(window, options.min_syn) for window in answering.values()]
+        if all(value is None or value <= extra.quiet_r for value in r):
+            aim = self._ceilings.below(interval.fair)
+            return _Move(relax(interval.ratios, aim, extra.recovery), "quiet: recovering")
+        return _Move(interval.ratios, "no difference beyond chance")
 
 
 def _gift(ratio: float, carried: float | None, delta: float) -> float:
-    """The part of its ratio that a server gives for lost SYNs: all above the share that it carried, at least delta."""
+    """Return the part of its ratio that a server gives for lost SYNs: all above the share that it carried without a
+    loss before recovery exceeded that, at least delta."""
     return delta if carried is None or ratio <= 0 else max(delta, 1 - carried / ratio)
 
 

@@ -16,48 +16,48 @@ class Member:
     capacity: float = 1.0
     """Relative; the share of a healthy pool is capacity over the sum of capacities."""
     draining: bool = False
-    """Gets no new connection and keeps those it has."""
+    """The server gets no new connections and keeps those it has."""
 
 
 def normalised(ratios: Mapping[int, float]) -> Ratios:
-    """The same proportions with sum 1. Raises ValueError when nothing is positive."""
-    whole = sum(ratios.values())
-    if whole <= 0:
+    """Return the same proportions with sum 1. Raises ValueError when no ratio is positive."""
+    total = sum(ratios.values())
+    if total <= 0:
         raise ValueError("no server has a positive ratio")
-    return {server: ratio / whole for server, ratio in ratios.items()}
+    return {server: ratio / total for server, ratio in ratios.items()}
 
 
 def fair_shares(members: Mapping[int, Member]) -> Ratios:
-    """Ratios in proportion to capacity over the members that are not draining; 0 for those that are."""
+    """Return ratios in proportion to capacity over the members that are not draining; 0 for those that are."""
     return normalised({i: 0.0 if m.draining else m.capacity for i, m in members.items()})
 
 
 def bounded(ratios: Mapping[int, float], lowest: Mapping[int, float], highest: Mapping[int, float]) -> Ratios:
-    """The ratios nearest in proportion to ``ratios`` that sum to 1 within [lowest, highest].
+    """Return the ratios nearest in proportion to ``ratios`` that sum to 1 within [lowest, highest].
 
-    Members that hit a bound are held there and the rest is shared out in proportion among the others. When the
-    bounds cannot be met (they sum to more than 1 from below or to less from above) they are scaled until they can.
+    A member beyond a bound gets the bound, and the others share the rest in proportion. Lower bounds that sum to more
+    than 1, or upper bounds that sum to less, are scaled to the sum 1 first.
     """
     floor_sum, cap_sum = sum(lowest.values()), sum(highest.values())
     low = {i: v / floor_sum for i, v in lowest.items()} if floor_sum > 1 else dict(lowest)
     high = {i: max(low[i], v) for i, v in highest.items()}
     if cap_sum < 1:
         high = {i: v / cap_sum if cap_sum > 0 else 1.0 for i, v in highest.items()}
-    held: Ratios = {}
+    fixed: Ratios = {}
     while True:
-        free = {i: r for i, r in ratios.items() if i not in held}
-        left = 1.0 - sum(held.values())
+        free = {i: r for i, r in ratios.items() if i not in fixed}
+        rest = 1.0 - sum(fixed.values())
         weight = sum(free.values())
         if not free:
             break
-        scaled = {i: left * r / weight if weight > 0 else left / len(free) for i, r in free.items()}
+        scaled = {i: rest * r / weight if weight > 0 else rest / len(free) for i, r in free.items()}
         short = {i: low[i] for i, v in scaled.items() if v < low[i]}
         excess = {i: high[i] for i, v in scaled.items() if v > high[i]}
-        # Hold the side that is further out first; holding both at once may overshoot.
+        # The side that is further out is fixed first; fixing both sides at once may overshoot.
         missing = sum(low[i] - scaled[i] for i in short)
         surplus = sum(scaled[i] - high[i] for i in excess)
         if not short and not excess:
-            held |= scaled
+            fixed |= scaled
             break
-        held |= short if missing >= surplus else excess
-    return normalised({i: held[i] for i in ratios})
+        fixed |= short if missing >= surplus else excess
+    return normalised({i: fixed[i] for i in ratios})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .ratios import Ratios, bounded
 
 MEMORY = 20
-"""Windows for which recovery stays below a share at which a server lost SYNs, the first time."""
+"""Windows for which recovery stays below a share at which a server lost SYNs, when this happens for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class _Ceiling:
     share: float
     length: int
     """Periods for which it limits recovery."""
-    left: int
-    """Periods of these that are left. From 0 to -length recovery may exceed it, and ``carried`` reports it."""
+    remaining: int
+    """The remaining periods of these. From 0 to -length recovery may exceed the share, and ``carried`` reports it."""
 
 
 class Ceilings:
@@ -31,23 +31,27 @@ class Ceilings:
         self._of: dict[int, _Ceiling] = {}
 
     def lost(self, server: int, share: float, intervals: int) -> None:
-        """Set the ceiling of a server that lost SYNs and is left with ``share``; a window has ``intervals`` periods."""
+        """Set the ceiling of a server that lost SYNs to its new ratio ``share``; a window has ``intervals`` periods."""
         before = self._of.get(server)
-        length = MEMORY * intervals if before is None else before.length * (1 if before.left > 0 else 2)
+        length = MEMORY * intervals if before is None else before.length * (1 if before.remaining > 0 else 2)
         self._of[server] = _Ceiling(share, length, length)
 
     @property
     def carried(self) -> Ratios:
         """The shares that servers carried without a loss, until recovery exceeded them."""
-        return {server: ceiling.share for server, ceiling in self._of.items() if ceiling.left <= 0}
+        return {server: ceiling.share for server, ceiling in self._of.items() if ceiling.remaining <= 0}
 
     def pass_period(self) -> None:
         """Count one period down."""
         self._of = {
-            server: _Ceiling(ceiling.share, ceiling.length, ceiling.left - 1)
+            server: _Ceiling(ceiling.share, ceiling.length, ceiling.remaining - 1)
             for server, ceiling in self._of.items()
-            if ceiling.left - 1 > -ceiling.length
+            if ceiling.remaining - 1 > -ceiling.length
         }
+
+    def keep(self, servers: Collection[int]) -> None:
+        """Drop the ceilings of all other servers."""
+        self._of = {server: ceiling for server, ceiling in self._of.items() if server in servers}
 
     def forget(self, servers: Collection[int]) -> None:
         """Drop the ceilings of these servers."""
@@ -55,18 +59,19 @@ class Ceilings:
             self._of.pop(server, None)
 
     def below(self, fair: Mapping[int, float]) -> Ratios:
-        """The fair shares within the ceilings; the other servers share what a ceiling cuts off."""
-        highest = {i: self._of[i].share if i in self._of and self._of[i].left > 0 else 1.0 for i in fair}
+        """Return the fair shares within the ceilings; the other servers share what the ceilings cut off."""
+        highest = {i: self._of[i].share if i in self._of and self._of[i].remaining > 0 else 1.0 for i in fair}
         return bounded(fair, dict.fromkeys(fair, 0.0), highest)
 
 
 def relax(ratios: Mapping[int, float], aim: Mapping[int, float], part: float) -> Ratios:
-    """Go ``part`` of the way from ``ratios`` to ``aim``."""
+    """Return the ratios at ``part`` of the way from ``ratios`` to ``aim``."""
     return {server: ratio + part * (aim[server] - ratio) for server, ratio in ratios.items()}
 
 
 def ramp(age_s: float, slow_start_s: float, floor: float) -> float:
-    """The part of its fair share that a server has ``age_s`` after it joined or answered again: ``floor`` to 1."""
+    """Return the part of its fair share, ``floor`` to 1, that a server has ``age_s`` seconds after it joined or
+    answered again."""
     if slow_start_s <= 0 or age_s >= slow_start_s:
         return 1.0
     return max(floor, age_s / slow_start_s)

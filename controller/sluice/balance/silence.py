@@ -18,11 +18,11 @@ class SilenceTracker:
         self._since: dict[int, Counts] = {}
 
     def adopt(self, servers: Collection[int]) -> None:
-        """Take these servers for silent until their next SYN-ACK, whatever the threshold."""
+        """Count these servers as silent until their next SYN-ACK, whatever the threshold."""
         self._since |= dict.fromkeys(servers, Counts(syn=LARGEST, reset=LARGEST))
 
     def observe(self, differences: Mapping[int, Counts]) -> None:
-        """Take in one interval."""
+        """Take in the counts of one interval."""
         self._since = {
             server: Counts() if counts.synack or counts.synack_again else self._since.get(server, Counts()) + counts
             for server, counts in differences.items()
@@ -33,12 +33,12 @@ class SilenceTracker:
         self._since = {server: counts for server, counts in self._since.items() if server in silent}
 
     def silent(self, threshold: int) -> set[int]:
-        """Servers with at least ``threshold`` connections and no SYN-ACK since."""
+        """Return the servers with at least ``threshold`` connections since their last SYN-ACK."""
         return {server for server, counts in self._since.items() if connections(counts) >= threshold}
 
 
 def connections(unanswered: Counts) -> int:
-    """The least number of connections behind SYNs that no SYN-ACK answered.
+    """Return the least number of connections behind SYNs that no SYN-ACK answered.
 
     A client sends up to SYNS_A_CONNECTION SYNs for one connection; a reset ends it at the first.
     """

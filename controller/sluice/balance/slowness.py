@@ -16,8 +16,8 @@ READINGS = 8
 """Samples of the open connections in a period, the last of them with the decision."""
 _GOLDEN = (sqrt(5) - 1) / 2
 SAMPLE_TIMES = tuple((number - 1 + number**2 * _GOLDEN % 1) / READINGS for number in range(1, READINGS))
-"""When the other samples are due, in parts of the period: one in each eighth, at uneven distances. Even distances would
-alias with the period of a server's CPU quota."""
+"""When the samples before the decision are due, in parts of the period: one in each eighth, at uneven distances. Even
+distances would alias with the period of a server's CPU quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,17 @@ class Work:
     anew: int
     """Sum of the rises of its open connections from sample to sample: at least this many different connections."""
     begun: int
-    """Connections that it answered in these intervals. (Over a whole window instead, a new server looked slow for nine
-    periods.)"""
+    """Connections that the server answered in these intervals, and in no others: divided by those of a whole window, a
+    new server looked slow for nine periods."""
 
     def time(self, more_open: float = 0.0) -> float:
-        """W = L / lambda, in distances between samples; with ``more_open`` added to the sum of open connections."""
+        """Return W = L / lambda, the mean time of a connection in distances between samples; ``more_open`` is added to
+        the sum of open connections."""
         return (self.open_sum + more_open) / max(1, self.begun)
 
 
 def together(works: Collection[Work]) -> Work:
-    """The sum of several servers, or of several intervals."""
+    """Return the sum of several servers, or of several intervals."""
     return Work(
         sum(work.open_sum for work in works), sum(work.anew for work in works), sum(work.begun for work in works)
     )
@@ -53,7 +54,7 @@ class OpenSamples:
         self._rises: dict[int, int] = {}
 
     def add(self, open_now: Mapping[int, int]) -> None:
-        """Take in a sample: the open connections by server."""
+        """Take in a sample: the number of open connections by server."""
         for server, number in open_now.items():
             self._sums[server] = self._sums.get(server, 0) + number
             self._rises[server] = self._rises.get(server, 0) + max(0, number - self._last.get(server, 0))
@@ -70,7 +71,8 @@ class OpenSamples:
 
 
 def deviations(different: int, times: float) -> float:
-    """The evidence of ``different`` connections that a server takes ``times`` as long, as a standard normal deviate.
+    """Return the evidence of ``different`` connections that a server takes ``times`` as long, as a standard normal
+    deviate.
 
     ``sqrt(2 n D)`` with the relative entropy ``D = ln x + 1 / x - 1`` of two exponential distributions whose means
     differ by a factor of x (S. Kullback, *Information Theory and Statistics*, 1959). Of the two directions this one
@@ -81,11 +83,12 @@ def deviations(different: int, times: float) -> float:
 
 
 def slow(work: Mapping[int, Work], factor: float, least_z: float) -> dict[int, float]:
-    """The servers that take more than ``factor`` (> 1) times as long as the faster ones together, by ``least_z``
-    standard deviations, each with how many times as long; the slowest first.
+    """Return the servers that take more than ``factor`` (> 1) times as long as all faster servers together, by at least
+    ``least_z`` standard deviations; the slowest first, each with how many times as long it takes.
 
-    One connection is added to the faster ones' sum, so that no server is slow where hardly any connection is open. A
-    server whose time exceeds the factor by weak evidence (one connection that stays open for hours) hides no other.
+    One connection is added to the sum of the faster servers, so that no server is slow where hardly any connection is
+    open. A server that exceeds the factor by weak evidence (one connection that stays open for hours) is passed over,
+    and does not hide the next.
     """
     times_of: dict[int, float] = {}
     pool = together(work.values())

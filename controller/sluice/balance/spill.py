@@ -1,8 +1,8 @@
-"""Spill before shed: a server at its cap of open connections gets no new ones while another has room.
+"""Spill before shed: a server at its cap of open connections gets no new ones while another server has room.
 
-A server is full at its cap, and until an eighth of it is free again (one connection at least), so that it neither
-flaps nor starves. Where all that take connections are full by that, those below their cap are let in all the same:
-nothing is refused while one has room.
+A server is full from its cap on until an eighth of the cap (at least one connection) is free again, so that its state
+does not change with every connection. When all servers are full by this rule, those below their cap take connections
+again: nothing is refused while a server has room.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 _FREE = 8
-"""One in so many of a cap's connections has to be free before a server that was full gets new ones."""
+"""A full server gets new connections again when one in this many of its cap is free."""
 
 
 def released(cap: int) -> int:
-    """Open connections at which a server that was full is not any more."""
+    """Return the number of open connections at which a full server gets new ones again."""
     return cap - max(1, cap // _FREE)
 
 
 def full_servers(
     caps: Mapping[int, int], open_now: Mapping[int, int], full: Collection[int], taking: Collection[int]
 ) -> frozenset[int]:
-    """The full ones among the servers that have a cap.
+    """Return the full servers among those that have a cap.
 
-    ``full`` are those of the look before; ``taking`` all servers that could be given connections, capped or not.
+    ``full`` are the full servers of the reading before; ``taking`` all servers that can be given connections, with or
+    without a cap.
     """
     at_cap = frozenset(server for server, cap in caps.items() if open_now[server] >= cap)
-    held = at_cap | {server for server in full if server in caps and open_now[server] > released(caps[server])}
-    return at_cap if held.issuperset(taking) else held
+    not_freed = at_cap | {server for server in full if server in caps and open_now[server] > released(caps[server])}
+    return at_cap if not_freed.issuperset(taking) else not_freed
 
 
 def refuses(full: Collection[int], taking: Collection[int]) -> bool:
-    """Whether new connections are to be refused: every server that could be given one is full."""
+    """Whether new connections are to be refused: every server that can be given connections is full."""
     return bool(taking) and set(full).issuperset(taking)

@@ -1,4 +1,4 @@
-"""The ratio step of Ohta & Andou (section 4.1 and equation 6), and production mode's, of several servers at once."""
+"""Steps of the ratios: Ohta & Andou's (section 4.1, equation 6), and production mode's of several servers at once."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Mapping
 
 from .ratios import Ratios, normalised
 
+HOLD = "held: no server is the cause"
+"""The reason of a decision that flash-crowd control has held: the ratios stay."""
+
 
 def worst(r: Mapping[int, float | None], ratios: Mapping[int, float]) -> int | None:
-    """The server with the largest R; of several equal, the one with the larger ratio, then the lower id.
+    """Return the server with the largest R; of several equal, the one with the larger ratio, then the lower id.
 
-    None when nothing moves: no server has evidence, the R of all servers with evidence are equal, or the largest R is
-    not above 0. A single server with evidence and losses is the worst.
+    None when no server is to give: none has evidence, all with evidence have the same R, or the largest R is not above
+    0. A single server with evidence and losses is the worst.
     """
     known = {server: value for server, value in r.items() if value is not None}
     if not known:
@@ -29,7 +32,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
-    """Move ``delta`` times the source's ratio away from it: delta * r_j / (n - 1) to each other server.
+    """Return the ratios after ``delta`` of the source's ratio has moved: delta * r_j / (n - 1) to each other server.
 
     A single server keeps its ratio.
     """
@@ -42,7 +45,8 @@ def shift(ratios: Mapping[int, float], source: int, delta: float) -> Ratios:
 
 
 def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: Mapping[int, float]) -> Ratios:
-    """Move a part of the ratio of each server in ``gifts`` to ``receivers``, in proportion to their values.
+    """Return the ratios after each server in ``gifts`` has given that part of its ratio to ``receivers``, in proportion
+    to their values.
 
     Ohta & Andou relieve one server a period: with 30 of 300 servers loaded that leaves these 0.67 of an equal share
     after three minutes; all at once leaves 0.31 (simulated).
@@ -51,14 +55,14 @@ def relieve(ratios: Mapping[int, float], gifts: Mapping[int, float], receivers: 
     that a few receivers are not flooded. The largest single amount moves in any case. Without receivers nothing moves.
     """
     amounts = {server: gift * ratios[server] for server, gift in gifts.items()}
-    whole, scale = sum(amounts.values()), sum(receivers.values())
-    if whole <= 0 or scale <= 0:
+    total, scale = sum(amounts.values()), sum(receivers.values())
+    if total <= 0 or scale <= 0:
         return dict(ratios)
     most = max(gifts.values()) * sum(ratios[server] for server in receivers)
-    moved = min(1.0, max(most, *amounts.values()) / whole)
+    moved = min(1.0, max(most, *amounts.values()) / total)
     return normalised(
         {
-            server: ratio + moved * (whole * receivers.get(server, 0.0) / scale - amounts.get(server, 0.0))
+            server: ratio + moved * (total * receivers.get(server, 0.0) / scale - amounts.get(server, 0.0))
             for server, ratio in ratios.items()
         }
     )

@@ -8,20 +8,21 @@ from .counts import Counts, total
 
 
 class Window:
-    """The last m intervals of one server.
+    """The counts of the last m intervals of one server.
 
-    Ohta & Andou reset the oldest of m counters; here the oldest of m differences falls out. The sum is the
-    same, and no packet is lost between a read and a reset.
+    Ohta & Andou reset the oldest of m counters; here the oldest of m differences is dropped. The sum is the same, and
+    no packet goes uncounted between a read and a reset.
     """
 
     def __init__(self, intervals: int) -> None:
+        """Raises ValueError for less than one interval."""
         if intervals < 1:
             raise ValueError(f"a window needs at least one interval, not {intervals}")
         self._ring: deque[Counts] = deque(maxlen=intervals)
         self._total = Counts()
 
     def push(self, difference: Counts) -> None:
-        """Take in the newest interval."""
+        """Take in the counts of the newest interval."""
         if len(self._ring) == self._ring.maxlen:
             self._total -= self._ring[0]
         self._ring.append(difference)
@@ -30,14 +31,15 @@ class Window:
     def resize(self, intervals: int) -> None:
         """Keep the newest ``intervals`` differences from now on."""
         self._ring = deque(self._ring, maxlen=intervals)
-        self._total = total(list(self._ring))
+        self._total = total(self._ring)
 
     def clear(self) -> None:
-        """Forget everything measured."""
+        """Drop all intervals."""
         self._ring.clear()
         self._total = Counts()
 
     @property
     def total(self) -> Counts:
-        """The sum over the window (fewer than m intervals after a start). Kept, not added up anew each time."""
+        """The sum over the window, which has fewer than m intervals after a start. It is kept up to date, and so costs
+        nothing to read."""
         return self._total

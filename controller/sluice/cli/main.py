@@ -16,11 +16,11 @@ import shtab
 from sluice import __version__, log, proxies
 from sluice.config.load import DEFAULT_CONFIG, ConfigError, load
 from sluice.config.model import Config
+from sluice.controller import Controller
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.trace import NewsTrace
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
-from sluice.loops.newstrace import NewsTrace
 from sluice.loops.supervisor import Supervisor
-from sluice.loops.trace import Trace
 from sluice.loops.watchedtime import WatchedLoop
 from sluice.replay import command
 from sluice.replay.against import TraceError
@@ -166,7 +166,7 @@ async def _serve(
             news_trace,
             target=options.target,
             may_lose=options.replace_program,
-            status=supervisor.tell,
+            status=supervisor.show,
         )
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         for number in (signal.SIGUSR1, signal.SIGUSR2):
@@ -204,7 +204,7 @@ async def _reload(controller: Controller) -> None:
 def _announcer(supervisor: Supervisor) -> Callable[[str], None]:
     def announce(line: str) -> None:
         _announce(line)
-        supervisor.tell(line)
+        supervisor.show(line)
 
     return announce
 

@@ -8,7 +8,7 @@ from sluice.addresses import BROADCAST, Address
 from sluice.balance import weight_sum
 from sluice.balance.options import LARGEST
 from sluice.names import DESTINATIONS, ROUTES, SELECTOR_SIZE, SERVERS, SERVICES
-from sluice.news import NewsMode
+from sluice.news import MODES
 
 from . import contentcheck, listenercheck, resourcescheck
 from .model import Config
@@ -294,7 +294,7 @@ def _news_limits(config: Config) -> Iterator[Finding]:
     news = config.news
     if news is None:
         return
-    if news.mode is not NewsMode.STATIC and news.bucket_s > news.interval_s:
+    if MODES[news.mode].limits and news.bucket_s > news.interval_s:
         yield Finding(
             ("news", "bucket_s"),
             f"{news.bucket_s:g} s of the limit at once are more than an interval ({news.interval_s:g} s) has",

@@ -1,4 +1,4 @@
-"""The client of the control socket: of the page within its loop, of the commands blocking."""
+"""The client of the control socket: asynchronous for the page, blocking for the commands."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from .events import Event
 from .watchedtime import WatchedLoop
 
 ANSWER_S = 30.0
+"""Seconds to wait for an answer."""
 _LINE = 64 << 20
-"""Bytes of an answer, at most: a status of 1,000 servers has half a million."""
+"""The most bytes of an answer; a status of 1,000 servers has half a million."""
 
 
 async def asked(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
     """Send one command to a running controller and return its result.
 
-    Raises Refused with the controller's words, or with what to do when there is none.
+    Raises Refused with the controller's message or, without a controller, with what to do.
     """
     async with _connection(path, request) as reader:
         return await _answer(path, reader, timeout_s)
 
 
 async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[list[Event]]:
-    """The controller's last events, then each one that happens, until the controller ends. Raises Refused."""
+    """Yield the controller's last events, then each new one, until the controller ends. Raises Refused."""
     async with _connection(path, {"command": "events", "follow": True}) as reader:
         yield await _answer(path, reader, timeout_s)
         while (line := await reader.readline()).endswith(b"\n"):  # the last one may have been cut off
@@ -35,27 +36,27 @@ async def followed(path: str, timeout_s: float = ANSWER_S) -> AsyncGenerator[lis
 
 
 def ask(path: str, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
-    """See asked. Blocking."""
+    """Do the same as ``asked``, blocking."""
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         return runner.run(asked(path, request, timeout_s))
 
 
 def follow(path: str) -> Generator[Event]:
-    """See followed, one event after the other. Blocking."""
+    """Do the same as ``followed``, one event at a time, blocking."""
     with asyncio.Runner(loop_factory=WatchedLoop) as runner:
         events = followed(path)
         try:
-            while some := runner.run(_next(events)):
-                yield from some
+            while batch := runner.run(_next(events)):
+                yield from batch
         finally:
             runner.run(events.aclose())
 
 
 async def _next(events: AsyncGenerator[list[Event]]) -> list[Event]:
-    """The next that are there; none behind the last ones."""
-    async for some in events:
-        if some:
-            return some
+    """Return the next events; an empty list at the end."""
+    async for batch in events:
+        if batch:
+            return batch
     return []
 
 

@@ -1,4 +1,4 @@
-"""What happens, as it happens: what ``sluice events`` shows. The last ones are kept, and sent to whoever follows."""
+"""Events for ``sluice events`` and the page: the last ones are kept, and each new one is sent to all followers."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from enum import StrEnum
 from typing import Any
 
 KEPT = 256
-"""So many of the past are kept."""
+"""The number of past events that are kept."""
 _WAITING = 1024
-"""So many wait for a follower that does not read; it loses what is more, and is told how many."""
+"""The most events that wait for a follower which does not read. It misses further ones, and gets their number."""
 
 Event = dict[str, Any]
-"""``time`` (Unix seconds), ``kind``, ``text`` for a person, and fields of the kind's."""
+"""``time`` (Unix seconds), ``kind``, ``text`` for the operator, and fields that depend on the kind."""
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kinds of events."""
 
     DECISION = "decision"
-    """A service's weights, or what is thought of its servers, changed."""
+    """A service's weights or condition changed."""
     EJECTED = "ejected"
     RETURNED = "returned"
     """An ejected server takes connections again."""
     FULL = "full"
-    """Servers have as many connections as they may."""
+    """Servers have reached their caps of open connections."""
     ROOM = "room"
-    """They have had room again for a while."""
+    """Servers have been below their caps for some time."""
     DRAIN = "drain"
     UNDRAIN = "undrain"
     MODE = "mode"
     RELOAD = "reload"
     CROWD = "crowd"
-    """Flash-crowd control thinks or does otherwise than before."""
+    """The verdict or the limits of flash-crowd control changed."""
     AGENT = "agent"
-    """One is gone, or back."""
+    """An agent is absent, or answers again."""
     LINK = "link"
-    """The switch was lost, or is led."""
+    """The switch was lost, or the controller leads it."""
 
 
 class Events:
-    """One for a controller."""
+    """The events of a controller."""
 
     def __init__(self) -> None:
         self.past: deque[Event] = deque(maxlen=KEPT)
         self._followers: set[_Follower] = set()
 
     def __deepcopy__(self, memo: object) -> Events:
-        """Nobody follows what only is tried on a copy of the world."""
+        """Return one without events and followers: a copy of the world only tries a configuration."""
         return Events()
 
-    def tell(self, kind: Kind, text: str, **fields: Any) -> None:
-        """It happened now."""
+    def report(self, kind: Kind, text: str, **fields: Any) -> None:
+        """Add an event that happens now, and send it to the followers."""
         event: Event = {"time": round(time.time(), 3), "kind": str(kind), "text": text, **fields}
         self.past.append(event)
         for follower in self._followers:
@@ -63,7 +63,7 @@ class Events:
 
     @contextmanager
     def follow(self) -> Generator[_Follower]:
-        """Hear of what happens from now on."""
+        """Follow all events from now on, within a ``with`` statement."""
         follower = _Follower()
         self._followers.add(follower)
         try:
@@ -84,7 +84,7 @@ class _Follower:
             self._lost += 1
 
     async def next(self) -> Event:
-        """The next event; after a gap it says how many are missing."""
+        """Return the next event. After missed ones it has their number in ``lost_after_this``."""
         event = await self._queue.get()
         if self._lost:
             event, self._lost = event | {"lost_after_this": self._lost}, 0

@@ -1,29 +1,28 @@
-"""When a loop's turns are: a period apart, on a grid, for those who wait and for those who replay."""
+"""The times of periodic tasks: whole periods apart, on a grid. The tasks and the replay share these functions."""
 
 from __future__ import annotations
 
 import math
 
 _ROUNDING = 1e-6
-"""Of a period: so near is there."""
+"""Times that differ by less than this part of a period are equal."""
 
 
 def next_turn(due_s: float, period_s: float, now_s: float) -> float:
-    """When the turn after the one that was due then is due, which is done now.
+    """Return when the next turn is due, after the turn that was due at ``due_s`` has ended now.
 
-    Whole periods later: late turns do not add up. At least half a period from now: a decision right behind a late one
-    would be made of next to nothing, and slow readings leave time for others.
+    It is a whole number of periods later, so that late turns do not add up. It is at least half a period from now: a
+    decision right behind a late one would have hardly any measurements, and slow readings leave time for other tasks.
     """
     return due_s + period_s * max(1, math.ceil((now_s - due_s) / period_s + 0.5))
 
 
 def nearest(due_s: float, since_s: float, period_s: float, first_s: float) -> float:
-    """The place nearest to ``due_s`` of the grid that ``since_s`` is on, and not before ``first_s``."""
+    """Return the time nearest to ``due_s`` on the grid through ``since_s``, not before ``first_s``."""
     first = math.ceil((first_s - since_s) / period_s - _ROUNDING)
     return since_s + period_s * max(first, round((due_s - since_s) / period_s))
 
 
 def until_next(since_s: float, period_s: float, now_s: float) -> float:
-    """Seconds to the next place of the grid that began at ``since_s``: for what is done now and then, by tasks that
-    every reload begins anew."""
+    """Return the seconds to the next time on the grid through ``since_s``, for tasks that every reload begins anew."""
     return period_s - (now_s - since_s) % period_s

@@ -1,4 +1,4 @@
-"""A switch under this controller's lead: its session, its registers, and what it holds."""
+"""A switch that this controller leads: its session, its registers, and the entries that it has."""
 
 from __future__ import annotations
 
@@ -18,41 +18,47 @@ from sluice.switch.switchclock import SwitchClock
 
 
 class Link:
-    """Writes take turns, so that each one starts from what the last one left."""
+    """The led switch. Writes take turns, so that each starts from the result of the last one."""
 
-    def __init__(self, session: Session, registers: Registers, found: Found, since_s: float = 0.0) -> None:
+    def __init__(self, session: Session, registers: Registers, snapshot: Found, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
         self.since_s = since_s
-        """When the lead began, in the loop's time."""
+        """Time, by the loop, at which the lead began."""
         self.clock = SwitchClock(registers.units)
-        self._found = found
+        self._snapshot = snapshot
         self._turn = asyncio.Lock()
 
+    def __deepcopy__(self, memo: object) -> Link:
+        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        return self
+
     def size(self, register: str) -> int:
-        """Cells of a register in the program that runs: builds of other sizes differ."""
+        """Return the number of cells of a register in the running program, which depends on how it was built."""
         return self.session.pipeline.schema.registers[register].size
 
     async def apply(self, state: State, tables: Collection[Table] | None = None, meters: Collection[Meter] = ()) -> int:
-        """Write what differs from ``state`` (in ``tables`` and ``meters`` only, when given); the number of updates.
+        """Write what differs from ``state``, in ``tables`` and ``meters`` only where given. Returns the number of
+        updates.
 
-        Raises SwitchError; the next write starts from what the switch has taken of this one.
+        Raises SwitchError; the next write then starts from what the switch has taken of this one.
         """
-        # Whoever waits may be cancelled; the write goes on, or nobody would know what the switch has of it.
+        # The calling task may be cancelled. The write is completed, since its result would be unknown otherwise.
         return await asyncio.shield(self._apply(state, tables, meters))
 
     async def preview(self, state: State, before: Plan) -> list[str]:
-        """What ``apply`` would write, in words; ``before`` names what the switch has. Raises SwitchError."""
+        """Return in words what ``apply`` would write. ``before`` has the names of what the switch has. Raises
+        SwitchError."""
         async with self._turn:
-            return in_words(self.session, self._found, state, before)
+            return in_words(self.session, self._snapshot, state, before)
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:
             try:
-                return await reconcile(self.session, self._found, state, tables, meters)
+                return await reconcile(self.session, self._snapshot, state, tables, meters)
             except SwitchLost:
                 raise
             except SwitchError:
                 with suppress(SwitchError):
-                    self._found = await read_back(self.session)
+                    self._snapshot = await read_back(self.session)
                 raise

@@ -1,11 +1,11 @@
-"""The tasks that talk to the switch's neighbours: ARP both ways, packets that wait for it, and ICMP time exceeded.
+"""The tasks for the switch's neighbours: ARP requests, learning from ARP, waiting packets, and ICMP time exceeded.
 
-The switch answers ARP's requests itself, and reports the sender of every ARP: of a reply, of a request for us or for
-another host, of a host that announces itself (RFC 5227). An address that is known, or asked for, or that asks for one
-of ours, is where the last of them said, at once (RFC 826), if it can be there (World.believable).
+The switch answers ARP requests itself, and reports the sender of each ARP message: of a reply, of a request for any
+host, of an announcement (RFC 5227). The place of a sender is taken over at once (RFC 826) when it can be there
+(World.believable), and when its address is known, is being asked for, or asks for one of the switch's addresses.
 
-A packet to a neighbour that the switch does not know has passed the pipeline: it is translated and counted. It comes
-here and waits until ARP has found its next hop. It leaves by that port with new MAC addresses and that port's tag.
+A packet to a neighbour that the switch does not know has passed the pipeline, so it is translated and counted. It waits
+here until ARP has resolved its next hop, and leaves by that port with new MAC addresses and that port's VLAN tag.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TABLES = frozenset({Table.NEIGHBOURS, Table.AGENTS})
 
 
 class Neighbours:
-    """Asks for next hops, learns where they are, sends what waits for them, and answers packets whose TTL ran out."""
+    """Asks for next hops, learns their places, sends the packets that wait, and answers packets with an expired TTL."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world = world
@@ -44,7 +44,7 @@ class Neighbours:
         self._time_exceeded = TokenBucket(asyncio.get_running_loop().time(), limit, max(1.0, limit))
 
     async def ask(self) -> None:
-        """Send the questions that are due. Never returns; raises SwitchError."""
+        """Send the ARP requests that are due. Never returns. Raises SwitchError."""
         table, loop = self._world.neighbours, asyncio.get_running_loop()
         while True:
             for address in table.due(loop.time()):
@@ -60,7 +60,7 @@ class Neighbours:
                 pass
 
     async def listen(self) -> None:
-        """Take in the switch's packets. Never returns; raises SwitchError."""
+        """Handle the packets that the switch sends to the controller. Never returns. Raises SwitchError."""
         while True:
             for packet in await self._link.session.next_packets():
                 match packet["reason"]:
@@ -68,13 +68,13 @@ class Neighbours:
                         await self._answer(packet)
                     case PuntReason.NEIGHBOUR:
                         await self._unresolved(from_number(packet["next_hop"], IPV4_BITS), packet.payload)
-                    case other:
-                        _log.warning("packet with an unknown reason", extra={"reason": other})
+                    case unknown:
+                        _log.warning("packet with an unknown reason", extra={"reason": unknown})
 
-    async def hear(self) -> None:
-        """Learn where neighbours are. Never returns; raises SwitchError.
+    async def learn(self) -> None:
+        """Learn the places of neighbours. Never returns. Raises SwitchError.
 
-        What came while others were written is written together: each writing compares all neighbours.
+        Neighbours reported during a write are written together, because each write compares all neighbours.
         """
         while True:
             reported = senders(await self._link.session.next_digests())
@@ -95,14 +95,14 @@ class Neighbours:
             await self._link.session.send_packet(frame, interface.port)
 
     def _is_new(self, sender: Sender) -> bool:
-        """Take in what an ARP says of its sender. True when its place is new."""
+        """Take in the sender of an ARP message; returns whether its place is new."""
         now = asyncio.get_running_loop().time()
-        return self._world.believable(sender.address, sender.place) and self._world.neighbours.heard(
+        return self._world.believable(sender.address, sender.place) and self._world.neighbours.learn(
             sender.address, sender.place, now, asks_us=sender.asks_us
         )
 
     async def _unresolved(self, address: Address, frame: bytes) -> None:
-        """The switch has no entry for a frame's next hop: ask for it, and send the frame once its place is known."""
+        """Ask for a frame's next hop, for which the switch has no entry, and send the frame once its place is known."""
         if not self._world.plan.interfaces_towards(address):
             return
         now = asyncio.get_running_loop().time()
@@ -119,7 +119,7 @@ class Neighbours:
             await self._send(frame, sender.place)
 
     async def _send(self, frame: bytes, place: Neighbour) -> None:
-        """Send a frame of the pipeline's to a neighbour, as the switch would with an entry for it."""
+        """Send a frame from the pipeline to a neighbour, as the switch would do with an entry for it."""
         interface = self._interfaces[place.port]
         sent = addressed(frame, interface.mac, place.mac, interface.vlan)
         if sent is not None:

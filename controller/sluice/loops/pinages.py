@@ -1,4 +1,4 @@
-"""Since when connections are pinned: seen from one look at the connection table to the next, for no slot says it."""
+"""The times at which connections were pinned. A slot does not have it, so it is bounded by two sweeps of the table."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from sluice.switch.connections import Slots
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """When a connection was pinned, in Unix seconds: after one look and before another; None where there was none."""
+    """When a connection was pinned, in Unix seconds: after one sweep and before another; None where there was none."""
 
     after_s: float | None = None
     before_s: float | None = None
 
 
 class PinAges:
-    """Of the whole table, 25 octets a slot. Two connections from the same port between two looks are one here."""
+    """The times for the whole table, in 25 octets a slot. Two connections from the same port between two sweeps count
+    as one."""
 
     def __init__(self) -> None:
         self._begin(0)
 
     def _begin(self, size: int) -> None:
         self._look_s: float | None = None
-        """The newest; None before the first."""
+        """Unix time of the newest sweep; None before the first."""
         self._whose, self._is_open = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         self._after_s, self._before_s = np.full(size, np.nan), np.full(size, np.nan)
-        """NaN: there was no look."""
+        """NaN where there was no sweep."""
 
     def __deepcopy__(self, memo: object) -> PinAges:
-        """Nobody looks at what only is tried on a copy of the world."""
+        """Return an empty one: a copy of the world only tries a configuration."""
         return PinAges()
 
     def look(self, slots: Slots, kept: NDArray[np.bool_], now_s: float) -> None:
-        """The table as it is now; ``kept``: which slots have not expired; ``now_s`` in Unix seconds."""
+        """Take in a sweep of the table. ``kept`` marks the slots that have not expired; ``now_s`` is in Unix
+        seconds."""
         if self._whose.size != slots.size:
             self._begin(slots.size)
         whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
@@ -47,7 +49,7 @@ class PinAges:
         self._whose, self._is_open, self._look_s = whose, is_open, now_s
 
     def since(self, place: int, whose: int, size: int, *, is_open: bool) -> Since:
-        """Of the connection that a slot has now, in a table of so many slots."""
+        """Return the times for the connection that a slot has now; ``size`` is the table's number of slots."""
         if self._look_s is None or self._whose.size != size:
             return Since()
         if self._whose[place] != whose or (is_open and not self._is_open[place]):

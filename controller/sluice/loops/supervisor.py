@@ -1,4 +1,4 @@
-"""What systemd is told, where it started this process: ready, what goes on, and that the loop still turns."""
+"""Reports to systemd, where it started this process: readiness, a status line, and the watchdog's keep-alive."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from contextlib import asynccontextmanager, suppress
 from systemd_watchdog.systemd_watchdog import WatchDog
 
 _MOST_S = 1.0
-"""Seconds between two reports at most: behind a pause of this process, systemd's time is nearly over."""
+"""The most seconds between two keep-alives: after a pause of this process, systemd's time may be nearly over."""
 
 
 class Supervisor:
-    """Without systemd nothing happens; whatever systemd does not take disturbs nobody."""
+    """The connection to systemd. Without systemd, or when it does not take a message, nothing happens."""
 
     def __init__(self) -> None:
         self._systemd = WatchDog()
 
-    def tell(self, line: str) -> None:
+    def show(self, line: str) -> None:
         """Show a line in ``systemctl status``."""
         self._send(lambda: self._systemd.status(line))
 
     @asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Within this systemd knows that the process serves; it starts it again if the loop hangs."""
+        """Report to systemd, within a ``with`` statement, that the process serves, so that it is restarted if the loop
+        hangs."""
         self._send(self._systemd.ready)
         turning = asyncio.create_task(self._turn(), name="watchdog")
         try:
@@ -33,7 +34,7 @@ class Supervisor:
             turning.cancel()
 
     async def _turn(self) -> None:
-        """Report at least twice within systemd's time, from the loop that does all the work."""
+        """Send keep-alives from the event loop, at least two within systemd's time."""
         while True:
             self._send(self._systemd.notify)
             await asyncio.sleep(min(_MOST_S, self._systemd.timeout_td.total_seconds() / 2))

@@ -1,4 +1,4 @@
-"""The task that goes through the connection table once a minute: for what it holds nobody tells the controller."""
+"""The task that reads the connection table once a minute, since the switch does not report its changes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .world import Occupancy, World
 _log = logger("sweep")
 
 SWEEP_S = 60.0
-"""So often. Half a second of work on a table of 2 x 2^17 slots."""
+"""Seconds between two sweeps. A sweep of 2 x 2^17 slots takes half a second."""
 
-_WORTH = 0.05
+_CHANGE = 0.05
 """The idle time is written when it has changed by more than this share."""
 
 
 async def sweep(world: World, link: Link) -> None:
-    """Never returns. Raises SwitchError.
+    """Sweep the table every SWEEP_S. Never returns. Raises SwitchError.
 
-    Without it a client that vanishes would count against its server for ever, a removed server would stay translated,
-    and a full table would keep idle connections as long as an empty one.
+    Without sweeps the connections of vanished clients would count as open without end, removed servers would stay
+    translated, and a full table would keep idle connections as long as an empty one.
     """
     now_s = asyncio.get_running_loop().time
     while True:
@@ -42,7 +42,7 @@ async def sweep(world: World, link: Link) -> None:
 
 
 async def sweep_once(world: World, link: Link, now_s: float) -> None:
-    """Correct the loads, fit the idle time to what the table holds, forget removed servers. Raises SwitchError.
+    """Correct the loads, adapt the idle time to the occupancy, drop removed servers. Raises SwitchError.
 
     ``now_s`` is the controller's time, in seconds.
     """
@@ -51,20 +51,21 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
     await correct_loads(world, link.registers, slots, kept)
     world.table = Occupancy(slots.size, int(np.count_nonzero(kept)))
     idle_s = idle_for(world.table.share, world.config.connections)
-    if abs(idle_s - world.idle_s) > _WORTH * world.idle_s:
+    if abs(idle_s - world.idle_s) > _CHANGE * world.idle_s:
         world.idle_s = idle_s
         await link.apply(world.state(), [Table.TIMERS])
         _log.info("the idle time follows the table", extra={"idle_s": round(idle_s)})
-    world.held = pins_of(slots, kept).held
+    world.pinned = pins_of(slots, kept).held
     await forget_unused(world, link)
 
 
 async def kept_slots(
     world: World, registers: Registers, clock: SwitchClock, now_s: float
 ) -> tuple[Slots, NDArray[np.bool_]]:
-    """The table's slots, and which are still kept. An idle table seems livelier than it is, never less.
+    """Return the table's slots, and a mask of those that have not expired. Raises SwitchError.
 
-    Raises SwitchError.
+    The time is that of the newest packet in the table. In an idle table it lags behind, so that expired slots may count
+    as kept, but never the reverse.
     """
     slots = await read_slots(registers)
     newest = slots.newest
@@ -73,20 +74,20 @@ async def kept_slots(
 
 
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:
-    """Correct the loads of all servers; those of agents are told by the agents. Raises SwitchError."""
+    """Correct the loads of all servers but agents, which report their own. Raises SwitchError."""
     servers = [server.id for service in world.plan.services if not service.is_content for server in service.servers]
     if servers and (changed := await correct(registers, servers, count_expired(slots, kept))):
         _log.debug("connections that ended unseen", extra={"servers": changed})
 
 
 async def forget_unused(world: World, link: Link) -> None:
-    """Take removed servers that no pin names out of the switch. Raises SwitchError.
+    """Remove the entries of removed servers that no pin names any more. Raises SwitchError.
 
-    Until then their entries stay, so that their connections live on.
+    Until then the entries stay, so that the connections of these servers continue.
     """
-    gone = {server.id for server in world.plan.retired if server.id not in world.held}
-    if gone:
-        kept = tuple(server for server in world.plan.retired if server.id not in gone)
-        world.plan = replace(world.plan, retired=kept)
+    unused = {server.id for server in world.plan.retired if server.id not in world.pinned}
+    if unused:
+        used = tuple(server for server in world.plan.retired if server.id not in unused)
+        world.plan = replace(world.plan, retired=used)
         await link.apply(world.state())
-        _log.info("removed servers forgotten", extra={"servers": sorted(gone)})
+        _log.info("removed servers forgotten", extra={"servers": sorted(unused)})

@@ -1,84 +1,121 @@
-"""What the controller knows and wants, apart from any connection to a switch.
+"""The controller's state apart from any connection to a switch: the configuration, what is shared, and the features.
 
-`adoption` takes over what a switch holds, `commands` what an operator asks for.
+A feature is one capability of the controller: balancing, flash-crowd control, content switching, TCP resources.
+`adoption` takes over what a switch holds, `commands` a changed configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from sluice.addresses import Address
-from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, full_servers, refuses
 from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
-from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan
-from sluice.switch.rules import Rules
-from sluice.switch.state import Crowd, Neighbour, State
+from sluice.switch.plan import Endpoint, Plan, Retired, Server, Service, make_plan
+from sluice.switch.reconcile import Found
+from sluice.switch.registers import Registers
+from sluice.switch.state import Neighbour, State
 
 from .events import Events
+from .link import Link
 from .neighbourtable import NeighbourTable
-from .newsview import NewsView
 from .pinages import PinAges
-from .resourcesview import ResourcesView
 
-SERVICE = 0
-"""Stands for all servers of a service together among their numbers, which begin at 1."""
+Task = Coroutine[Any, Any, None]
+"""Runs while the controller leads a switch, and never returns. Raises SwitchError."""
 
 
-@dataclass(slots=True)
-class ServiceView:
-    """A service's balancer and the last it decided."""
+class Feature:
+    """One capability of the controller: its state, its part of the desired state, its tasks and its views.
 
-    balancer: Balancer
-    decision: Decision | None = None
-    weight_changes: int = 0
-    """Writes of a changed weight vector since the controller started."""
-    due_s: float | None = None
-    """When the next decision is due; None: at once, for what is read next is a new beginning."""
-    full: frozenset[int] = frozenset()
-    """Servers at their cap of open connections, as of the last look."""
-    been_full: frozenset[int] = frozenset()
-    """Those that were since the last decision."""
-    refusing: bool = False
-    """Whether the last look had the switch refuse new connections."""
-    told_full: dict[int, float] = field(default_factory=dict[int, float])
-    """Servers, or SERVICE, of which people were told that they are full, and when that was last so (`spilling`)."""
+    World makes one of each kind and keeps it for the controller's life, whether or not it is configured. A feature that
+    is not configured adds nothing to the desired state and has no tasks. Every method below does nothing unless a
+    feature overrides it.
+    """
 
-    @property
-    def weights(self) -> dict[int, int]:
-        """The selector weights: those decided, of the servers that are not full."""
-        return self.balancer.weights(self.full)
+    def __init__(self, world: World) -> None:
+        """``world`` has its configuration and plan already, and the features that are listed before this one."""
+        self._world = world
 
-    @property
-    def taking(self) -> frozenset[int]:
-        """Servers that can be given connections: those that do not drain, without the ejected if any other is left."""
-        active = frozenset(i for i, member in self.balancer.members.items() if not member.draining)
-        return active - self.balancer.ejected or active
+    # -- the configuration
 
-    @property
-    def refuses(self) -> bool:
-        """Whether new connections are refused, for all servers are full."""
-        return refuses(self.full, self.taking)
+    def configure(self, now_s: float) -> None:
+        """Take over the world's configuration and plan, which a reload has replaced."""
 
-    def look(self, caps: Mapping[int, int], open_now: Mapping[int, int]) -> None:
-        """Take in the open connections of the servers that have a cap."""
-        self.full = full_servers(caps, open_now, self.full, self.taking)
-        self.been_full |= self.full
+    def restart_keys(self, fresh: Config) -> Iterable[str]:
+        """Return the keys that have changed in a new configuration and take a restart of the controller."""
+        return ()
 
-    def rebase(self) -> None:
-        """The switch's counters may have been reset."""
-        self.balancer.rebase()
-        self.due_s = None
+    async def prepare(self, plan: Plan) -> None:
+        """Make ready for a plan before a reload applies it. Raises Refused, and changes nothing then."""
+
+    # -- the switch
+
+    def adopt(self, snapshot: Found, now_s: float) -> None:
+        """Continue from what a switch holds, by the world's plan, which has the switch's numbers.
+
+        ``snapshot`` has no services when the switch has just been programmed: its counters begin anew then.
+        """
+
+    async def begin(self, link: Link) -> None:
+        """Read what the first write to a switch depends on. Raises SwitchError."""
+
+    def tasks(self, link: Link) -> Mapping[str, Task]:
+        """Return the tasks to run while the switch is led, by name. They are begun anew after each reload."""
+        return {}
+
+    def stand_by(self) -> None:
+        """Another controller leads the switch: forget what only the leading controller decides."""
+
+    def want(self, state: State) -> State:
+        """Return the desired state with this feature's part, for the services of ``state.plan``."""
+        return state
+
+    # -- other features
+
+    def holds(self, service: int) -> bool:
+        """Whether the weights of a service, by its number, are to stay as they are."""
+        return False
+
+    def verdict_turn(self, now_s: float) -> tuple[float, float] | None:
+        """Return when the next verdict on ``holds`` is due, and the seconds between two; None without verdicts."""
+        return None
+
+    # -- views
+
+    async def read(self, registers: Registers) -> None:
+        """Read the counts that a status is to have. Raises SwitchError."""
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the feature's keys of a status, as JSON has them."""
+        return {}
+
+    def service_status(self, service: Service) -> Mapping[str, Any]:
+        """Return its keys of a service."""
+        return {}
+
+    def server_status(self, service: Service, server: Server) -> Mapping[str, Any]:
+        """Return its keys of a service's server; a key that the status has already takes this value."""
+        return {}
+
+    def unwilling(self) -> Mapping[int, str]:
+        """Return the servers that get no new connections, by number, and why, as `sluice explain` has it."""
+        return {}
+
+
+_F = TypeVar("_F", bound=Feature)
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How full the connection table was at the last sweep, in slots."""
+    """The connection table at the last sweep, in slots."""
 
     slots: int
     kept: int
+    """Slots of connections whose time is not over."""
 
     @property
     def share(self) -> float:
@@ -88,179 +125,95 @@ class Occupancy:
 
 @dataclass(slots=True)
 class World:
-    """The desired state and what it is decided from."""
+    """The configuration, the state that features and tasks share, and the features."""
 
     config: Config
     plan: Plan
-    views: dict[int, ServiceView]
-    """By service number."""
     neighbours: NeighbourTable
-    news: NewsView | None = None
-    """Flash-crowd control, where it is configured."""
-    resources: ResourcesView | None = None
-    """Servers' TCP resources, where a service manages them."""
+    idle_s: float
+    """Seconds for which an idle connection keeps its slot at present."""
+    features: tuple[Feature, ...] = ()
     drained: set[int] = field(default_factory=set[int])
     """Server numbers drained at run time."""
-    absent: set[int] = field(default_factory=set[int])
-    """Numbers of agents that do not answer."""
-    leaving: set[int] = field(default_factory=set[int])
-    """Numbers of agents that end."""
-    rules: Rules = field(default_factory=Rules)
-    """Of content services."""
-    modes: dict[str, Mode] = field(default_factory=dict[str, Mode])
-    """Modes set at run time, by service name."""
-    idle_s: float = 0.0
-    """How long an idle connection keeps its slot at present, in seconds; 0 before the first configuration."""
-    held: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
     """Server numbers that pins name, as of the last look at the connection table."""
     table: Occupancy | None = None
     """None before the first sweep."""
     ages: PinAges = field(default_factory=PinAges)
-    """Of pins, as of the sweeps."""
+    """Ages of pins, as of the sweeps."""
     events: Events = field(default_factory=Events)
 
     @classmethod
-    def of(cls, config: Config) -> World:
-        """The beginning: nothing known of the switch."""
+    def of(cls, config: Config, kinds: Iterable[type[Feature]]) -> World:
+        """Return the state at the start of a controller, with one feature of each kind; nothing is known of the
+        switch."""
         times = config.neighbours
-        plan = make_plan(config)
-        world = cls(
-            config=config,
-            plan=plan,
-            views={},
-            neighbours=NeighbourTable(times.refresh_s, times.retry_s, times.forget_after, NEIGHBOURS),
-        )
-        world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in plan.services}
-        world.neighbours.want(plan.wanted_neighbours)
-        world.news = NewsView(config.news, plan) if config.news else None
-        world.resources = ResourcesView(plan) if world.manages else None
-        world.rules = world.rules.then(config)
-        world.idle_s = config.connections.idle_s
+        table = NeighbourTable(times.refresh_s, times.retry_s, times.forget_after, NEIGHBOURS)
+        world = cls(config, make_plan(config), table, config.connections.idle_s)
+        world.neighbours.want(world.plan.wanted_neighbours)
+        for kind in kinds:
+            world.features += (kind(world),)
         return world
 
-    # -- what a service looks like to its balancer
-
-    def options(self, service: Service) -> BalanceOptions:
-        """The options in force: as configured, with the mode set at run time."""
-        configured = service.config.balance
-        return replace(configured, mode=self.modes.get(service.name, configured.mode))
-
-    def members(self, service: Service) -> list[Member]:
-        """The service's servers; drained by configuration or at run time."""
-        return [Member(s.id, s.capacity, draining=s.drain or s.id in self.drained) for s in service.servers]
+    def __getitem__(self, kind: type[_F]) -> _F:
+        """The feature of a kind. Raises KeyError for a kind that this world was made without."""
+        for feature in self.features:
+            if isinstance(feature, kind):
+                return feature
+        raise KeyError(kind.__name__)
 
     # -- the desired state
 
-    def state(self) -> State:
-        """Everything the switch is to hold."""
-        return State(
-            plan=self.plan,
-            weights={number: view.weights for number, view in self.views.items()},
-            second_look=self.second_look(self.plan.services),
-            ejected=self.ejected,
-            refusing=frozenset(number for number, view in self.views.items() if view.refuses),
-            full=self.full_of_groups,
+    def state(self, *services: Service) -> State:
+        """Return everything that the switch is to hold or, for some services, what a decision on these can change."""
+        state = State(
+            plan=replace(self.plan, services=services, retired=()) if services else self.plan,
+            weights={},
             draining=frozenset(self.drained),
-            absent=frozenset(self.absent),
-            leaving=frozenset(self.leaving),
-            unread=self.unread,
-            rules=self.rules,
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
-            crowd=self.news.wanted() if self.news else Crowd(),
-            caps=self.resources.caps if self.resources else {},
+            whole=not services,
         )
+        for feature in self.features:
+            state = feature.want(state)
+        return state
 
-    def part(self, service: Service) -> State:
-        """What of it a decision on one service can change."""
-        view = self.views[service.id]
-        return State(
-            plan=replace(self.plan, services=(service,), retired=()),
-            weights={service.id: view.weights},
-            second_look=self.second_look((service,)),
-            ejected=self.ejected,
-            refusing=frozenset({service.id} if view.refuses else ()),
-            full=self.full_of_groups,
-            draining=frozenset(self.drained.intersection(server.id for server in service.servers)),
-            absent=frozenset(self.absent),
-            leaving=frozenset(self.leaving),
-            unread=self.unread,
-            whole=False,
-        )
+    def holds(self, service: int) -> bool:
+        """Whether a feature has the weights of a service, by its number, stay as they are."""
+        return any(feature.holds(service) for feature in self.features)
 
-    def capped(self, servers: Collection[int]) -> State:
-        """What of it new caps of some servers change."""
-        some = ((service, [one for one in service.servers if one.id in servers]) for service in self.plan.services)
-        services = tuple(replace(service, servers=tuple(few)) for service, few in some if few)
-        caps = self.resources.caps if self.resources else {}
-        return State(plan=replace(self.plan, services=services, retired=()), weights={}, caps=caps, whole=False)
+    # -- servers
 
-    @property
-    def ejected(self) -> frozenset[int]:
-        """Servers that a balancer has ejected; of a server in several groups one is enough."""
-        return frozenset[int]().union(*(view.balancer.ejected for view in self.views.values()))
-
-    @property
-    def unread(self) -> dict[int, dict[int, int]]:
-        """See State: what services without any agent do is declared by their `without_agents`."""
-        groups = {service.name: service.id for service in self.plan.services}
-        return {
-            service.id: self.views[groups[group]].weights if (group := content.unread_group) is not None else {}
-            for service in self.plan.services
-            if (content := service.config.content) is not None
-            and all(agent.id in self.absent for agent in service.servers)
-        }
-
-    @property
-    def ratios(self) -> dict[int, Mapping[int, float]]:
-        """The balancers', by service and server."""
-        return {number: view.balancer.ratios for number, view in self.views.items()}
-
-    @property
-    def full_of_groups(self) -> frozenset[int]:
-        """Full servers of content services' groups; of one in several groups one is enough."""
-        groups = (self.views[service.id] for service in self.plan.services if service.of is not None)
-        return frozenset[int]().union(*(view.full for view in groups))
-
-    def second_look(self, services: Iterable[Service]) -> frozenset[int]:
-        """Those among the services, by number, whose new connections take a second look."""
-        return frozenset(s.id for s in services if s.second_look(self.options(s).mode))
-
-    # -- what it knows
-
-    @property
-    def manages(self) -> bool:
-        """Whether a service has its servers' resources managed."""
-        return any(service.resources for service in self.config.services)
-
-    def stand_by(self) -> None:
-        """Another controller leads the switch; what this one limited in a flash crowd is forgotten."""
-        if self.news:
-            self.news.stand_by()
+    def drains(self, server: Server) -> bool:
+        """Whether a server takes no new connections, by configuration or at run time."""
+        return server.drain or server.id in self.drained
 
     def leave_none_empty(self) -> None:
-        """Servers may have been drained one by one under an older configuration; no service is left without any."""
+        """Undrain the servers of each service that would be left without any: they may have been drained one by one
+        under an older configuration."""
         for service in self.plan.services:
-            if all(member.draining for member in self.members(service)):
+            if all(map(self.drains, service.servers)):
                 self.drained -= {server.id for server in service.servers}
 
     def present(self) -> tuple[dict[Endpoint, int], list[Retired]]:
-        """The services and servers that the switch has by the present plan."""
+        """Return the services and servers that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
             server.endpoint: server for service in self.plan.services for server in service.present
         }
         return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
 
+    def names(self, service: Service) -> Mapping[int, str]:
+        """Return the server names of a service by number."""
+        return {server.id: server.name for server in service.servers}
+
+    # -- neighbours
+
     def believable(self, address: Address, neighbour: Neighbour) -> bool:
-        """Whether a neighbour can be there, whoever says so.
+        """Whether a neighbour can be at a place that an ARP message reports.
 
         It must be on a port of its subnet: otherwise a client could take a server's place. Its MAC address must be one
-        that a station can have (RFC 1812, section 3.3.2), and none of our own.
+        that a station can have (RFC 1812, section 3.3.2), and none of the switch's own.
         """
         if not is_station(neighbour.mac) or any(i.mac == neighbour.mac for i in self.config.interfaces):
             return False
         return any(interface.port == neighbour.port for interface in self.plan.interfaces_towards(address))
-
-    def names(self, service: Service) -> Mapping[int, str]:
-        """Server names by number."""
-        return {server.id: server.name for server in service.servers}

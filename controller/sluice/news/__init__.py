@@ -1,4 +1,4 @@
-"""Flash-crowd control (NEWS). Pure: observations and a time in, decisions out; no switch, no socket, no clock."""
+"""Flash-crowd control (NEWS, Chen & Heidemann): observations in, limits out. Pure: no switch, socket or clock."""
 
 from .decision import Decision, Observation, Target
 from .errors import ObservationError, OptionsError
@@ -6,6 +6,7 @@ from .filters import Average
 from .flows import FlowCollector
 from .flowshare import FlowShare, Slots
 from .limit import Limit
+from .modes import MODES
 from .news import News
 from .options import NewsMode, NewsOptions, NewsProductionOptions
 from .pools import Pool, Ratios
@@ -16,6 +17,7 @@ from .usual import Usual
 from .verdict import Cause, Verdict
 
 __all__ = [
+    "MODES",
     "Average",
     "Cause",
     "Decision",

@@ -1,4 +1,4 @@
-"""Production mode's detector: a baseline that only healthy traffic teaches, and thresholds above the noise."""
+"""Production mode's detector: a baseline learned from healthy traffic alone, and thresholds above the noise."""
 
 from __future__ import annotations
 
@@ -10,56 +10,59 @@ from .filters import SLOWER, Average, Baseline, chance
 from .options import NewsOptions
 
 _BUSIER_MOST = 0.5
-"""However noisy, half as many requests again are more than usual."""
+"""However noisy the request rate is, one that is above its average by more than this part is more than usual."""
 
 _FELL = 0.5
-"""Requests have fallen back when less than this part is left of the most since responses were first seen."""
+"""The request rate has fallen back when it is below this part of its maximum since responses were first seen."""
 
 HEALTH_WINDOWS = 2
-"""A limit is moved by what was seen over so many measurement windows; then it rests for as long."""
+"""Measurement windows of AR that decide a move of a limit; after a move the limit stays for as long."""
 
 _HEALTHY, _DEGRADED = 0.35, 0.45
-"""Of the alarm's tolerance: AR over these windows is healthy down to the one, degraded below the other. To move a limit
-by mistake costs less than to raise an alarm. Between the two the link is full, and the limit holds."""
+"""Parts of the alarm's tolerance by which AR over HEALTH_WINDOWS may be below its baseline: up to the first it is
+healthy, beyond the second degraded. Both are below 1, because a mistaken move of a limit costs less than a mistaken
+alarm. Between the two the link is full, and the limit stays."""
 
 _SPANS = (1, 2, 4)
-"""AR is looked at over so many measurement windows. The mean of n windows has 1/sqrt(n) of the noise of one, so that a
-degradation too slight for one window to tell shows in several that follow each other."""
+"""Numbers of consecutive measurement windows whose mean AR is compared with the average. The mean of n windows has
+1/sqrt(n) of the noise of one window, so it shows a degradation that is too slight for one window."""
 
 
 class BaselineDetector:
-    """The alarm against a baseline that neither limited nor congested intervals touch.
+    """The alarm by a baseline that does not learn from limited or congested intervals.
 
-    A crowd that builds up so slowly that the baseline follows it is seen beside the slow averages, which then are the
-    baseline. Where a crowd may be taken for usual traffic all the same, a detection says why (``Unprotected``).
+    A crowd that builds up so slowly that the baseline follows it is found by comparison with slower averages, which
+    then replace the baseline. Where a crowd may still be mistaken for usual traffic, a detection states why
+    (``Unprotected``).
 
-    As the baseline stands still in a crowd, condition 3 (AR above it by delta) would never come true: here the
-    alarm resets when AR is back within half the tolerance (at least delta) of the baseline, or when the requests
-    are no longer up, for then whatever is slow is no crowd's doing.
+    The baseline does not change in a crowd, so Chen & Heidemann's condition 3 (AR above it by delta) would never hold.
+    Here the alarm resets when AR is back within half the tolerance (at least delta) of the baseline, or when the
+    request rate is no longer up: responses are then slow for another reason than a crowd.
     """
 
     def __init__(self, options: NewsOptions) -> None:
         self.alarm = False
         self.learned = False
-        """The last observation went into the baseline."""
+        """The baseline has learned from the last observation."""
         self.healthy = self.degraded = False
-        """Over HEALTH_WINDOWS, AR is so close to its baseline that more could be admitted; or it is too low."""
+        """AR over HEALTH_WINDOWS is so close to its reference that more could be admitted; or it is too low."""
         self._options = options
         self._intervals = options.production.intervals
-        """Of the last window: readings so far apart have none in common."""
+        """Intervals of the last window: readings at this distance share no interval."""
         self._readings: deque[float] = deque(maxlen=_most_readings(options))
         self._ar = Baseline(options.production.gain)
         self._requests = Baseline(options.production.gain)
         self._found = Baseline(options.production.gain)
-        """AR under a limit that was there before anything was learned."""
+        """AR under a limit that was in force before there was a baseline."""
         self.fell_back = False
-        """The last observation showed that the averages had learned a crowd; they are the slow ones again."""
+        """The last observation showed that the averages had learned from a crowd; the slow averages replaced them."""
         self._every = Baseline(options.production.gain)
-        """Requests per second in every interval without a limit, also of an idle network."""
+        """Requests per second in each interval without a limit, also while the network is idle."""
         self._risen: tuple[int, float] | None = None
-        """Responses were first seen under more requests than usual: in which interval, and the most a second since."""
+        """Set when responses were first seen while the request rate was up already: the number of that interval, and
+        the maximum request rate since, per second."""
         self._best = 0.0, 0.0
-        """The slow averages of AR and requests when that of AR was at its best."""
+        """The slow averages of AR and of the request rate at the time of the maximum of the former."""
 
     def configure(self, options: NewsOptions) -> None:
         """Take over changed parameters; baseline and alarm stay."""
@@ -70,23 +73,24 @@ class BaselineDetector:
 
     @property
     def warm(self) -> bool:
-        """Enough was learned to judge by: two windows full."""
+        """Whether the baseline holds two windows and can be compared with."""
         return self._ar.count >= 2 * self._options.production.intervals
 
     @property
     def kept(self) -> tuple[Average, Average] | None:
-        """AR, bit/s, and requests per second as they usually are; None while there is not enough to judge by."""
+        """The averages of AR in bit/s and of requests per second, for a later process; None until ``warm``."""
         ar, requests = self._ar.kept, self._requests.kept
         return (ar, requests) if self.warm and ar and requests else None
 
     def restore(self, ar: Average, requests: Average) -> None:
-        """Go on from what an earlier detector knew."""
+        """Continue from the averages of an earlier process."""
         self._ar.restore(ar)
         self._requests.restore(requests)
 
     @property
     def reference(self) -> float | None:
-        """AR by which a limit is moved, bit/s: the baseline; until there is one, AR under the limit that was found."""
+        """AR in bit/s with which a limit's effect is compared: the baseline or, until there is one, AR under the limit
+        that was in force before."""
         return (self._ar if self.warm else self._found).average
 
     @property
@@ -104,12 +108,15 @@ class BaselineDetector:
         evident: bool = True,
         seconds: float = 0.0,
     ) -> Detection:
-        """Decide on one window: AR in bit/s and offered requests per second, of so many seconds (0: chance is no
-        matter).
+        """Decide on one window.
 
-        Nothing is learned while a limit is in force. Once warm, nothing is while responses are slow under more
-        requests than usual, or while a server or a flood is known to be the cause. Nor is anything learned of too few
-        flows to have a fastest part (not ``evident``): what an idle network carries is no measure for a busy one.
+        ``ar`` is in bit/s, None without evidence; ``offered`` are requests per second, counted for ``seconds`` (0:
+        differences by chance are ignored). ``sick``: a server or a flood is known to be the cause of slow responses.
+        ``evident``: there were enough flows for a fastest part of them.
+
+        The baseline learns nothing while a limit is in force or without evidence, since an idle network is no measure
+        of a busy one. Once warm, it also learns nothing while ``sick`` or while responses are slow under more requests
+        than usual.
         """
         options, extra = self._options, self._options.production
         self._intervals = max(extra.intervals, round(min(seconds, extra.baseline_s) / extra.detection_s))
@@ -134,7 +141,7 @@ class BaselineDetector:
                 self.alarm = True
             elif self.alarm and (recovered or not busier):
                 self.alarm = False
-        # By the plain tolerance: a crowd that builds up slowly widens the noise, and would be learned as it comes.
+        # The plain tolerance applies here: a crowd that builds up slowly widens the noise, and would be learned.
         more = request_average is not None and offered > request_average * (1 + options.tolerance)
         congested = more and not (recovered and self.healthy)
         self.learned = (
@@ -149,13 +156,14 @@ class BaselineDetector:
         return Detection(self.alarm, ar_average, request_average, slower, busier, recovered, unprotected)
 
     def _recovered(self, average: float, width: float) -> bool:
-        """The newest AR is back within half the tolerance of an average."""
+        """Whether the newest AR is back within half the tolerance of an average."""
         return self._readings[-1] >= average * (1 - max(self._options.tolerance, width / 2))
 
     def _busier(self, offered: float, average: float, seconds: float) -> bool:
-        """More requests are offered than on an average: beyond its noise and, in so many seconds, beyond chance.
+        """Whether more requests are offered than the average: beyond its noise and, for a count over ``seconds``,
+        beyond chance.
 
-        Of few requests the average itself is what it is by chance, so the slow one has to be exceeded, too.
+        The average of few requests is itself subject to chance, so the slow average has to be exceeded, too.
         """
         options, extra = self._options, self._options.production
         busy = self._requests.tolerance(options.tolerance, extra.noise, _BUSIER_MOST)
@@ -164,16 +172,19 @@ class BaselineDetector:
         return offered > average * (1 + busy) and not by_chance
 
     def _crept(self, offered: float, width: float, seconds: float) -> bool:
-        """Beside the slow averages responses are slower under more requests: a crowd that the others have learned."""
+        """Whether responses are slower under more requests than by the slow averages: the averages have then learned
+        from a crowd."""
         ar, requests = self._ar.slow, self._requests.slow
         if ar is None or requests is None or not self._readings or self._recovered(ar, width):
             return False
         return self._lastingly_down(ar, width) and self._busier(offered, requests, seconds)
 
     def _doubt(self, offered: float, seconds: float) -> None:
-        """Note whether responses are first seen while requests are up already, and what a drift would be held against.
+        """Note whether responses are first seen while the request rate is up already, and the averages that a drift
+        would be compared with.
 
-        That ends when requests fall back, and responses are to be seen anew, or after the slow averages' time.
+        The note ends when the request rate falls back, and the baseline begins anew, or after the time of the slow
+        averages.
         """
         usual, extra = self._every.slow, self._options.production
         known = self._every.count >= 2 * extra.intervals
@@ -202,14 +213,15 @@ class BaselineDetector:
         return Unprotected.DRIFTED if slower and busier else None
 
     def _full(self, baseline: Baseline) -> bool:
-        """It was seen for so long that its noise is known."""
+        """Whether a baseline holds enough observations for an estimate of its noise."""
         extra = self._options.production
         return baseline.count >= max(2 * extra.intervals, round(extra.baseline_s / extra.detection_s))
 
     def _find(self, ar: float, *, limiting: bool, evident: bool) -> None:
-        """Note AR under a limit while there is no baseline, for ``baseline_s``; anew when it is lastingly higher.
+        """Average AR under a limit while there is no baseline, for ``baseline_s``.
 
-        It was that of a queue then, which the limit has drained. With the limit it is forgotten.
+        When AR is lastingly higher than this average, the average was that of a queue, which the limit has drained
+        since; it begins anew then. Without a limit it is dropped.
         """
         if self.warm or not limiting:
             self._found = Baseline(self._options.production.gain)
@@ -220,29 +232,30 @@ class BaselineDetector:
                 self._found.fold(ar)
 
     def _examine(self, reference: Baseline) -> None:
-        """Say how AR is beside a reference; neither healthy nor degraded before there is enough of that."""
+        """Compare AR with a reference: neither healthy nor degraded before the reference holds enough observations."""
         if self.warm or self._full(self._found):
             share = self._mean_share(reference)
             self.healthy = share >= 1 - self._margin(reference, _HEALTHY)
             self.degraded = share < 1 - self._margin(reference, _DEGRADED)
 
     def _mean_share(self, reference: Baseline) -> float:
-        """AR over HEALTH_WINDOWS in parts of a reference."""
+        """Return the mean AR over HEALTH_WINDOWS in parts of a reference."""
         return self._mean(HEALTH_WINDOWS, reference.average or 0.0) / reference.average if reference.average else 1.0
 
     def _margin(self, reference: Baseline, part: float) -> float:
-        """A part of the tolerance around a reference, at least delta."""
+        """Return a part of the tolerance around a reference, at least delta."""
         extra = self._options.production
         width = reference.tolerance(self._options.tolerance, extra.noise, extra.tolerance_max)
         return max(self._options.tolerance, part * width)
 
     def _mean(self, windows: int, default: float) -> float:
-        """Mean AR over so many windows that follow each other, the last among them; the default before the first."""
+        """Return the mean AR over this many consecutive windows up to the last; the default before the first."""
         readings = list(self._readings)[:: -self._intervals][:windows]
         return sum(readings) / len(readings) if readings else default
 
     def _lastingly_down(self, average: float, width: float) -> bool:
-        """AR is below its average beyond the noise: by ``width`` of it over one window, by less over several."""
+        """Whether AR is below an average beyond the noise: by the part ``width`` over one window, by less over
+        several."""
         return any(
             len(self._readings) > (span - 1) * self._intervals
             and self._mean(span, average) < average * (1 - max(self._options.tolerance, width / math.sqrt(span)))

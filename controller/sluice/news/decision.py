@@ -1,4 +1,4 @@
-"""What goes into flash-crowd control and what comes out of it."""
+"""The input of flash-crowd control (Observation) and its output (Decision)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .verdict import Verdict
 from .window import Measurement
 
 Target = Packed | None
-"""Who a limit is for: an address, or None for every destination together."""
+"""The destination of a limit: an address, or None for all destinations together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked of a target."""
+    """The requests for a target in an interval."""
 
     requests: Requests
     seconds: float
-    """That these were counted for."""
+    """Time for which the requests were counted."""
     up: bool = False
-    """More than usual, of it alone, over the measurement window and not by chance."""
+    """The target's requests over the measurement window are more than its usual ones, beyond chance."""
     known: bool = False
-    """What is usual for it is."""
+    """The target's usual request rate has been learned."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -45,87 +45,88 @@ class Observation:
     """One reading of the switch."""
 
     time_s: float
-    """Of the switch or of the reader; increasing."""
+    """Time of the reading by any clock, in seconds; increasing."""
     flow_rates: FlowRates
-    """Response rates of the flows with packets since the last observation, bit/s."""
+    """Response rates in bit/s of the flows with packets since the last observation."""
     requests: Mapping[Packed, Requests]
-    """Cumulative, by destination."""
+    """Cumulative counts by destination."""
     ledger: Mapping[int, Counts] = field(default_factory=dict[int, Counts])
-    """Cumulative, by server."""
+    """Cumulative counts by server."""
     samples: Iterable[Packed] = ()
-    """Destinations of the packets sampled since they were last handed over, before translation."""
+    """Destinations, before translation, of the packets sampled since the last observation or call of ``sampled``."""
     flow_keys: FlowKeys | None = None
-    """Tells the flows of ``flow_rates`` apart, so that one that lives long counts once in a window; None: each does
-    each time."""
+    """Keys of the flows in ``flow_rates``, so that a long flow counts once in a window; None: each flow of each
+    interval counts."""
     flow_share: float | None = None
-    """The part of the flows that was measured, 1/2^n; None: as configured."""
-    apart: Collection[Packed] = ()
-    """Destinations that the one limit for every destination does not hold back."""
+    """The part of the flows whose responses were measured, 1/2^n; None: as configured."""
+    exempt: Collection[Packed] = ()
+    """Destinations that the common limit of all destinations does not apply to."""
     ejected: Collection[int] = ()
-    """Servers that R gives no new connections, as they answer nothing."""
+    """Servers that the balancer has ejected because they answer nothing."""
     ratios: Ratios = field(default_factory=dict[int, Mapping[int, float]])
-    """R's. Without those of a service its servers are alike."""
+    """The balancer's ratios. The servers of a service without ratios count as alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done, and everything it was decided from."""
+    """The limits that are to be in force, and the measurements behind them."""
 
     time_s: float
     seconds: float
-    """Length of the newest interval."""
+    """Length of the newest interval, in seconds."""
     limits: Mapping[Target, Limit]
-    """The limits that are to be in force; a target that is not there is not limited."""
+    """The limits that are to be in force; other targets are not limited."""
     changed: bool
-    """``limits`` differs from the last decision's: only then is anything to be written."""
+    """``limits`` differs from the last decision's, so the switch is to be written."""
     sample_share: float
-    """Part of the packets towards servers to be sampled; 0 is off."""
+    """Part of the packets towards servers that the switch samples; 0: none."""
     hot_spot: Packed | None
-    """The destination the crowd is after, once it is known; may be known before it can be limited. Of several crowds,
-    the largest's."""
+    """The destination of the crowd, of several crowds that of the largest; None until it is known. It may be known
+    before it can be limited."""
     watched: tuple[Packed, ...]
-    """The destinations to be counted whatever they are: hot spots, and what may be one."""
+    """The destinations that the switch is to count in addition to the configured ones: hot spots, and candidates."""
     measurement: Measurement
     detection: Detection
     verdict: Verdict
-    """On all services together."""
+    """The verdict on all services together."""
     verdicts: Mapping[int, Verdict]
-    """On each service, by its number."""
+    """The verdicts on the services, by number."""
     target: Requests
-    """Newest requests of the limited target; without one, of the hot spot; where that is not counted, of all."""
+    """The newest requests for the limited target; without a limit, for the hot spot; where that is not counted, for
+    all."""
     target_s: float
-    """Seconds that these were counted for."""
+    """Time for which ``target`` was counted, in seconds."""
     target_is: Target
-    """Whose they are; None for all destinations."""
+    """The destination of the requests in ``target``; None for all destinations."""
     crowds: Mapping[Target, Asked]
-    """The newest requests of everyone that was limited."""
+    """The newest requests for each limited target."""
     up_score: int
     down_score: int
     sentence: str
 
     @property
     def hot_spots(self) -> tuple[Packed, ...]:
-        """The destinations that crowds are after, as far as is known, the oldest limit's first."""
+        """The known destinations of crowds, the one with the oldest limit first."""
         spots = [*self.limits, self.hot_spot]
         return tuple(dict.fromkeys(spot for spot in spots if spot is not None))
 
     @property
     def freeze(self) -> bool:
-        """The weights of some service are to stay as they are."""
+        """Whether the weights of any service are to stay as they are."""
         return self.verdict.freeze
 
     @property
     def frozen(self) -> frozenset[int]:
-        """The services whose weights are to stay as they are, by number."""
+        """The numbers of the services whose weights are to stay as they are."""
         return frozenset(number for number, verdict in self.verdicts.items() if verdict.freeze)
 
     @property
     def limit(self) -> Limit | None:
-        """The limit in force, if any; of several, the one that the target's requests are counted for."""
+        """The limit in force, if any; of several, that of the target whose requests ``target`` has."""
         return self.limits.get(self.target_is) or next(iter(self.limits.values()), None)
 
     def row(self) -> dict[str, float | int | str]:
-        """The state as one flat row for a trace; what is not known is NaN, or empty where it is a name."""
+        """Return the decision as one flat row for a trace; unknown numbers are NaN, unknown names empty."""
         nan = math.nan
         measured, detection = self.measurement, self.detection
         return {

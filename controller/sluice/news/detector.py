@@ -9,7 +9,7 @@ from .filters import HighLowFilter
 
 
 class Unprotected(StrEnum):
-    """Why a crowd might raise no alarm."""
+    """Reasons why a crowd might raise no alarm."""
 
     UNKNOWN = "how fast responses usually are is not known yet"
     RISEN = "requests were up already when responses were first seen"
@@ -18,13 +18,13 @@ class Unprotected(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What a detector says after one interval, and what it compared."""
+    """A detector's result after one interval, and the averages that it compared with."""
 
     alarm: bool
     ar_average: float | None
-    """The average AR was compared with, from before this observation, bit/s; None before the first."""
+    """The average of AR before this observation, in bit/s; None before the first."""
     request_average: float | None
-    """The average R_p was compared with, requests per second."""
+    """The average of R_p before this observation, in requests per second."""
     slower: bool
     """Condition 1: responses are degraded beyond the tolerance."""
     busier: bool
@@ -32,16 +32,16 @@ class Detection:
     recovered: bool
     """Condition 3 (in production mode: responses are close to usual)."""
     unprotected: Unprotected | None = None
-    """A crowd that is going on, or comes, may be taken for usual traffic; None: it raises an alarm."""
+    """Why a present or coming crowd may be mistaken for usual traffic; None: it raises an alarm."""
 
 
 class PaperDetector:
     """The alarm and the two long-term averages.
 
-    Readings: an observation is compared with the averages from before it; then the filter takes it in with the gain
-    of the alarm state just decided. Folding a congested observation in with the quick gain of the state before would
-    make the congested rate the operating point, and condition 3 would reset the alarm at the first flicker.
-    An interval without evidence on AR changes neither the alarm nor the averages.
+    The paper leaves the order open. Here an observation is compared with the averages before it; then the filter takes
+    it in with the gain of the new alarm state. With the quick gain of the former state, a congested observation would
+    become the operating point, and condition 3 would reset the alarm at the first fluctuation. An interval without
+    evidence on AR changes neither the alarm nor the averages.
     """
 
     def __init__(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:
@@ -53,8 +53,8 @@ class PaperDetector:
     def configure(self, tolerance: float, gain_quiet: float, gain_alarm: float) -> None:
         """Take over changed parameters; averages and alarm stay."""
         self.tolerance = tolerance
-        for part in (self._ar, self._requests):
-            part.gain_quiet, part.gain_alarm = gain_quiet, gain_alarm
+        for average in (self._ar, self._requests):
+            average.gain_quiet, average.gain_alarm = gain_quiet, gain_alarm
 
     def observe(self, ar: float | None, requests: float) -> Detection:
         """Decide on one interval: AR in bit/s and R_p, the admitted requests per second."""

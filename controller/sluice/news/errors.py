@@ -1,4 +1,4 @@
-"""What flash-crowd control raises: parameters or observations that make no sense."""
+"""The errors of flash-crowd control: contradictory parameters, impossible observations."""
 
 
 class OptionsError(ValueError):
@@ -6,4 +6,4 @@ class OptionsError(ValueError):
 
 
 class ObservationError(ValueError):
-    """An observation that cannot be one; the text names what is wrong with it."""
+    """An observation that is impossible; the text names its fault."""

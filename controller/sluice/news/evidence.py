@@ -1,7 +1,8 @@
-"""What a service's ledger says for or against a crowd, before the alarm is looked at. Pure.
+"""Evidence for or against a crowd in the ledger of a service, which is examined before the alarm is decided. Pure.
 
-Labelled runs (`experiments/sim_verdict.py`) showed what a crowd was confused with: a SYN flood that servers do not
-answer, the retransmissions of one slow server's clients, and, in a crowd, one queue that is full before the others.
+In labelled runs (`experiments/sim_verdict.py`) these were mistaken for a crowd: a SYN flood that servers do not answer,
+and the retransmissions of one slow server's clients. In a crowd, a queue that is full before the others was mistaken
+for a sick server.
 """
 
 from __future__ import annotations
@@ -19,29 +20,31 @@ from sluice.balance.silence import SYNS_A_CONNECTION
 
 _HALF = 0.5
 _FAR = 4.0
-"""Times the others' R. In a crowd servers drop SYNs for as long as their queues are full: their R's differ by chance
-far more than single SYNs' would."""
+"""A server is far worse when its R is more than this many times the others'. In a crowd servers drop SYNs for as long
+as their queues are full, so that their R's differ by chance far more than those of independent SYNs."""
 _PART = 0.8
-"""A server that answers less than this of what the others do for its ratio is weaker than they are."""
+"""A server is weaker than the others when it answers less than this part of what they answer, in proportion to the
+ratios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Of one service, over the measurement window."""
+    """The evidence on one service over the measurement window."""
 
     starved: bool = False
-    """Most SYNs come to nothing, and less than half as many handshakes as usual are completed. A crowd is served what
-    is usual, and more."""
+    """Most SYNs lead to no connection, and less than half as many handshakes as usual are completed. In a crowd at
+    least as many as usual are completed."""
     flooded: bool = False
-    """Hardly any answered handshake is completed; or starved, and more SYNs come than the usual clients send if nobody
-    answers them."""
+    """Hardly any answered handshake is completed; or ``starved``, and more SYNs arrive than the usual clients send when
+    no server answers."""
     worse: tuple[int, ...] = ()
-    """Servers that leave more unanswered than the others, beyond chance, and those that R has ejected."""
+    """Servers that leave more SYNs unanswered than the others, beyond chance, and ejected servers."""
     far_worse: tuple[int, ...] = ()
-    """Of those, the ejected, and those whose R is several times that of all that are not worse while they answer less
-    than their part: a queue that is full before the others is that of a server that works as much as they do."""
+    """Those of ``worse`` that are ejected, or whose R is several times that of the servers that are not worse while
+    they answer less than their share. A server whose queue is merely full before the others' answers as much as they
+    do."""
     repeated: int = 0
-    """SYNs that those left unanswered: their clients send them again, which is no crowd."""
+    """SYNs that the servers in ``worse`` left unanswered: their clients send them again, which is no crowd."""
 
 
 def examine(
@@ -53,21 +56,24 @@ def examine(
     ejected: frozenset[int] = frozenset(),
     ratios: Collection[Mapping[int, float]] = (MappingProxyType({}),),
 ) -> Evidence:
-    """The evidence of a window of so many seconds.
+    """Return the evidence of a window of ``seconds``.
 
-    ``usual``: completed handshakes per second; None: not known. ``ratios``: each server's part of the new connections,
-    interval by interval; a service that is in none has servers alike.
+    ``usual`` is the usual number of completed handshakes per second; None: not known. ``ratios`` are each server's
+    parts of the new connections, an entry for each interval; servers without ratios count as alike.
     """
-    whole = total(list(ledger.values())) if ledger else Counts()
+    all_counts = total(ledger.values())
     worse = tuple(sorted(ejected & ledger.keys() | _worse(ledger, options)))
     starved = (
-        usual is not None and whole.syn >= options.min_syn and whole.completed < _HALF * min(whole.syn, usual * seconds)
+        usual is not None
+        and all_counts.syn >= options.min_syn
+        and all_counts.completed < _HALF * min(all_counts.syn, usual * seconds)
     )
-    answered_in_vain = spoofed(whole, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
+    answered_in_vain = spoofed(all_counts, min_syn=options.min_syn, flood_completed=options.production.flood_completed)
     far = ejected | _far_worse(ledger, worse, ratios)
     return Evidence(
         starved=starved,
-        flooded=answered_in_vain or (starved and usual is not None and whole.syn > SYNS_A_CONNECTION * usual * seconds),
+        flooded=answered_in_vain
+        or (starved and usual is not None and all_counts.syn > SYNS_A_CONNECTION * usual * seconds),
         worse=worse,
         far_worse=tuple(i for i in worse if i in far),
         repeated=sum(max(0, ledger[server].syn - ledger[server].synack) for server in worse),
@@ -75,13 +81,13 @@ def examine(
 
 
 def unanswering(ledger: Mapping[int, Counts], options: BalanceOptions) -> tuple[int, ...]:
-    """Servers with enough SYNs whose R is not that of a quiet one."""
+    """Return the servers with enough SYNs whose R is above ``quiet_r``."""
     r = {server: ratio_of_unanswered(counts, options.min_syn) for server, counts in ledger.items()}
     return tuple(sorted(i for i, value in r.items() if value is not None and value > options.production.quiet_r))
 
 
 def _worse(ledger: Mapping[int, Counts], options: BalanceOptions) -> set[int]:
-    """A lone server has no others that it could be worse than."""
+    """Return the servers that are worse than the others; a single server never is."""
     extra = options.production
     worse = standing_out(ledger, least_z=extra.confidence_z, min_syn=options.min_syn)
     return worse.keys() & set(unanswering(ledger, options))
@@ -93,14 +99,14 @@ def _far_worse(
     if not worse:
         return frozenset()
     rest = ledger.keys() - set(worse)
-    others = total([ledger[server] for server in rest]) if rest else Counts()
+    others = total(ledger[server] for server in rest)
     unanswered = max(0, others.syn - others.synack)
-    part = {server: sum(one.get(server, 1.0) for one in ratios) for server in ledger}
-    of_others = sum(part[server] for server in rest)
+    shares = {server: sum(interval.get(server, 1.0) for interval in ratios) for server in ledger}
+    share_of_others = sum(shares[server] for server in rest)
 
     def far(server: int) -> bool:
         mine = ledger[server]
         loses = (mine.syn - mine.synack) * others.synack > _FAR * unanswered * mine.synack
-        return loses and mine.synack * of_others <= _PART * others.synack * part[server]
+        return loses and mine.synack * share_of_others <= _PART * others.synack * shares[server]
 
     return frozenset(server for server in worse if far(server))

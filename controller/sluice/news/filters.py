@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 SLOWER = 16
-"""A baseline's slow average has so many times its time constant (of 64 s: 17 min)."""
+"""The time constant of a baseline's slow average is this many times the baseline's (of 64 s: 17 min)."""
 
 
 @dataclass(slots=True)
@@ -33,24 +33,25 @@ class Average:
     average: float
     deviation: float
     count: int
-    """Observations that it was made of."""
+    """Number of observations."""
 
 
 @dataclass(slots=True)
 class Baseline:
     """An average and the mean absolute deviation around it, in the manner of RFC 6298's round-trip estimator.
 
-    While young it is the plain mean of what was seen, so that the first value does not outweigh the rest. A second
-    average follows it much more slowly: a crowd that comes too slowly for the first is seen beside that.
+    Until it has as many observations as its time constant it is their plain mean, so that the first does not outweigh
+    the rest. A second average follows much more slowly: comparison with it shows a crowd that builds up so slowly that
+    the first average follows it.
     """
 
     gain: float
     average: float | None = None
     deviation: float = 0.0
     count: int = field(default=0)
-    """Observations folded in."""
+    """Number of observations."""
     slow: float | None = None
-    """The average over SLOWER times as long."""
+    """The average with SLOWER times the time constant."""
 
     def fold(self, observed: float) -> None:
         """Take in one observation."""
@@ -65,26 +66,28 @@ class Baseline:
         self.slow += max((1 - self.gain) / SLOWER, 1 / self.count) * (observed - self.slow)
 
     def fall_back(self) -> None:
-        """What the average has learned of late was no usual traffic: go on from the slow one."""
+        """Continue from the slow average: what the average has learned recently was no usual traffic."""
         self.average = self.slow
 
     @property
     def kept(self) -> Average | None:
-        """What outlives this process; None before the first observation."""
+        """The values that a later process continues from; None before the first observation."""
         return None if self.average is None else Average(self.average, self.deviation, self.count)
 
-    def restore(self, kept: Average) -> None:
-        """Go on from what an earlier process knew."""
-        self.average, self.deviation, self.count = kept.average, kept.deviation, kept.count
-        self.slow = kept.average
+    def restore(self, earlier: Average) -> None:
+        """Continue from the values of an earlier process."""
+        self.average, self.deviation, self.count = earlier.average, earlier.deviation, earlier.count
+        self.slow = earlier.average
 
     def tolerance(self, least: float, noise: float, most: float) -> float:
-        """Part of the average by which an observation must differ: ``noise`` deviations within the bounds."""
+        """Return the part of the average by which an observation must differ from it: ``noise`` deviations, bounded by
+        ``least`` and ``most``."""
         if not self.average:
             return least
         return min(max(least, noise * self.deviation / self.average), max(least, most))
 
 
 def chance(usual: float) -> float:
-    """By how much a count of requests exceeds its usual value by chance: four standard deviations of Poisson's."""
+    """Return by how much a count of requests can exceed its usual value by chance: four standard deviations of a
+    Poisson distribution."""
     return 4.0 * math.sqrt(usual)

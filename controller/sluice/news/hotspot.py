@@ -1,4 +1,4 @@
-"""The hot-spot table: who the crowd is after (section 4.4 of Chen & Heidemann)."""
+"""The hot-spot table: the destination of the crowd, by sampled packets (section 4.4 of Chen & Heidemann)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Entry:
     destination: Packed
     hits: int
     last_s: float
-    """When it was last hit."""
+    """Time of the last hit, in seconds."""
 
 
 class HotSpotTable:
-    """N entries, h(x) = x mod N.
+    """A hash table of N entries with h(x) = x mod N.
 
-    Readings: a destination is counted where it already is, wherever conflicts put it, before any other slot is
-    looked at (taking "the next available entry" anew each time would split its count). The next available entry is
-    the first free one after x mod N, round the table. When the table is full the entry with the fewest hits goes, of
-    several the one idle longest, of several the one in the lowest slot; the newcomer starts at one hit. Of equal
-    highest counts the present hot spot stays it, otherwise the lower address is.
+    The paper leaves some cases open. Here a destination that is in the table is counted in its slot, wherever a
+    conflict put it; taking "the next available entry" each time would split its count. The next available entry is the
+    first free one after x mod N, cyclically. In a full table the entry with the fewest hits is replaced, of several
+    the one idle longest, then the one in the lowest slot; the new entry starts at one hit. Of several destinations with
+    the most hits the present hot spot stays it, otherwise the lowest address is.
     """
 
     def __init__(self, size: int) -> None:
@@ -45,7 +45,7 @@ class HotSpotTable:
         return len(self._where)
 
     def entries(self) -> list[tuple[int, Entry]]:
-        """The entries in use, with their slots."""
+        """Return the used entries with their slots."""
         return [(slot, entry) for slot, entry in enumerate(self._slots) if entry is not None]
 
     def add(self, time_s: float, destinations: Iterable[Packed]) -> None:
@@ -71,7 +71,7 @@ class HotSpotTable:
                 del self._where[entry.destination]
 
     def clear(self) -> None:
-        """Start counting afresh."""
+        """Drop all entries."""
         self._slots = [None] * len(self._slots)
         self._where.clear()
         self.hits = 0
@@ -79,11 +79,11 @@ class HotSpotTable:
     def hottest(
         self, incumbent: Packed | None = None, eligible: Callable[[Packed], bool] = lambda _: True
     ) -> Packed | None:
-        """The destination with the most hits among the eligible ones; None when there is none."""
+        """Return the destination with the most hits among the eligible ones; None when there is none."""
         return next(filter(eligible, self.ranked(incumbent)), None)
 
     def ranked(self, incumbent: Packed | None = None) -> list[Packed]:
-        """The destinations, the one with the most hits first."""
+        """Return the destinations, the one with the most hits first."""
         ranked = sorted((-entry.hits, entry.destination != incumbent, entry.destination) for _, entry in self.entries())
         return [destination for _, _, destination in ranked]
 

@@ -1,4 +1,4 @@
-"""Where responses begin to last longer under a limit: a sequential test since its last move."""
+"""The limit at which responses begin to last longer (the knee of the load curve), by a sequential test."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ from statistics import median
 from .lasting import Portion, evidence
 
 MORE = 0.33
-"""Responses last when so much more of them do than under lower limits."""
+"""Responses last longer when the part of them that lasts is larger by this part than under lower limits."""
 _TOO_LOW, _TOO_HIGH = 0.05, 0.05
-"""Part of the decisions that may be wrong: down where responses last no longer, and up where they do."""
+"""Error probabilities of the test: to lower a limit under which responses do not last longer, and to raise one under
+which they do."""
 _EVIDENT = 20
-"""So many responses lasted under lower limits: then it tells something that no more do."""
+"""The least number of lasting responses under lower limits before the absence of more counts as evidence."""
 _BELOW = 0.85
-"""Limits up to this part of the present one are lower: what was seen under them is the reference."""
+"""Limits up to this part of the present one count as lower; the responses under them are the reference."""
 _SHARE_MOST = 0.7
-"""Where more last than that, no more is looked for."""
+"""The largest reference share that is compared with."""
 _NEAR = 0.02
-"""Limits nearer than that, in parts of them, are one."""
+"""Limits whose logarithms differ by less than this share one portion."""
 _ENOUGH = 20_000
-"""So many responses under one limit: half of them give way to newer ones."""
+"""Responses under one limit above which the older ones are halved, so that newer ones count for more."""
 _RECENT = 9
-"""Limits whose median stands for a present one above it: an excursion makes no lower limit of a usual one."""
+"""The number of recent limits whose median replaces a higher present limit in the comparison, so that one high limit
+does not make a usual one count as lower."""
 
 
 class Knee:
-    """What is seen of the responses under a limit that rests, held against what lower limits showed.
+    """Compares the lasting responses under the present limit with those under lower limits.
 
-    The reference is this crowd's own, for its responses need not last as those of quiet times do. It is of lower limits
-    only: where there is none the limit cannot be what makes responses last.
+    The reference is of the same crowd, because its responses may last longer than usual at any limit. Only lower limits
+    are a reference: without one there is no evidence that the limit makes responses last.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, Portion] = {}
-        """Under each limit, by its logarithm in steps of _NEAR."""
+        """Lasting responses under each limit, by the limit's logarithm in steps of _NEAR."""
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit = 0.0
         self._now = Portion()
@@ -44,8 +46,11 @@ class Knee:
         self._drains = 0
 
     def moved(self, limit: float, wait: int, drains: int | None = None) -> None:
-        """The limit moved: what the next ``wait`` intervals show is of both, and a queue drains for ``drains``, in
-        which nothing becomes a reference; None: as long as before."""
+        """Begin the test anew under a changed limit.
+
+        The next ``wait`` intervals belong to both limits and do not count. A queue drains for ``drains`` intervals, in
+        which responses are no reference; None: the present number stays.
+        """
         self._found = self._found or self.strained
         self._limit, self._now, self._wait = limit, Portion(), wait
         if drains is not None:
@@ -53,7 +58,8 @@ class Knee:
         self._recent.append(limit)
 
     def add(self, portion: Portion | None, *, degraded: bool) -> None:
-        """Take in an interval, None where nobody can tell. While AR is ``degraded`` it is no reference."""
+        """Take in an interval's lasting responses; None where flows have no keys. While AR is ``degraded`` they are no
+        reference."""
         waits, self._wait = self._wait > 0, max(0, self._wait - 1)
         drains, self._drains = self._drains > 0, max(0, self._drains - 1)
         if portion is None:
@@ -61,49 +67,51 @@ class Knee:
         if not waits:
             self._now += portion
         if not degraded and not drains:
-            # What a decision was made by counts with what followed: alone it is biased towards the decision.
+            # Responses that led to a decision count together with later ones; alone they are biased towards it.
             place = _place(self._limit)
-            seen = self._seen.get(place, Portion())
-            self._seen[place] = (seen.half if seen.of > _ENOUGH else seen) + portion
+            earlier = self._seen.get(place, Portion())
+            self._seen[place] = (earlier.half if earlier.of > _ENOUGH else earlier) + portion
 
     @property
     def known(self) -> bool:
-        """There is something to compare: responses that last under lower limits, and some under this one."""
+        """Whether a comparison is possible: enough lasting responses under lower limits, and any responses under this
+        one."""
         reference = self._reference
         return reference is not None and reference.count >= _EVIDENT and self._now.of > 0
 
     @property
     def strained(self) -> bool:
-        """More responses last than under lower limits, certainly."""
+        """Whether more responses last than under lower limits, by the test."""
         return self._evidence >= log(1 / _TOO_LOW)
 
     @property
     def denies(self) -> bool:
-        """It would be seen if more lasted, and rather fewer do."""
+        """Whether a comparison is possible and speaks against more lasting responses."""
         return self.known and self._evidence < 0
 
     @property
     def room(self) -> float:
-        """Where responses last no longer, certainly: the part of the largest step that is left to where they would."""
+        """The part of the largest step by which the limit can rise before responses would last longer; 0 unless the
+        test shows that they do not."""
         reference = self._reference
         if reference is None or self._evidence > -log(1 / _TOO_HIGH):
             return 0.0
-        left = 1 - (self._now.share / reference.share - 1) / MORE
-        return min(1.0, max(0.0, left))
+        room = 1 - (self._now.share / reference.share - 1) / MORE
+        return min(1.0, max(0.0, room))
 
     @property
     def _reference(self) -> Portion | None:
-        """Under lower limits; None where there was none."""
-        present = self._limit
+        """Lasting responses under lower limits; None without any."""
+        limit = self._limit
         if self._found:
-            present = min(present, median(self._recent))
-        below = _place(_BELOW * present)
-        lower = sum((seen for place, seen in self._seen.items() if place <= below), start=Portion())
+            limit = min(limit, median(self._recent))
+        below = _place(_BELOW * limit)
+        lower = sum((portion for place, portion in self._seen.items() if place <= below), start=Portion())
         return lower if lower.of else None
 
     @property
     def _evidence(self) -> float:
-        """For more, above 0, or for no more, below."""
+        """The log-likelihood ratio: above 0 for more lasting responses than under lower limits, below 0 against it."""
         reference = self._reference
         if reference is None:
             return 0.0

@@ -1,7 +1,7 @@
-"""How many responses last from one interval into the next, and how certain it is that more do.
+"""The part of the responses that last from one interval into the next, and the evidence that it has grown.
 
-A link that fills makes responses queue and time out: more of them are seen again in the interval that follows. AR is
-the mean of a dozen rates that their sizes scatter by a fifth; this part counts every response, by yes or no.
+On a link that fills up responses queue and time out, so more of them have packets in the next interval as well. AR is
+a mean of a dozen rates, which vary by a fifth with the sizes of responses; this measure counts all responses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .flows import FlowKeys
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """So many of so many."""
+    """A number of responses out of all."""
 
     count: int = 0
     of: int = 0
@@ -26,24 +26,24 @@ class Portion:
 
     @property
     def half(self) -> Portion:
-        """Half as many of half as many."""
+        """Half of both numbers."""
         return Portion(self.count // 2, self.of // 2)
 
     @property
     def share(self) -> float:
-        """The part, a little towards a half: of none it is one (Laplace's rule of succession)."""
+        """The estimated part: (count + 1) / (of + 2), Laplace's rule of succession."""
         return (self.count + 1) / (self.of + 2)
 
 
 def lasting(newest: FlowKeys, earlier: FlowKeys) -> Portion:
-    """The flows of the newest interval that were seen before, of all of them."""
+    """Return how many of the newest interval's flows had packets in earlier intervals."""
     return Portion(int(np.isin(newest, earlier).sum()), int(newest.size))
 
 
 def evidence(now: Portion, usual: float, more: float) -> float:
-    """The logarithm of how much likelier a part is if the true one is ``more`` than if it is ``usual``.
+    """Return the log-likelihood ratio of the true share being ``more`` and being ``usual``, both in (0, 1).
 
-    Wald's sequential probability ratio test: looked at as often as one likes, it passes ln(1/a) by chance in at most
-    the part a of all tests, whatever the number of responses. Both between 0 and 1, exclusively.
+    This is Wald's sequential probability ratio test: however often it is evaluated, the ratio exceeds ln(1/a) by chance
+    in at most the part a of all tests, whatever the number of responses.
     """
     return now.count * log(more / usual) + (now.of - now.count) * log((1 - more) / (1 - usual))

@@ -9,7 +9,7 @@ from .options import NewsOptions
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a token bucket on new connections is to be set to. Established connections never meet it."""
+    """The setting of a token bucket on new connections. Packets of established connections do not pass it."""
 
     rate: float
     """Tokens (new connections) per second."""
@@ -18,11 +18,11 @@ class Limit:
 
 
 def bounded(rate: float, options: NewsOptions) -> float:
-    """A limit within its static bounds, connections per second."""
+    """Return a limit in connections per second within ``limit_min`` and ``limit_max``."""
     return min(max(rate, options.limit_min), options.limit_max)
 
 
 def bucket(rate: float, options: NewsOptions) -> Limit:
-    """The token bucket for a limit: ``bucket_s`` seconds of it, at least one connection."""
+    """Return the token bucket for a limit: it holds ``bucket_s`` seconds of it, at least one connection."""
     rate = bounded(rate, options)
     return Limit(rate, max(1.0, rate * options.bucket_s))

@@ -1,4 +1,4 @@
-"""AR's mean over a long time under a limit, what it is to be, and what to do about a reference that is too high."""
+"""The long-term mean of AR under a limit, its target, and the remedy for a reference that is too high."""
 
 from __future__ import annotations
 
@@ -9,62 +9,64 @@ from .filters import Baseline
 from .options import NewsProductionOptions
 
 _LONG = 0.625
-"""The mean's time, in parts of ``baseline_s``."""
+"""The mean's time constant, in parts of ``baseline_s``."""
 _AIM, _AIM_LEAST = 0.96, 0.9
-"""What the mean is to be, in parts of AR's reference: at nine tenths of a link it is the first, in simulation, and its
-scatter of a fifth a window is 7 % there. The second where the reference is too high."""
+"""The target of the mean, in parts of AR's reference, and its lower bound where the reference is too high. In
+simulation the mean is 0.96 at nine tenths of a link's capacity, and its standard deviation is 7 % there."""
 _SHORT = 0.03
-"""It may be so much below before a limit goes down that nothing else says is too high."""
+"""How far the mean may be below its target before it alone lowers a limit."""
 _LOWER, _GAIN = 0.85, 0.02
-"""A limit lower by the first that brought no more than the second was not too high: the reference is."""
+"""When a limit of less than the first part of an earlier one has raised the mean by less than the second, the reference
+is too high, and not the limit."""
 
 
 class LongMean:
-    """Of AR in parts of its reference.
+    """The long-term mean of AR, in parts of AR's reference.
 
-    The reference is a mean of quiet times, and may be a tenth too high by chance. A limit that follows it down ends at
-    nothing, for no limit brings AR up to it.
+    The reference is a mean of quiet times and may be a tenth too high by chance. No limit raises AR to such a
+    reference, so that a limit which only follows it would sink without end.
     """
 
     def __init__(self, options: NewsProductionOptions) -> None:
         self._options = options
         self._aim = _AIM
         self._first = 0.0, 0.0
-        """The limit, and the mean, at which that was too low."""
+        """The limit and the mean when the mean was first below its target."""
         self._mean = self._fresh()
 
     def configure(self, options: NewsProductionOptions) -> None:
-        """Take over changed parameters; the mean has its new time from the next beginning on."""
+        """Take over changed parameters; a changed time constant applies from the next ``begin_anew`` on."""
         self._options = options
 
     def begin_anew(self) -> None:
-        """A queue drains: the mean is of what comes after it. What a higher limit had shown stays."""
+        """Begin a new mean, as of intervals after a queue has drained. The results of a higher limit stay."""
         self._mean = self._fresh()
 
     def fold(self, ar_share: float) -> None:
-        """Take in an interval."""
+        """Take in AR of an interval, in parts of its reference."""
         self._mean.fold(ar_share)
 
     @property
     def value(self) -> float | None:
-        """The mean, once it holds enough."""
+        """The mean; None until it holds HEALTH_WINDOWS."""
         enough = self._mean.count >= HEALTH_WINDOWS * self._options.intervals
         return self._mean.average if enough else None
 
     @property
     def low(self) -> bool:
-        """It bears a degradation out, or is not known; otherwise the degradation is scatter."""
+        """Whether the mean is below its target, so that it confirms a degradation, or is not known yet."""
         return self.value is None or self.value < self._aim - _SHORT
 
     @property
     def above(self) -> float | None:
-        """How far the mean is above what it is to be, or below."""
+        """The mean minus its target; None while it is not known."""
         return None if self.value is None else self.value - self._aim
 
     def blames(self, limit: float) -> bool:
-        """Whether a mean that is below what it is to be speaks for a lower limit than this one.
+        """Whether a mean below its target is a reason to lower this limit.
 
-        Not where this one is lower already by 15 % in vain. Then the mean is to be what it is.
+        It is none when the limit has already been lowered by 15 % without effect. The present mean becomes the target
+        then.
         """
         mean = self.value
         if mean is None:

@@ -1,6 +1,6 @@
-"""NEWS's modes as strategies: each has a detector for the alarm and a regulator for the limit.
+"""The modes of flash-crowd control as strategies: each has a detector for the alarm and a regulator for the limit.
 
-`News` measures, names the hot spot and publishes; what the modes do unlike each other is here, and only here.
+`News` measures, determines the hot spot and publishes decisions. Everything in which the modes differ is here.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from .baseline_detector import BaselineDetector
 from .decision import Asked, Target
@@ -24,28 +25,35 @@ from .window import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A destination whose limit may start."""
+    """A destination that may be limited from now on."""
 
     target: Target
     rate: float
-    """Its currently admitted rate, connections per second."""
+    """Its present rate of admitted connections, per second."""
     ar: float | None
-    """Average response rate of the fast connections, bit/s; None without evidence."""
+    """AR in bit/s; None without evidence."""
     ar_average: float | None
-    """What it was compared with, bit/s."""
+    """The average that AR was compared with, in bit/s."""
     refuted: bool = False
-    """Its servers' ledger says that this is no crowd (``pools.refutes``)."""
+    """The ledger of its servers shows that this is no crowd (``pools.refutes``)."""
 
 
 class ControlMode(ABC):
     """Alarm and limit of one group of destinations. The limit is in connections per second; None: there is none."""
 
-    limits = True
-    """It sets limits itself."""
-    freezes = False
-    """Its verdicts hold R's weights still."""
-    several = False
-    """Each crowd has a limit of its own, and a new alarm goes on with those there are in place of a new start."""
+    limits: ClassVar[bool] = True
+    """The mode sets limits itself; without this only configured ones are in force."""
+    freezes: ClassVar[bool] = False
+    """The mode's verdicts hold the weights of services."""
+    several: ClassVar[bool] = False
+    """Each crowd has a limit of its own, and a new alarm keeps those in force."""
+    learns_usual: ClassVar[bool] = False
+    """The mode learns the usual traffic, as a baseline of the alarm and of each destination's requests. A destination
+    whose requests are not up is no hot spot then."""
+
+    @abstractmethod
+    def __init__(self, options: NewsOptions) -> None:
+        """Begin without an alarm, a limit or a baseline."""
 
     @property
     @abstractmethod
@@ -55,11 +63,11 @@ class ControlMode(ABC):
     @property
     @abstractmethod
     def rates(self) -> Mapping[Target, float]:
-        """The limits in force, by target, the oldest first."""
+        """The limits in force in connections per second, by target, the oldest first."""
 
     @property
     def scores(self) -> Scoreboard:
-        """What moves of the limit were worth (Chen & Heidemann, section 5.2)."""
+        """The scores of moves of the limit (Chen & Heidemann, section 5.2)."""
         return Scoreboard()
 
     @abstractmethod
@@ -68,42 +76,42 @@ class ControlMode(ABC):
 
     @abstractmethod
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        """Go on from a limit found in the switch; the first only where there cannot be several."""
+        """Continue from a limit that the switch has; a mode without ``several`` takes the first only."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Nothing is limited until the next start."""
+        """Lift all limits, until the next start."""
 
     @abstractmethod
     def detect(self, measured: Measurement, cause: Cause, repeated: float) -> Detection:
-        """One interval's alarm; ``cause`` is the last verdict's. ``repeated``: of the offered requests, so many per
-        second are repeated because a failing server does not answer them."""
+        """Decide the alarm for one interval. ``cause`` is the last verdict's; ``repeated`` are the requests per second
+        that are repeated because a failing server did not answer them."""
 
     @property
     def learned(self) -> bool:
-        """The last interval was healthy: what it shows is usual."""
+        """Whether the last interval was healthy, so that usual traffic can be learned from it."""
         return False
 
     @property
     def fell_back(self) -> bool:
-        """What was learned of late was a crowd: everything that is usual is what it was before."""
+        """Whether the last interval showed that a crowd was learned as usual, so that all averages fall back."""
         return False
 
     def kept(self, spot: Identification) -> Usual | None:
-        """What it knows of usual traffic and can go on from; None while that is nothing, and in modes that cannot."""
+        """Return the usual traffic, for a later process; None until it is learned, and in modes that do not learn."""
         return None
 
     def restore(self, usual: Usual, spot: Identification) -> None:  # noqa: B027
-        """Go on from what an earlier process knew."""
+        """Continue from the usual traffic of an earlier process."""
 
     @abstractmethod
     def start(self, candidate: Candidate, spot: Identification) -> bool:
-        """Limit a target; False when it is not certain yet that it is a hot spot."""
+        """Limit a target. Returns False, and limits nothing, while it is not certain that it is a hot spot."""
 
     @abstractmethod
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """The limits of ``crowds`` go on. ``aimed``: the alarm was set before this interval, and the limit is on its
-        hot spot."""
+        """Adapt the limits of ``crowds`` after one interval. ``aimed``: the hot spot of the present alarm is
+        limited."""
 
 
 class PaperMode(ControlMode):
@@ -162,20 +170,21 @@ class StaticMode(PaperMode):
     limits = False
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        """A limit that was found is forgotten."""
+        """Ignore a limit that the switch has."""
 
 
 class ProductionMode(ControlMode):
-    """A baseline that only healthy traffic teaches, and a search for the capacity."""
+    """A baseline learned from healthy traffic alone, and a search for the capacity."""
 
     freezes = True
     several = True
+    learns_usual = True
 
     def __init__(self, options: NewsOptions) -> None:
         self._options = options
         self._detector = BaselineDetector(options)
         self._crowds: dict[Target, ProductionRegulator] = {}
-        """Each with its search, whatever becomes of the others; all go by the same responses."""
+        """Each target's regulator with a search of its own; all are steered by the same responses."""
 
     @property
     def alarm(self) -> bool:
@@ -192,7 +201,7 @@ class ProductionMode(ControlMode):
             crowd.configure(options)
 
     def adopt(self, target: Target, rate: float, spot: Identification) -> None:
-        # What is usual is not known without a baseline: then this limit stands for it.
+        # Without a baseline the limit itself stands for the usual rate.
         self._crowds[target] = crowd = ProductionRegulator(self._options)
         crowd.adopt(rate, self._usual(target, spot) if self._detector.warm else rate)
 
@@ -230,36 +239,36 @@ class ProductionMode(ControlMode):
             return False
         target, rate = candidate.target, candidate.rate
         if target is not None and not spot.known(target) and not spot.up(target, rate):
-            return False  # many packets, few requests: the next whole interval tells
+            return False  # many packets but few requests: the next whole interval decides
         self._crowds[target] = crowd = ProductionRegulator(self._options)
         crowd.start(rate, _share(candidate.ar, candidate.ar_average), self._usual(target, spot))
         return True
 
     def _usual(self, target: Target, spot: Identification) -> float:
-        """A target's usual requests per second."""
+        """Return a target's usual requests per second."""
         return self._detector.usual if target is None else spot.usual(target)
 
     def move(self, detection: Detection, measured: Measurement, crowds: Mapping[Target, Asked], *, aimed: bool) -> None:
-        """The searches for the capacity, each to its end when the limit is not needed."""
+        """Take one step of each search for the capacity; a search ends when its limit is not needed."""
         detector = self._detector
         share = _share(measured.ar, detector.reference)
         degraded = share is not None and detector.degraded
-        # What is usual is not known under a limit that was there from the beginning: it is needed while it binds.
+        # Under a limit from before the baseline the usual rate is not known: the limit is needed while it binds.
         busier = detection.busier or not detector.warm
         health = Health(share, healthy=detector.healthy, degraded=degraded, busier=busier, lasting=measured.lasting)
-        # The sum of all requests can be up by others', and is so as long as any crowd lasts: it stands for a sole
-        # target's only where nobody knows what is usual for that one.
-        alone = len(self._crowds) == 1
-        for target, asked in crowds.items():
+        # The sum of all requests can be up because of others, and is up as long as any crowd lasts. It stands for the
+        # requests of a single target only where the target's usual rate is not known.
+        is_single = len(self._crowds) == 1
+        for target, requested in crowds.items():
             crowd = self._crowds[target]
-            own = asked.known and detector.warm
-            up = asked.up or (busier and alone and not own)
-            crowd.observe(replace(health, busier=up), asked.requests, asked.seconds)
+            has_usual = requested.known and detector.warm
+            up = requested.up or (busier and is_single and not has_usual)
+            crowd.observe(replace(health, busier=up), requested.requests, requested.seconds)
             if crowd.rate is None:
                 del self._crowds[target]
 
 
-MODES: dict[NewsMode, type[PaperMode] | type[ProductionMode]] = {
+MODES: Mapping[NewsMode, type[ControlMode]] = {
     NewsMode.PAPER: PaperMode,
     NewsMode.STATIC: StaticMode,
     NewsMode.PRODUCTION: ProductionMode,
@@ -267,5 +276,5 @@ MODES: dict[NewsMode, type[PaperMode] | type[ProductionMode]] = {
 
 
 def _share(ar: float | None, average: float | None) -> float | None:
-    """AR in parts of its average; None without evidence."""
+    """Return AR in parts of its average; None without evidence."""
     return None if ar is None or not average else ar / average

@@ -1,4 +1,4 @@
-"""Flash-crowd control of one group of destinations: observations in, decisions out. No switch, no socket, no clock."""
+"""Flash-crowd control of all destinations behind a switch: observations in, decisions out."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .window import Measurement, MeasurementWindow
 
 
 class News:
-    """NEWS (Chen & Heidemann), driven once every ``options.interval_s`` by whoever has observations.
+    """NEWS (Chen & Heidemann). Its caller hands over an observation every ``options.interval_s``.
 
-    Between two observations ``sampled`` hands over fresh samples, so that the hot spot need not wait for the end of
-    the interval. In production mode each hot spot has a limit of its own, else there is one at a time.
+    Between two observations ``sampled`` takes new samples, so that a hot spot can be limited before the end of the
+    interval. In production mode each hot spot has a limit of its own; in the others there is one limit at a time.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class News:
         name: Callable[[Packed], str] = text,
         server_name: Callable[[int], str] = "server {}".format,
     ) -> None:
-        """``pools`` are the services' servers, by service number; left out: one of all. The names are for the
-        sentence."""
+        """``pools`` are the services' servers, by service number; the default is one pool of all servers. ``name`` and
+        ``server_name`` return the names for the sentence."""
         self._options = options
         self._pools = Pools(pools or {0: Pool()}, options.production.gain, options.window_intervals)
         self._name, self._server_name = name, server_name
@@ -55,7 +55,7 @@ class News:
         self._interval: Interval | None = None
         self._hot_spot: Packed | None = None
         self._stranger: Packed | None = None
-        """May be a hot spot, and is to be counted to know."""
+        """A possible hot spot that the switch is to count."""
         self._aimed = False
         self._verdict = Verdict(Cause.NORMAL)
         self._decision: Decision | None = None
@@ -83,7 +83,7 @@ class News:
         return {target: bucket(rate, self._options) for target, rate in self._mode.rates.items()}
 
     def adopt(self, target: Target, rate: float) -> None:
-        """Go on from a limit that a running switch was found with; in static mode it is forgotten."""
+        """Continue from a limit that the switch has, in connections per second; static mode ignores it."""
         if not self._mode.limits:
             return
         if not self._mode.rates:
@@ -92,27 +92,33 @@ class News:
         self._written = self.limits
 
     @property
+    def learns_usual(self) -> bool:
+        """Whether the mode learns what is usual, so that ``restore`` has an effect."""
+        return self._mode.learns_usual
+
+    @property
     def usual(self) -> Usual | None:
-        """What is to outlive this process; None while nothing is known, and in modes that keep nothing."""
+        """The usual traffic, for a later process; None until it is learned, and in modes that do not learn."""
         return self._mode.kept(self._spot)
 
     def restore(self, usual: Usual) -> None:
-        """Go on from what an earlier process knew; a mode that keeps nothing forgets it."""
+        """Continue from the usual traffic of an earlier process; a mode that does not learn ignores it."""
         self._mode.restore(usual, self._spot)
 
     def rebase(self) -> None:
-        """The switch's counters may have been reset: the next reading is a new beginning."""
+        """Take the next reading as a base: the switch's counters may have been reset."""
         self._meter.rebase()
         self._ledger.rebase()
 
     def keep(self, destinations: Collection[Packed]) -> None:
-        """Others are counted no more."""
+        """Drop all other destinations, which the switch no longer counts."""
         self._meter.keep(destinations)
 
     def configure(self, options: NewsOptions, pools: Mapping[int, Pool] | None = None) -> None:
-        """Take over changed options. A changed mode learns afresh, under the limit that is in force.
+        """Take over changed options. A changed mode begins to learn anew, under the limits in force.
 
-        One hot spot's limit is none for all destinations, nor the other way round: a changed ``identify`` drops it.
+        A changed ``identify`` drops the limits: a hot spot's limit is no limit for all destinations, nor the other way
+        round.
         """
         if options.identify != self._options.identify:
             self.drop_limit()
@@ -132,15 +138,15 @@ class News:
         self._mode.configure(options)
 
     def drop_limit(self) -> None:
-        """Nothing is limited, nor is any hot spot known; an alarm that is set looks for it anew."""
+        """Drop all limits and hot spots. While the alarm is set, hot spots are determined anew."""
         self._mode.drop()
         self._hot_spot, self._stranger, self._aimed, self._decision = None, None, False, None
 
     def observe(self, observation: Observation) -> Decision | None:
-        """Take in a reading and decide. None for a reading that is only a base: the first, one after a reset.
+        """Take in a reading and decide. None for a reading that is only a base: the first, and one after a reset.
 
-        Raises ObservationError for a time that does not increase, for rates that are none and for keys that are not as
-        many, and changes nothing.
+        Raises ObservationError for a time that does not increase, for invalid rates, and for another number of keys
+        than of rates; nothing is changed then.
         """
         now = observation.time_s
         if not math.isfinite(now) or (self._time is not None and now <= self._time):
@@ -155,7 +161,7 @@ class News:
         self._spot.add(now, observation.samples)
         if interval is None:
             return None
-        self._interval = interval = replace(interval, apart=observation.apart)
+        self._interval = interval = replace(interval, exempt=observation.exempt)
         options = self._options
         share = measured_share(options.flow_share) if observation.flow_share is None else observation.flow_share
         self._window.push(rates, interval, keys, share)
@@ -167,10 +173,10 @@ class News:
     def sampled(
         self, time_s: float, destinations: Iterable[Packed], requests: Mapping[Packed, Requests] | None = None
     ) -> Decision | None:
-        """Take in samples between two observations; a decision when they are what it takes to start the limit.
+        """Take in samples between two observations. Returns a decision when they start a limit or name a hot spot.
 
-        ``requests``, a cumulative reading, is needed only for a hot spot that the observations did not count: its
-        first reading is the base of its admitted rate, any later one gives the rate.
+        ``requests``, a cumulative reading, is needed only for a hot spot that the observations did not count: its first
+        reading is a base, and later ones give its rate of admitted connections.
         """
         last = self._decision
         if last is None or not self.alarm or not self._options.identify:
@@ -204,14 +210,14 @@ class News:
         )
 
     def _peek(self, time_s: float, destination: Packed, cumulative: Requests) -> tuple[float, Requests] | None:
-        """What a destination was counted since its last reading, between two observations."""
+        """Return the seconds and requests of a destination since its last reading, between two observations."""
         try:
             return self._meter.peek(time_s, destination, cumulative)
         except CounterReset:
-            return None  # the next observation finds the same and begins anew
+            return None  # the next observation finds the reset, too, and begins anew
 
     def _steer(self, measured: Measurement, interval: Interval) -> Detection:
-        """Detector and regulator of the mode take one step each."""
+        """Take one step of the mode's detector and of its limits."""
         before = self.alarm
         detection = self._mode.detect(measured, self._verdict.cause, self._pools.repeated)
         if self._mode.fell_back:
@@ -222,7 +228,7 @@ class News:
             self._pools.learn()
         if detection.alarm and not before:
             self._aimed = False
-        # In the interval that sets the alarm only samples that are enough name the hot spot; later any do.
+        # In the interval that sets the alarm a hot spot takes enough samples; in later ones any number will do.
         started: frozenset[Target] = frozenset()
         if detection.alarm and (before or self._spot.enough or not self._options.identify):
             started = self._aim(measured.ar, detection.ar_average, interval.admitted_rate)
@@ -234,7 +240,7 @@ class News:
         return detection
 
     def _lifted(self, *, alarm: bool) -> None:
-        """A hot spot that is limited no more is none, unless the alarm is set."""
+        """Drop hot spots whose limit was lifted, unless the alarm is set."""
         rates = self._mode.rates
         if not rates:
             self._aimed = False
@@ -246,10 +252,10 @@ class News:
     def _aim(
         self, ar: float | None, ar_average: float | None, admitted: Callable[[Target], float | None]
     ) -> frozenset[Target]:
-        """Name the hot spots and start their limits; whose were started."""
+        """Determine the hot spots and start their limits. Returns the targets whose limits were started."""
         target: Target = None
         if self._options.identify:
-            target = self._spot.leader(self._window, self._hot_spot)
+            target = self._spot.leader(self._window, self._hot_spot, by_requests=self._mode.learns_usual)
             if target is None:
                 return frozenset()
         rates = self._mode.rates
@@ -274,36 +280,36 @@ class News:
         started = set[Target]() if further or not start(target) else {target}
         if self._mode.several and self._options.identify:
             more = self._spot.more(self._window, {*rates, target, *started} if not further else rates)
-            self._stranger = next((one for one in more if admitted(one) is None), None)
-            started |= {one for one in more if start(one)}
+            self._stranger = next((spot for spot in more if admitted(spot) is None), None)
+            started |= {spot for spot in more if start(spot)}
         self._aimed = self._aimed or bool(started)
         return frozenset(started)
 
     def _asked(self, target: Target, interval: Interval) -> Asked:
-        """A target's requests in an interval."""
+        """Return a target's requests in an interval."""
         if target is None:
             return Asked(interval.together, interval.seconds)
         requests, seconds = interval.requests.get(target, Requests()), interval.spans.get(target, interval.seconds)
         return Asked(requests, seconds, up=self._spot.risen(target, self._window), known=self._spot.known(target))
 
     def _of_target(self, interval: Interval) -> tuple[Target, Requests, float]:
-        """Whom a limit is for or, without one, would be for; its requests in the interval, and their seconds.
+        """Return the limited target or, without one, the hot spot, with its requests in the interval and their seconds.
 
-        A hot spot that is not limited may not be counted yet: then it is all destinations.
+        A hot spot that is not limited may not be counted yet. The target is then None, for all destinations.
         """
         rates = self._mode.rates
         target = self._hot_spot if self._hot_spot in rates else next(iter(rates), self._hot_spot)
         if target is None or not (rates or target in interval.requests):
             return None, interval.together, interval.seconds
-        asked = self._asked(target, interval)
-        return target, asked.requests, asked.seconds
+        requested = self._asked(target, interval)
+        return target, requested.requests, requested.seconds
 
     def _decide(self, now: float, interval: Interval, measured: Measurement, detection: Detection) -> Decision:
         target, counted, seconds = self._of_target(interval)
-        asked = {target: self._asked(target, interval) for target in self._mode.rates}
+        requested = {target: self._asked(target, interval) for target in self._mode.rates}
         share = self._options.production.binding_share
         crowds = [self._hot_spot] if detection.alarm else []
-        crowds += [target for target, one in asked.items() if one.requests.refused_share > share]
+        crowds += [target for target, its_requests in requested.items() if its_requests.requests.refused_share > share]
         verdicts = self._pools.judge(crowds=crowds, slower=detection.slower, busier=detection.busier)
         if not self._mode.freezes:
             verdicts = {number: replace(verdict, freeze=False) for number, verdict in verdicts.items()}
@@ -324,7 +330,7 @@ class News:
                 target=counted,
                 target_s=seconds,
                 target_is=target,
-                crowds=asked,
+                crowds=requested,
                 up_score=self._mode.scores.up,
                 down_score=self._mode.scores.down,
                 sentence="",
@@ -347,8 +353,8 @@ class News:
         return self._decision
 
     def _sentence(self, decision: Decision) -> str:
-        held = decision.frozen
-        frozen = [pool.name for number, pool in self._pools.pools.items() if number in held]
+        services = decision.frozen
+        frozen = [pool.name for number, pool in self._pools.pools.items() if number in services]
         target = decision.target_is
         return sentence(
             decision.verdict,

@@ -19,7 +19,7 @@ from .errors import OptionsError
 
 
 class NewsMode(StrEnum):
-    """Who decides when and how far to limit."""
+    """What decides when and how far to limit."""
 
     PAPER = "paper"
     """The detector and the scoreboard as published."""
@@ -27,6 +27,11 @@ class NewsMode(StrEnum):
     """A clean baseline, thresholds above the noise, a search for the capacity, a limit that goes when it is idle."""
     STATIC = "static"
     """The published detector watches; nothing is limited but what is configured."""
+
+    @property
+    def uses_production(self) -> bool:
+        """Whether the parameters of ``production`` apply: period, window, and memory of admitted clients."""
+        return self is NewsMode.PRODUCTION
 
 
 PartOfOne = Annotated[float, Gt(0), Lt(1)]
@@ -39,21 +44,22 @@ class NewsProductionOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     detection_s: Positive = 1.0
-    """A decision every so many seconds (section 7.4 asks for a period apart from the window)."""
+    """Seconds between two decisions (section 7.4 asks for a period that differs from the window)."""
     window_s: Positive = 4.0
-    """AR and the request rate are measured over the last so many seconds; a multiple of the period."""
+    """Seconds over which AR and the request rate are measured; a multiple of the period."""
     baseline_s: Positive = 64.0
-    """Time constant of the long-term averages. They learn only while nothing is limited and nothing congested."""
+    """Time constant of the long-term averages, in seconds. They learn only while there is no limit and no
+    congestion."""
     noise: NotNegative = 6.0
-    """A change counts when it is above so many mean absolute deviations (and above ``tolerance``)."""
+    """Mean absolute deviations by which AR or the request rate must change (and by ``tolerance``) to count."""
     tolerance_max: PartOfOne = 0.5
-    """However noisy, AR below 1 - this part of its average is a degradation."""
+    """AR that is below its average by more than this part is a degradation, however noisy AR is."""
     limit_floor: Share = 0.5
-    """The limit never falls below this part of the hot spot's usual request rate, which it is known to serve."""
+    """The limit never falls below this part of the hot spot's usual request rate, which its servers can serve."""
     back_off: PartOfOne = 0.1
-    """Part by which the limit goes below the last healthy one at the first degradation."""
+    """Part of the last healthy limit by which the limit goes below it at the first degradation."""
     back_off_max: PartOfOne = 0.5
-    """Part by which it falls at most in one move, when no healthy limit is known yet."""
+    """The largest part by which the limit falls in one move while no healthy limit is known."""
     probe_min: PartOfOne = 0.02
     """Smallest step upward, in parts of the limit."""
     probe_max: Positive = 0.1
@@ -61,12 +67,12 @@ class NewsProductionOptions:
     binding_share: Share = 0.01
     """The limit binds while it refuses more than this part of the hot spot's requests."""
     lift_intervals: Count = 10
-    """The limit is lifted after so many intervals in a row in which it was not needed."""
+    """Consecutive intervals without need of the limit after which it is lifted."""
     remember_s: Annotated[float, Interval(ge=0, le=3600)] = 30.0
-    """An admitted client's next connections pass for so long, charged to the limit; 0: a lottery each time.
-    Not compressed with time: clients' retransmission timers are not."""
+    """Seconds for which an admitted client's next connections pass as well, charged to the limit; 0: not at all.
+    Experiments that compress time leave it as it is, since clients' retransmission timers are not compressed."""
     returning_share: PartOfOne = 0.5
-    """The most of the limit that remembered clients can have: the rest is for clients who are new."""
+    """The largest part of the limit for remembered clients; the rest is for new clients."""
 
     @property
     def intervals(self) -> int:
@@ -86,9 +92,10 @@ class NewsOptions:
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "allow_inf_nan": False}
 
     mode: NewsMode = NewsMode.PRODUCTION
-    """Who decides when and how far to limit."""
+    """What decides when and how far to limit."""
     period_s: Positive = 64.0
-    """T: Chen & Heidemann's interval in the testbed (section 8.4; 60 in simulations). Not in production mode."""
+    """T: seconds between two decisions, as in Chen & Heidemann's testbed (section 8.4; 60 in simulations). Production
+    mode has ``detection_s`` instead."""
     fast_share: Annotated[float, Gt(0), Interval(le=1)] = 0.1
     """p: the part of the flows, the fastest, that AR is the mean of (section 4.3)."""
     tolerance: PartOfOne = 0.1
@@ -103,15 +110,15 @@ class NewsOptions:
     table_size: Count = 64
     """N: entries of the hot-spot table (section 4.4). Chen & Heidemann give no value."""
     table_idle_intervals: Count = 2
-    """An entry of the hot-spot table without a hit for so many intervals is dropped."""
+    """Intervals without a hit after which an entry of the hot-spot table is dropped."""
     identify: bool = True
     """Limit the hot spot only (section 4.4). Otherwise every destination shares one limit (Table III, "with NEWS")."""
     sample_share: Annotated[float, Gt(0), Interval(le=1)] = 0.125
-    """Part of the packets towards servers to be sampled while the alarm is set."""
+    """Part of the packets towards servers that is sampled while the alarm is set."""
     sample_min: Count = 64
-    """Samples from which the hot spot is named before the next interval ends."""
+    """Number of samples from which on the hot spot is determined before the next interval ends."""
     bucket_s: Positive = 0.25
-    """Bucket size: so many seconds of the limit, at least one connection."""
+    """Bucket size, in seconds of the limit; at least one connection."""
     limit_min: Positive = 1.0
     """No limit is below this, connections per second."""
     limit_max: Positive = 100_000.0
@@ -119,10 +126,11 @@ class NewsOptions:
     Chen & Heidemann's initial 1,000 per second amounted to (section 7.1). In production mode the limit's two buckets
     can come to more than it for an interval, by a seventh where ``returning_share`` is a half (``split.widest``)."""
     min_requests: Count = 10
-    """So many admitted requests without a single response flow are an AR of 0; fewer are no evidence. Of the requests,
-    only the part counts whose responses are measured (``flow_share``)."""
+    """Admitted requests without a single response flow from which on AR is 0; fewer are no evidence. Only the part of
+    the requests counts whose responses are measured (``flow_share``)."""
     flow_share: Annotated[float, Gt(0), Interval(le=1)] = 1.0
-    """The most of the flows whose responses the switch measures, rounded to 1/2^n: fewer as its slots fill."""
+    """The largest part of the flows whose responses the switch measures, rounded to 1/2^n. The part is lowered as the
+    switch's slots fill."""
     production: NewsProductionOptions = field(default_factory=NewsProductionOptions)
 
     def __post_init__(self) -> None:
@@ -144,20 +152,20 @@ class NewsOptions:
     @property
     def interval_s(self) -> float:
         """Seconds between two observations in the present mode."""
-        return self.production.detection_s if self.mode is NewsMode.PRODUCTION else self.period_s
+        return self.production.detection_s if self.mode.uses_production else self.period_s
 
     @property
     def window_intervals(self) -> int:
         """Observations in the measurement window: one but in production mode."""
-        return self.production.intervals if self.mode is NewsMode.PRODUCTION else 1
+        return self.production.intervals if self.mode.uses_production else 1
 
     @property
     def response_intervals(self) -> int:
         """Observations in which the responses of a site with few requests are looked for, at most."""
         extra = self.production
-        return round(extra.baseline_s / extra.detection_s) if self.mode is NewsMode.PRODUCTION else 1
+        return round(extra.baseline_s / extra.detection_s) if self.mode.uses_production else 1
 
     @property
     def remember_s(self) -> float:
         """How long an admitted client is remembered; only production mode does."""
-        return self.production.remember_s if self.mode is NewsMode.PRODUCTION else 0.0
+        return self.production.remember_s if self.mode.uses_production else 0.0

@@ -1,4 +1,4 @@
-"""The services' pools of servers: each is judged by its own ledger, and keeps its weights for its own sake. Pure."""
+"""The services' pools of servers: the verdict on each is by its own ledger. Pure."""
 
 from __future__ import annotations
 
@@ -18,57 +18,59 @@ from .verdict import Cause, Verdict, judge
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The servers of one service; left as it is, every server that is read."""
+    """The servers of one service. The default is a single pool of all servers."""
 
     name: str = ""
-    """The service's, for the sentence."""
+    """The service's name, for the sentence."""
     address: Packed | None = None
-    """The service's; None: a crowd anywhere is at this pool."""
+    """The service's address; None: a crowd at any destination is at this pool."""
     servers: frozenset[int] | None = None
-    """None: all."""
+    """Server numbers; None: all."""
     options: BalanceOptions = field(default_factory=BalanceOptions)
-    """The thresholds by which its ledger is judged."""
+    """The thresholds for its ledger."""
 
     def of(self, ledger: Mapping[int, Counts]) -> Mapping[int, Counts]:
-        """Its part of the ledger, in the order of the servers' numbers; a server that was not read is not in it.
+        """Return the pool's servers of the ledger, in the order of their numbers, as far as they were read.
 
-        Without SYNs that were answered again (``Counts.distinct``): clients' round trips decide nothing.
+        The counts are without repeated SYNs that were answered (``Counts.distinct``), which depend on the clients'
+        round trips.
         """
         servers = ledger if self.servers is None else sorted(self.servers & ledger.keys())
         return {i: ledger[i].distinct for i in servers}
 
     def crowded(self, crowds: Collection[Packed | None]) -> bool:
-        """Whether one of the crowds, by the addresses they are after, is at this pool; one of unknown aim may be."""
+        """Whether a crowd, by its destination, is at this pool; a crowd of unknown destination (None) may be."""
         return any(crowd is None or self.address in (None, crowd) for crowd in crowds)
 
 
 Ratios = Mapping[int, Mapping[int, float]]
-"""By service and server: its part of the service's new connections. A server of several groups has one in each."""
+"""Parts of a service's new connections, by service and server. A server of several groups has a part in each."""
 
 LASTING_WINDOWS = 4
+"""Measurement windows for which a server must be far worse than the others before a verdict names it."""
 
 
 class Pools:
-    """The services' pools, and what each usually completes."""
+    """The services' pools, with the usual number of completed handshakes of each."""
 
     def __init__(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
-        """``gain``: g of the averages (``production.gain``); so many intervals are a window."""
+        """``gain`` is g of the averages (``production.gain``); ``intervals`` is the length of a window."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._lasting: dict[int, int] = {}
-        """For how many intervals in a row a server has been far worse than the others."""
+        """Number of consecutive intervals in which a server has been far worse than the others."""
         self._completed: dict[int, Baseline] = {}
         self._evidence: dict[int, Evidence] = {}
         self._parts: dict[int, Mapping[int, Counts]] = {}
-        """Of the window, each pool's."""
+        """Each pool's counts over the window."""
         self._ratios = deque[Ratios](maxlen=intervals)
         self._seconds = 1.0
 
     def configure(self, pools: Mapping[int, Pool], gain: float, intervals: int) -> None:
-        """Take over changed ones; what is usual of those that stay is kept."""
+        """Take over changed pools and parameters. Pools that stay keep their averages."""
         self.pools, self._gain, self._intervals = pools, gain, intervals
         self._ratios = deque(self._ratios, maxlen=intervals)
         self._completed = {number: usual for number, usual in self._completed.items() if number in pools}
-        self._evidence = {number: found for number, found in self._evidence.items() if number in pools}
+        self._evidence = {number: evidence for number, evidence in self._evidence.items() if number in pools}
         for usual in self._completed.values():
             usual.gain = gain
 
@@ -79,36 +81,36 @@ class Pools:
         ejected: Collection[int],
         ratios: Ratios = MappingProxyType({}),
     ) -> None:
-        """Look at a window of the ledger of so many seconds, before the alarm is decided on. ``ratios``: those of now.
+        """Examine a window of the ledger of ``seconds`` before the alarm is decided. ``ratios`` are the present ones.
 
-        Who is far worse but answers something has to be so for LASTING_WINDOWS: while a crowd builds up, one server's
-        queue is full before the others', and its clients come back to it.
+        A server that is far worse but answers something has to be so for LASTING_WINDOWS. While a crowd builds up, one
+        server's queue is full before the others', and its clients come back to it.
         """
-        self._seconds, gone = seconds, frozenset(ejected)
+        self._seconds, silent = seconds, frozenset(ejected)
         self._ratios.append(ratios)
         self._parts = {number: pool.of(ledger) for number, pool in self.pools.items()}
-        found = {
+        examined = {
             number: examine(
                 self._parts[number],
                 pool.options,
                 self._usual(number),
                 seconds,
-                ejected=gone,
+                ejected=silent,
                 ratios=self._ratios_of(number),
             )
             for number, pool in self.pools.items()
         }
-        far = [server for evidence in found.values() for server in evidence.far_worse]
+        far = [server for evidence in examined.values() for server in evidence.far_worse]
         self._lasting = {server: self._lasting.get(server, 0) + 1 for server in far}
         long = LASTING_WINDOWS * self._intervals
-        lasting = gone | {i for i, intervals in self._lasting.items() if intervals > long or not ledger[i].synack}
+        lasting = silent | {i for i, intervals in self._lasting.items() if intervals > long or not ledger[i].synack}
         self._evidence = {
             number: replace(evidence, far_worse=tuple(i for i in evidence.far_worse if i in lasting))
-            for number, evidence in found.items()
+            for number, evidence in examined.items()
         }
 
     def _ratios_of(self, number: int) -> list[Mapping[int, float]]:
-        return [one.get(number, {}) for one in self._ratios]
+        return [ratios.get(number, {}) for ratios in self._ratios]
 
     def _usual(self, number: int) -> float | None:
         usual = self._completed.get(number)
@@ -116,29 +118,33 @@ class Pools:
 
     @property
     def repeated(self) -> float:
-        """SYNs per second that failing servers left unanswered: their clients' retransmissions are no crowd."""
+        """SYNs per second that failing servers left unanswered. Their retransmissions are no crowd."""
         return sum(evidence.repeated for evidence in self._evidence.values()) / self._seconds
 
     def refutes(self, target: Packed | None) -> bool:
-        """Whether what comes to a destination (None: to any) is known not to be a crowd."""
-        found = [e for number, e in self._evidence.items() if target is None or self.pools[number].address == target]
-        return bool(found) and all(evidence.starved or evidence.flooded for evidence in found)
+        """Whether the ledger shows that the requests for a destination (None: for any) are no crowd."""
+        evidences = [
+            evidence
+            for number, evidence in self._evidence.items()
+            if target is None or self.pools[number].address == target
+        ]
+        return bool(evidences) and all(evidence.starved or evidence.flooded for evidence in evidences)
 
     def learn(self) -> None:
-        """The window was healthy: what it completed is usual."""
-        for number, part in self._parts.items():
-            completed = sum(counts.completed for counts in part.values())
+        """Learn the usual number of completed handshakes from the last window, which was healthy."""
+        for number, servers in self._parts.items():
+            completed = sum(counts.completed for counts in servers.values())
             self._completed.setdefault(number, Baseline(self._gain)).fold(completed / self._seconds)
 
     def fall_back(self) -> None:
-        """What was learned of late was a crowd."""
+        """Continue from the slow averages: what was learned recently was a crowd."""
         for usual in self._completed.values():
             usual.fall_back()
 
     def judge(self, *, crowds: Collection[Packed | None], slower: bool, busier: bool = False) -> dict[int, Verdict]:
-        """The verdict on each pool. ``crowds``: the addresses that crowds are after, None for one that is not known.
+        """Return the verdict on each pool. ``crowds`` are the destinations of crowds, None for an unknown one.
 
-        A crowd elsewhere is no reason to hold a pool's weights: its servers are not what is crowded.
+        A crowd at another destination does not hold a pool's weights, since the pool's servers are not crowded.
         """
         return {
             number: judge(
@@ -154,9 +160,9 @@ class Pools:
 
 
 def together(verdicts: Collection[Verdict], *, crowd: bool) -> Verdict:
-    """What is said of all pools: a flood anywhere before a crowd, that before a sick server.
+    """Return the verdict on all pools: a flood anywhere takes precedence over a crowd, a crowd over a sick server.
 
-    A crowd may be at none of them (at a host that is no service). ``freeze``: some pool's weights are to stay.
+    ``crowd``: there is a crowd, also at a host that is no service. The result has ``freeze`` when any pool has it.
     """
     causes = {verdict.cause for verdict in verdicts}
     freeze = any(verdict.freeze for verdict in verdicts)

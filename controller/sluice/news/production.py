@@ -1,4 +1,4 @@
-"""Production mode's control of the limit: search for the capacity while it binds, lift it when it is not needed."""
+"""Production mode's limit: a search for the capacity while the limit binds; it is lifted when it is not needed."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from .requests import Requests
 from .search import CapacitySearch
 
 _DRAIN_WINDOWS = 6
-"""For so many measurement windows after a degradation responses of its queue last, and wait for their repetitions."""
+"""Measurement windows after a degradation in which responses of the former queue still last and are repeated."""
 _REST_WINDOWS = 4
-"""So long a limit rests that went down twice in a row: what queued before the first is still on its way."""
+"""Measurement windows for which a limit stays after two moves down in a row: the queue of before is still draining."""
 _STRAINED = 0.9
-"""More responses that last mean a full link only while AR is below this part of its reference: both scatter."""
+"""More lasting responses count as a full link only while AR is below this part of its reference, as both vary by
+chance."""
 _CLIMB, _BEYOND = 0.5, 0.3
-"""Of the largest step upward, where responses are watched more closely than AR can; and past a limit that was too
-high."""
+"""Parts of the largest step upward: where lasting responses show the capacity more closely than AR does, and beyond a
+limit that was too high."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the limit is steered by."""
+    """The measurements that decide the moves of a limit."""
 
     ar_share: float | None
-    """AR in parts of its reference; None when there is no evidence."""
+    """AR in parts of its reference; None without evidence."""
     healthy: bool
-    """AR is so close to its reference that more could be admitted."""
+    """AR is close enough to its reference that more connections could be admitted."""
     degraded: bool
-    """AR is below its reference by more than the tolerance. Neither: the limit holds."""
+    """AR is below its reference by more than the tolerance. With neither of the two the limit stays."""
     busier: bool
-    """More requests are offered than usual, or it is not known what is usual."""
+    """More requests are offered than usual, or the usual rate is not known."""
     lasting: Portion | None = None
-    """The responses of the newest interval that last; None where nobody can tell."""
+    """The lasting responses of the newest interval; None where flows have no keys."""
 
 
 class ProductionRegulator:
-    """The limit of one target, connections per second; None while nothing is limited.
+    """The limit of one target.
 
-    After a move the limit rests until what the next is decided by holds nothing from before it.
+    After a move the limit stays until the measurements of the next move are all from after it.
     """
 
     def __init__(self, options: NewsOptions) -> None:
@@ -53,13 +54,13 @@ class ProductionRegulator:
         self._rest = 0
         self._knee = Knee()
         self._long = LongMean(options.production)
-        """Since the last queue has drained."""
+        """The mean of AR since the last queue has drained."""
         self._drains = 0
         self.idle = 0
-        """Intervals in a row in which the limit was not needed."""
+        """Number of consecutive intervals in which the limit was not needed."""
 
     def configure(self, options: NewsOptions) -> None:
-        """Take over changed parameters; the limit is brought within changed bounds."""
+        """Take over changed parameters, and bring the limit within changed bounds."""
         self._options = options
         self._long.configure(options.production)
         if self._search is not None:
@@ -67,13 +68,13 @@ class ProductionRegulator:
 
     @property
     def rate(self) -> float | None:
-        """The limit in force."""
+        """The limit in force, connections per second; None while nothing is limited."""
         return None if self._search is None else self._search.limit
 
     def start(self, admitted: float, ar_share: float | None, usual: float) -> None:
-        """Limit a target: at its currently admitted rate, at once backed off by how far AR is down.
+        """Limit a target to its present rate of admitted connections, reduced at once in proportion to the fall of AR.
 
-        ``usual`` is its usual request rate, connections per second; the limit's floor is a part of it.
+        ``usual`` is its usual rate of requests; the limit's floor is a part of it. Rates are connections per second.
         """
         self._floor = usual * self._options.production.limit_floor
         search = self._begin(admitted)
@@ -82,7 +83,7 @@ class ProductionRegulator:
         self._moved(drains=_DRAIN_WINDOWS)
 
     def adopt(self, rate: float, usual: float) -> None:
-        """Go on from a limit found in the switch; ``usual`` as for ``start``."""
+        """Continue from a limit that the switch has; ``usual`` as for ``start``."""
         self._floor = usual * self._options.production.limit_floor
         self._begin(rate)
         self._moved()
@@ -93,7 +94,7 @@ class ProductionRegulator:
         return self._search
 
     def observe(self, health: Health, target: Requests, seconds: float) -> None:
-        """One interval under the limit: ``target`` are its requests in it."""
+        """Take in one interval under the limit, with the requests for the target in it, and move or lift the limit."""
         if self._search is None:
             return
         extra = self._options.production
@@ -116,11 +117,11 @@ class ProductionRegulator:
             self._follow_ar(health, target, seconds, binds=binds)
 
     def _follow_ar(self, health: Health, target: Requests, seconds: float, *, binds: bool) -> None:
-        """Near a full link its long mean moves the limit, elsewhere what it is over two windows does."""
+        """Move the limit by AR: near a full link by its long-term mean, elsewhere by its mean over two windows."""
         assert self._search is not None and health.ar_share is not None
-        extra, tells = self._options.production, health.lasting is not None
-        degraded = health.degraded and not self._knee.denies and (self._long.low or not tells)
-        if tells and not degraded and binds and (above := self._above) is not None:
+        extra, has_lasting = self._options.production, health.lasting is not None
+        degraded = health.degraded and not self._knee.denies and (self._long.low or not has_lasting)
+        if has_lasting and not degraded and binds and (above := self._above) is not None:
             if not self._rest and (above >= 0 or self._long.blames(self._search.limit)):
                 self._search.trim(above, self._knee.room)
                 self._moved(up=True)
@@ -130,7 +131,7 @@ class ProductionRegulator:
             return
         elif degraded:
             if not binds:
-                # What is admitted is already less than the limit, so the limit has to come down to it first.
+                # Fewer connections are admitted than the limit allows, so it comes down to their rate first.
                 self._search.limit = min(self._search.limit, target.admitted / seconds)
             again = self._search.ar_share is not None
             self._search.degraded(health.ar_share, extra)
@@ -143,12 +144,12 @@ class ProductionRegulator:
 
     @property
     def _above(self) -> float | None:
-        """How far AR's long mean is above what it is to be, where that moves the limit."""
+        """The long-term mean of AR minus its target, where the mean moves the limit; None elsewhere."""
         assert self._search is not None
         return self._long.above if self._search.near or self._long.low else None
 
     def _climb(self, health: Health) -> None:
-        """Up where responses last no longer; as long as that is not certain the limit holds."""
+        """Raise the limit where the test shows that responses do not last longer; else it stays."""
         assert self._search is not None
         if health.healthy and (room := self._knee.room) > 0:
             self._search.healthy(self._options.production, _CLIMB * room, _BEYOND)

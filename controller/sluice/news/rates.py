@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from .errors import ObservationError
 
 FlowRates = NDArray[np.float64]
-"""Response rate of each flow, bit/s."""
+"""Response rate of each flow, in bit/s."""
 
 
 HALVINGS_MOST = 20
-"""Of the part of the flows that is measured."""
+"""The smallest part of the flows that is measured is 1/2^20."""
 
 
 def checked(rates: NDArray[np.generic]) -> FlowRates:
-    """A flat array of doubles of finite rates that are not negative; raises ObservationError for any other."""
+    """Return the rates as a flat array of doubles. Raises ObservationError unless all are finite and not negative."""
     flat = np.asarray(rates, dtype=np.float64).ravel()
     bad = np.flatnonzero(~(np.isfinite(flat) & (flat >= 0)))
     if bad.size:
@@ -29,23 +29,24 @@ def checked(rates: NDArray[np.generic]) -> FlowRates:
 
 
 def measured_share(share: float) -> float:
-    """The part of the flows that the switch measures when asked for ``share``: the nearest 1/2^n."""
+    """Return the part of the flows that the switch measures for a configured ``share``: the nearest 1/2^n."""
     return 2.0 ** -min(HALVINGS_MOST, round(-math.log2(share)))
 
 
 def flow_mask(share: float) -> int:
-    """The mask that leaves the part of the flows nearest to ``share``: those whose fingerprint has zeros under it."""
+    """Return the bit mask that selects the part of the flows nearest to ``share``: those whose fingerprint has only
+    zeros in it."""
     return round(1 / measured_share(share)) - 1
 
 
 def fastest_count(flows: int, share: float) -> int:
-    """|phi_HBF| = p |Phi|, rounded down, at least one flow if there is any."""
+    """Return the number of flows that AR is the mean of: |phi_HBF| = p |Phi|, rounded down, at least 1 of any flows."""
     # The small addend keeps 0.29 * 100 from being 28.
     return min(flows, max(1, math.floor(share * flows + 1e-9)))
 
 
 def fastest_mean(rates: FlowRates, share: float) -> float | None:
-    """AR: the mean rate of the fastest ``share`` of the flows, bit/s; None without flows. O(n), no sort."""
+    """Return AR, the mean rate of the fastest ``share`` of the flows, in bit/s; None without flows. O(n), no sort."""
     if rates.size == 0:
         return None
     count = fastest_count(rates.size, share)

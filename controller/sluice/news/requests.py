@@ -1,4 +1,4 @@
-"""Requests per destination: cumulative counts of the switch in, differences and rates out."""
+"""Requests per destination: turns the switch's cumulative counts into differences and rates."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class Requests:
     """New-connection requests (SYNs) towards one destination: cumulative, or the difference of two readings."""
 
     offered: int = 0
-    """Arrived at the switch, retransmissions included."""
+    """SYNs that arrived at the switch, retransmissions included."""
     admitted: int = 0
-    """Connections that admission control let pass; a SYN that repeats one of their SYNs is offered only."""
+    """Connections that admission control let pass. A repeated SYN of an admitted connection counts as offered only."""
     refused: int = 0
     """SYNs that admission control held back."""
     returning: int = 0
-    """Of the admitted: those that passed because their client is remembered."""
+    """Admitted connections that passed because their client is remembered."""
 
     def since(self, earlier: Requests) -> Requests:
-        """The requests counted after ``earlier``. Raises CounterReset when a count went backwards."""
+        """Return the requests counted after ``earlier``. Raises CounterReset when a count went backwards."""
         return Requests(*wrap_safe(self.cells, earlier.cells))
 
     @property
     def cells(self) -> tuple[int, int, int, int]:
-        """All of them, in order (not by dataclasses.astuple, which copies deeply: as balance.Counts.cells)."""
+        """All counts, in the order of the fields (without dataclasses.astuple, see balance.Counts.cells)."""
         return (self.offered, self.admitted, self.refused, self.returning)
 
     def __add__(self, other: Requests) -> Requests:
@@ -41,39 +41,40 @@ class Requests:
 
     @property
     def refused_share(self) -> float:
-        """Part of the requests that was refused; 0 without requests."""
+        """The part of the requests that was refused; 0 without requests."""
         return self.refused / max(1, self.admitted + self.refused)
 
 
-def total(parts: Iterable[Requests]) -> Requests:
-    """The sum of several differences."""
-    return sum(parts, start=Requests())
+def total(differences: Iterable[Requests]) -> Requests:
+    """Return the sum of several differences."""
+    return sum(differences, start=Requests())
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What was counted between two readings."""
+    """The requests counted between two readings."""
 
     seconds: float
     requests: Mapping[Packed, Requests]
-    """By destination; one that was read for the first time is not there."""
+    """By destination, without destinations that were read for the first time."""
     spans: Mapping[Packed, float] = field(default_factory=dict[Packed, float])
-    """Seconds that a destination was counted for, where it was not the whole interval."""
-    apart: Collection[Packed] = ()
-    """Destinations that the one limit for every destination does not hold back."""
+    """Seconds for which a destination was counted, where this was not the whole interval."""
+    exempt: Collection[Packed] = ()
+    """Destinations that the common limit of all destinations does not apply to."""
 
     @property
     def total(self) -> Requests:
-        """Over all destinations."""
+        """The requests for all destinations."""
         return total(self.requests.values())
 
     @property
     def together(self) -> Requests:
-        """Over the destinations that one limit for every destination holds back."""
-        return total(requests for destination, requests in self.requests.items() if destination not in self.apart)
+        """The requests for all destinations that the common limit applies to."""
+        return total(requests for destination, requests in self.requests.items() if destination not in self.exempt)
 
     def admitted_rate(self, destination: Packed | None) -> float | None:
-        """Admitted connections per second (of those that share one limit for None); None when it was not counted."""
+        """Return the admitted connections per second of a destination; for None, of all that the common limit applies
+        to. None when the destination was not counted."""
         if destination is None:
             return self.together.admitted / self.seconds
         requests = self.requests.get(destination)
@@ -88,18 +89,18 @@ class RequestMeter:
         self._time: float | None = None
 
     def rebase(self) -> None:
-        """The switch's counters may have been reset: the next reading is a new beginning."""
+        """Take the next reading as a base: the switch's counters may have been reset."""
         self._readings.clear()
         self._time = None
 
     def keep(self, destinations: Collection[Packed]) -> None:
-        """Others are counted no more: where one comes back, its counter may be another one."""
+        """Drop all other destinations: the switch no longer counts them, and may give one another counter later."""
         self._readings = {i: reading for i, reading in self._readings.items() if i in destinations}
 
     def read(self, time_s: float, cumulative: Mapping[Packed, Requests]) -> Interval | None:
-        """What was counted since the last reading; None for the first, and when a counter had been reset.
+        """Return the requests since the last reading; None for the first reading, and when a counter was reset.
 
-        An interval in which the switch restarted is of unknown length: its rates would teach a wrong average.
+        An interval in which the switch restarted has an unknown length, and its rates would distort the averages.
         """
         earlier, self._time = self._time, time_s
         counted: dict[Packed, tuple[float, Requests]] = {}
@@ -116,11 +117,12 @@ class RequestMeter:
         if earlier is None or reset:
             return None
         requests = {i: requests for i, (_, requests) in counted.items()}
-        whole = time_s - earlier
-        return Interval(whole, requests, {i: span for i, (span, _) in counted.items() if span != whole})
+        seconds = time_s - earlier
+        return Interval(seconds, requests, {i: span for i, (span, _) in counted.items() if span != seconds})
 
     def peek(self, time_s: float, destination: Packed, now: Requests) -> tuple[float, Requests] | None:
-        """Seconds and requests since the last reading, which stays the base; the first reading becomes one.
+        """Return the seconds and requests since the last reading, which remains the base. A first reading becomes the
+        base, and returns None.
 
         Raises CounterReset when a counter went backwards.
         """

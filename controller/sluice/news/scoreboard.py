@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Direction(IntEnum):
-    """Which way a limit is moved."""
+    """The direction of a move of the limit."""
 
     DOWN = -1
     UP = 1
@@ -15,20 +15,20 @@ class Direction(IntEnum):
 
 @dataclass(slots=True)
 class Scoreboard:
-    """One score for each direction; they outlive the crowd, so that the next one profits."""
+    """A score for each direction. The scores stay after a crowd, and apply in the next one."""
 
     up: int = 0
     down: int = 0
     pending: Direction | None = None
-    """The move whose effect the next alarm signal tells."""
+    """The move whose effect the next alarm signal will show."""
 
     def choose(self) -> Direction:
-        """The better-scored direction; down when the scores are equal. It awaits its verdict."""
+        """Return the direction with the better score, down for equal scores, and note it as pending."""
         self.pending = Direction.UP if self.up > self.down else Direction.DOWN
         return self.pending
 
     def judge(self, *, alarm: bool) -> None:
-        """Credit the pending move if the alarm is now reset, penalise it if not; without one, nothing."""
+        """Credit the pending move, if any, when the alarm is reset now; penalise it when the alarm is still set."""
         change = -1 if alarm else 1
         match self.pending:
             case Direction.UP:
@@ -40,5 +40,5 @@ class Scoreboard:
         self.pending = None
 
     def forget(self) -> None:
-        """The pending move's effect can no longer be told (the limit now holds for another hot spot)."""
+        """Drop the pending move: its effect cannot be measured once the limit is for another hot spot."""
         self.pending = None

@@ -7,41 +7,44 @@ from dataclasses import dataclass
 from .options import NewsProductionOptions
 
 _NEAR = 0.85
-"""From this part of the limit on at which responses degraded or began to last, AR over a long time moves the limit."""
+"""From this part of the limit at which responses degraded or began to last, the long-term mean of AR moves the
+limit."""
 _TRIM, _TRIM_MOST = 0.3, 0.03
-"""It moves by this part of what AR is above or below what it is to be, and by so much at most."""
+"""The limit moves by this part of the difference between the mean and its target, and by at most the second part of
+itself."""
 _FREE, _CLOSE = 0.02, 0.02
-"""It moves up by so much where responses last no longer and AR is below what it is to be by less than the second."""
+"""The limit rises by the first part where responses do not last longer and the mean is below its target by less than
+the second."""
 _RECOVERING = 1.1
-"""Responses recover when AR grew by this factor while the last limit was in force."""
+"""Responses are recovering when AR grew by more than this factor while the last limit was in force."""
 
 
 @dataclass(slots=True)
 class CapacitySearch:
-    """Probes upward while responses are healthy and backs off at the first degradation.
+    """Raises the limit while responses are healthy, and lowers it at the first degradation.
 
-    The way up is BIC-TCP's (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses last degraded, and
-    once past it in steps that double, so that a known capacity is approached slowly and a new one found soon.
-    The way down is a fixed part below the last healthy limit; when none is known yet, in proportion to how far AR
-    fell. Responses that recover are waited for: what queued up under the higher limit has to drain first.
+    Upward it moves as BIC-TCP does (Xu, Harfoush and Rhee, 2004): halfway to the limit at which responses last
+    degraded and, beyond that, in steps that double. So a known capacity is approached slowly and a new one found soon.
+    Downward it moves to a fixed part below the last healthy limit or, while none is known, in proportion to the fall of
+    AR. While responses recover the limit stays, until the queue from under the higher limit has drained.
     """
 
     limit: float
     """Connections per second."""
     good: float | None = None
-    """The last limit that was healthy while it bound, or what was made of it since."""
+    """The last limit under which responses were healthy while it bound, lowered at each degradation since."""
     bad: float | None = None
     """The limit at which responses last degraded."""
     full: float | None = None
-    """The limit at which they last degraded or began to last, however far above it is now."""
+    """The limit at which responses last degraded or began to last longer, even after higher limits were healthy."""
     step: float = 0.0
-    """The next step past ``bad``, in parts of the limit."""
+    """The next step beyond ``bad``, in parts of the limit."""
     ar_share: float | None = None
-    """AR in parts of usual when the limit was last looked at, while it is degraded."""
+    """AR in parts of its reference at the last degradation; None when responses were healthy since."""
 
     def healthy(self, extra: NewsProductionOptions, room: float = 1.0, beyond: float = 1.0) -> None:
-        """Responses are healthy and the limit binds: upward, by the parts ``room`` of the largest step at most, and
-        ``beyond`` of it past the limit at which responses degraded."""
+        """Raise the limit: responses are healthy, and the limit binds. The step is at most the part ``room`` of the
+        largest step and, beyond the limit at which responses degraded, the part ``beyond``."""
         most = max(extra.probe_min, room * extra.probe_max)
         self.good, self.ar_share = self.limit, None
         if self.bad is not None and self.bad > self.limit * (1 + extra.probe_min):
@@ -52,19 +55,20 @@ class CapacitySearch:
         self.limit *= 1 + self.step
 
     def strained(self, extra: NewsProductionOptions) -> None:
-        """Responses begin to last longer: the link is full. Down, before they are degraded."""
+        """Lower the limit: responses begin to last longer, so the link is full, and AR will degrade next."""
         self.bad = self.full = self.limit
         self.step, self.ar_share = 0.0, None
         self.limit = self.good = self.limit * (1 - extra.back_off)
 
     @property
     def near(self) -> bool:
-        """The limit is near the one at which responses degraded or began to last."""
+        """Whether the limit is near the one at which responses degraded or began to last longer."""
         return self.full is not None and self.limit >= self.full * _NEAR
 
     def trim(self, above: float, room: float) -> None:
-        """AR over a long time is so far ``above`` (or below) what it is to be, in parts of its reference. ``room``:
-        responses last no longer, and so much of the largest step is left to where they would."""
+        """Move the limit by the long-term mean of AR, which is ``above`` its target (or below it, negative), in parts
+        of AR's reference. ``room`` is the part of the largest step up to where responses would last longer; 0: unknown.
+        """
         self.full = self.full or self.limit
         self.good, self.step, self.ar_share = self.limit, 0.0, None
         step = min(max(_TRIM * above, -_TRIM_MOST), _TRIM_MOST)
@@ -73,7 +77,7 @@ class CapacitySearch:
         self.limit *= 1 + step
 
     def degraded(self, ar_share: float, extra: NewsProductionOptions) -> None:
-        """Responses are degraded, AR is ``ar_share`` of usual: down, or wait when that is better than before."""
+        """Lower the limit, because AR is down to ``ar_share`` of its reference; wait when AR is recovering."""
         before, self.ar_share = self.ar_share, ar_share
         if before is not None and ar_share > before * _RECOVERING:
             return
@@ -83,6 +87,6 @@ class CapacitySearch:
             self.bad = self.limit
             self.limit = self.good = min(self.limit, self.good) * (1 - extra.back_off)
         else:
-            # Of limits that follow each other down only the first certainly made the queue that is seen.
+            # Of several limits in a row on the way down only the first has certainly caused the present queue.
             self.full = self.bad = max(self.bad or 0.0, self.limit)
             self.limit *= min(max(ar_share, 1 - extra.back_off_max), 1 - extra.back_off)

@@ -1,4 +1,4 @@
-"""What is going on, in one sentence for a person."""
+"""The verdict of flash-crowd control in one sentence for the operator."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def sentence(
     name: Callable[[Packed], str],
     server_name: Callable[[int], str],
 ) -> str:
-    """One sentence.
+    """Return one sentence.
 
-    ``rates`` are the target's admitted and refused requests per second; ``overall``: of all destinations, though one is
-    meant. ``others``: further hot spots, their limits and rates. ``static``: this mode never limits. ``unprotected``:
-    why a crowd might raise no alarm. ``frozen`` names the services whose weights are held, where these are not all.
+    ``rates`` are the target's admitted and refused requests per second; with ``overall`` they are those of all
+    destinations, because the hot spot is not counted. ``others``: further hot spots with limits and rates.
+    ``everyone``: one limit is for all destinations. ``static``: this mode sets no limits. ``unprotected``: why a crowd
+    might raise no alarm. ``frozen``: names of the services whose weights stay, unless these are all.
     """
     where = "every destination" if everyone else "an unknown destination" if hot_spot is None else name(hot_spot)
     admitted, refused = rates
@@ -41,27 +42,30 @@ def sentence(
         if limit is None
         else f"limit {limit.rate:.1f}/s, {admitted:.1f}/s admitted, {refused:.1f}/s refused"
     )
-    for other, theirs, (passed, held_back) in others:
-        numbers += f"; at {name(other)}: limit {theirs.rate:.1f}/s, {passed:.1f}/s admitted, {held_back:.1f}/s refused"
-    servers, one = _listed([server_name(server) for server in verdict.servers]), len(verdict.servers) == 1
+    for other, theirs, (admitted_there, refused_there) in others:
+        numbers += f"; at {name(other)}: limit {theirs.rate:.1f}/s"
+        numbers += f", {admitted_there:.1f}/s admitted, {refused_there:.1f}/s refused"
+    servers, is_single = _listed([server_name(server) for server in verdict.servers]), len(verdict.servers) == 1
     whose = f" of {_listed(frozen)}" if frozen else ""
-    held = f"; the weights{whose} are frozen" if verdict.freeze else ""
+    frozen_weights = f"; the weights{whose} are frozen" if verdict.freeze else ""
     match verdict.cause:
         case Cause.CROWD:
-            worst = f"; {servers} {'answers' if one else 'answer'} worse than the others" if verdict.servers else ""
-            return f"Flash crowd at {where}: {numbers}{worst}{held}."
+            worst = (
+                f"; {servers} {'answers' if is_single else 'answer'} worse than the others" if verdict.servers else ""
+            )
+            return f"Flash crowd at {where}: {numbers}{worst}{frozen_weights}."
         case Cause.FLOOD:
             limited = f" ({where}: {numbers})" if limit is not None else ""
-            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}{held}."
+            return f"Flood of connection requests, {measured.offered:.1f}/s{limited}{frozen_weights}."
         case Cause.SICK:
-            who = f"Sick server: {servers} leaves" if one else f"Sick servers: {servers} leave"
-            return f"{who} connection requests unanswered; there is no crowd{held}."
+            servers_leave = f"Sick server: {servers} leaves" if is_single else f"Sick servers: {servers} leave"
+            return f"{servers_leave} connection requests unanswered; there is no crowd{frozen_weights}."
         case Cause.NORMAL:
-            kept = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
-            kept += "".join(f", {theirs.rate:.1f}/s at {name(other)}" for other, theirs, _ in others)
+            limits = f"; limit {limit.rate:.1f}/s kept at {where}" if limit is not None else ""
+            limits += "".join(f", {theirs.rate:.1f}/s at {name(other)}" for other, theirs, _ in others)
             fast = "no responses" if measured.ar is None else f"fast responses at {measured.ar / 1000:.1f} kbit/s"
             warned = f"; a flash crowd may raise no alarm: {unprotected}" if unprotected else ""
-            return f"Normal: {measured.admitted:.1f} requests/s, {fast}{kept}{warned}."
+            return f"Normal: {measured.admitted:.1f} requests/s, {fast}{limits}{warned}."
 
 
 def _listed(names: Sequence[str]) -> str:

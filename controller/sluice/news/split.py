@@ -1,8 +1,8 @@
-"""A limit shared by strangers and returning clients: what the switch's two buckets are to be set to.
+"""The two token buckets of a limit: one for all clients, and one for clients that return.
 
-A refused SYN comes back after a second, and a page is several connections: drawing lots anew each time admits few
-visits whole. The switch therefore remembers whom it admitted. A SYN that the first bucket, open to anybody, refuses
-gets a second chance in the bucket for returning clients. The limit is held by what both admit together.
+A refused SYN is repeated after a second, and a page takes several connections. If each SYN were admitted by chance, few
+pages would be loaded completely. So the switch remembers the clients that it admitted: a SYN of theirs that the first
+bucket refuses is tried in the second one. Both buckets together admit as many connections as the limit.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from .options import NewsOptions
 from .requests import Requests
 
 _FADE = 0.7
-"""What of the earlier counts is kept in one interval: what is known of returning clients is three intervals old."""
+"""The weight of earlier counts after one interval: the rate of returning clients is an average of about three."""
 
 _HEADROOM, _PROBE = 1.25, 0.05
-"""The second bucket is above its use by this factor and this part of the limit: otherwise it would never grow."""
+"""The second bucket is wider than its use by this factor and by this part of the limit, so that its use can grow."""
 
 _NEAR = 0.05
-"""Not rewritten for a bucket that moves by less than this part of the limit."""
+"""The buckets are rewritten only when the rate of one changes by more than this part of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The two buckets; rates in connections per second, bursts in connections."""
+    """The settings of both buckets; rates in connections per second, bursts in connections."""
 
     limit: float
-    """What both kinds of clients are to come to together."""
+    """The limit on connections of all clients together."""
     rate: float
-    """Anybody."""
+    """The bucket for all clients."""
     burst: float
     returning_rate: float | None = None
-    """Clients that are remembered, beside that; None: nobody is."""
+    """The bucket for remembered clients, in addition; None: no client is remembered."""
     returning_burst: float | None = None
 
 
 def whole(limit: Limit) -> Split:
-    """One bucket for everyone: no client is remembered, as in Chen & Heidemann."""
+    """Return a split without the second bucket: no client is remembered, as in Chen & Heidemann."""
     return Split(limit.rate, limit.rate, limit.burst)
 
 
 def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
-    """The rates of both buckets, when ``returning`` connections per second pass by the second.
+    """Return the rates of both buckets when ``returning`` connections per second pass the second one.
 
-    The first gets what they leave of the limit, the second at most ``share`` of it. As the second is a little wider
-    than its use, the sum can be above the limit until the next interval, up to ``widest``.
+    The first bucket gets the rest of the limit, the second at most ``share`` of it. The second is a little wider than
+    its use, so the sum can exceed the limit until the next interval, up to ``widest``.
     """
     most = limit * share
     used = min(returning, most)
@@ -54,15 +54,16 @@ def rates(limit: float, returning: float, share: float) -> tuple[float, float]:
 
 
 def widest(share: float) -> float:
-    """The most that the sum of both rates comes to, in parts of the limit: 1.14 for half of it.
+    """Return the maximum of the sum of both rates, in parts of the limit; 1.14 for a ``share`` of a half.
 
-    The sum grows with what returning clients use until the second bucket is as wide as its ``share``, and falls then.
+    The sum grows with the connections of returning clients until the second bucket reaches its ``share``, and falls
+    then.
     """
     return 1 + min(share, share - (share - _PROBE) / _HEADROOM)
 
 
 class Splitter:
-    """One target's split, kept up to date from what its second bucket let pass."""
+    """One target's split, which follows the connections that its second bucket admits."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -71,32 +72,32 @@ class Splitter:
 
     @property
     def returning(self) -> float:
-        """Connections per second that pass because their client is remembered."""
+        """Connections per second that are admitted because their client is remembered."""
         return self._returned / self._seconds if self._seconds > 0 else 0.0
 
     def adopt(self, split: Split) -> None:
-        """Go on from a split that a running switch was found with."""
+        """Continue from a split that the switch has."""
         self._split = split
         self._seconds, self._returned = 1.0, max(0.0, split.limit - split.rate)
 
     def renew(self) -> None:
-        """Make the next split anew, however near the present one is: the size of its buckets is another."""
+        """Make a new split next time, however near the present one is: the size of buckets has changed."""
         self._split = None
 
     def count(self, requests: Requests, seconds: float) -> None:
-        """Take in what was counted in an interval of so many seconds."""
+        """Take in the requests of an interval of ``seconds``."""
         self._seconds = self._seconds * _FADE + seconds
         self._returned = self._returned * _FADE + requests.returning
 
     def split(self, limit: Limit, options: NewsOptions) -> Split:
-        """The split for a limit; the present one while it is near enough."""
+        """Return the split for a limit; the present one while it is near enough."""
         if options.remember_s == 0:
             return whole(limit)
         rate, second = rates(limit.rate, self.returning, options.production.returning_share)
         old = self._split
         if old is not None and old.limit == limit.rate and old.returning_rate is not None:
-            apart = max(abs(rate - old.rate), abs(second - old.returning_rate))
-            if apart <= _NEAR * limit.rate:
+            change = max(abs(rate - old.rate), abs(second - old.returning_rate))
+            if change <= _NEAR * limit.rate:
                 return old
 
         def burst(rate: float) -> float:

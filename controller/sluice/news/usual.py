@@ -1,4 +1,4 @@
-"""What production mode knows of usual traffic: all of it that a restart would lose."""
+"""The usual traffic as production mode has learned it, for a controller that starts later."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ class Usual:
     requests: Average
     """Offered requests per second over all destinations."""
     destinations: Mapping[Packed, Average]
-    """Offered requests per second of each."""
+    """Offered requests per second for each destination."""

@@ -1,4 +1,4 @@
-"""Crowd, flood or sick server: one verdict on a service from the alarm, the limit and its servers' ledger."""
+"""The verdict on a service, by the alarm, the limit and its servers' ledger: crowd, flood or sick server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .evidence import Evidence, unanswering
 
 
 class Cause(StrEnum):
-    """What is going on."""
+    """The cause of what was measured."""
 
     NORMAL = "normal"
     CROWD = "crowd"
@@ -24,13 +24,13 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause, the servers it is about, and whether R may move weights on it."""
+    """The cause, the servers at fault, and whether the balancer may move weights."""
 
     cause: Cause
     servers: tuple[int, ...] = ()
     """Servers that answer worse than the others, also in a crowd."""
     freeze: bool = False
-    """The weights are to stay: no single server is the cause, so R's differences are noise. In production mode only."""
+    """The weights are to stay, because no single server is the cause and the differences of R are noise."""
 
 
 def judge(
@@ -42,19 +42,19 @@ def judge(
     slower: bool,
     busier: bool,
 ) -> Verdict:
-    """The verdict on a window of the ledger of one service, by server (refused SYNs were never in it).
+    """Return the verdict on a service, by the ledger of its servers over the window, which has no refused SYNs.
 
-    ``crowd``: the alarm is set or a limit binds, and neither is known to be for somewhere else. ``slower``: AR is
-    degraded. ``busier``: more is asked for than usual.
+    ``crowd``: the alarm is set or a limit binds, and neither is known to be about another destination. ``slower``: AR
+    is degraded. ``busier``: there are more requests than usual.
 
-    - Handshakes answered but hardly any completed, or far fewer completed than usual under more SYNs than the usual
-      clients can send: a flood, whatever else is seen.
-    - A crowd freezes the weights, unless some servers answer far worse than the others, lastingly: R is then right to
-      relieve them. Servers that complete less than usual serve no crowd.
-    - Every server leaves requests unanswered at once, without a crowd: a flood when the responses that do come are
-      as fast as ever, sick servers when they are not. No single one is to blame.
-    - A server that answers worse than the others, without a crowd, is sick: R's business alone. While more is asked for
-      than usual a crowd may be building up, and weights move as they do in one.
+    - Hardly any answered handshake is completed, or far fewer than usual while there are more SYNs than the usual
+      clients can send: a flood, whatever else is measured.
+    - In a crowd the weights stay, unless some servers answer far worse than the others for long: the balancer is then
+      right to relieve them. Servers that complete fewer handshakes than usual are in no crowd.
+    - Every server leaves requests unanswered at once, without a crowd: a flood when responses are as fast as before,
+      sick servers when they are not. No single server is the cause.
+    - A server that answers worse than the others, without a crowd, is sick, and the balancer moves its weight. While
+      there are more requests than usual a crowd may be building up, and weights move only as in a crowd.
     """
     extra = options.production
     diagnosis = diagnose(

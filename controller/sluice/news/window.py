@@ -1,4 +1,4 @@
-"""The measurement window, apart from the detection period (section 7.4 of Chen & Heidemann)."""
+"""The measurement window, which is longer than the detection period (section 7.4 of Chen & Heidemann)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ from .rates import FlowRates, fastest_count, fastest_mean
 from .requests import Interval, Requests, total
 
 FASTEST = 6
-"""Responses. With one, AR is half its average in a fifth of the windows (log-normal rates, deviation 1)."""
+"""The least number of responses that AR is to be the mean of. With a single one, AR is half its average in a fifth of
+the windows (log-normal rates, deviation 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What the window holds: the base of every decision."""
+    """The measurements over the window."""
 
     ar: float | None
-    """AR, bit/s; None when there is no evidence."""
+    """AR in bit/s; None without evidence."""
     flows: int
     fastest: int
-    """Flows that AR is the mean of."""
+    """Number of flows that AR is the mean of."""
     offered: float
     """Requests per second, over all destinations."""
     admitted: float
     refused: float
     seconds: float = math.inf
-    """That the requests were counted for."""
+    """Time for which the requests were counted."""
     lasting: Portion | None = None
-    """Of the newest interval's flows, those that the window saw before; None where they cannot be told apart."""
+    """The newest interval's flows that had packets in earlier intervals of the window; None where flows have no
+    keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,46 +48,46 @@ class _Part:
     keys: FlowKeys | None
     rates: FlowRates
     share: float
-    """Of the flows that was measured."""
+    """The part of the flows that was measured."""
     interval: Interval
     total: Requests
-    """Of the interval, summed once."""
+    """The interval's requests for all destinations, summed once."""
 
 
 class MeasurementWindow:
-    """The last few intervals; of a site with few requests, more of them.
+    """The last few intervals, and more of them at a site with few requests.
 
-    A handful of responses is no measure of the fastest: the window has twice as many intervals, and again, until it
-    holds so many that FASTEST of them are the fastest part, or requests for as many.
+    A few responses are no measure of the fastest ones. So the number of intervals is doubled until the fastest part has
+    FASTEST responses, or there were requests for as many.
 
-    A flow that lives in several of them counts once, at its last rate, where flows can be told apart: counted in
-    each, one fast bulk transfer would be a part of the fastest that shrinks as others come, and AR with it.
+    A flow of several intervals counts once, at its last rate, where flows have keys. Counted in each interval, one fast
+    bulk transfer would weigh less the more other flows there are, and AR would depend on their number.
     """
 
     def __init__(self, intervals: int, most: int = 0) -> None:
-        """So many intervals, and the most that a window has."""
+        """``intervals`` is the usual length of a window, ``most`` the largest."""
         self._intervals = self._length = intervals
         self._ring: deque[_Part] = deque(maxlen=max(intervals, most))
 
     def push(self, rates: FlowRates, interval: Interval, keys: FlowKeys | None = None, share: float = 1.0) -> None:
-        """Take in the newest interval, in which a part of the flows was measured; ``keys``, if any, are as many as the
-        rates."""
+        """Take in the newest interval, in which the part ``share`` of the flows was measured. There are as many
+        ``keys`` as rates, or None."""
         self._ring.append(_Part(keys, rates, share, interval, interval.total))
 
     def resize(self, intervals: int, most: int) -> None:
-        """Keep the newest from now on; see __init__."""
+        """Change the lengths of the window (see __init__); the newest intervals stay."""
         self._intervals = self._length = intervals
         self._ring = deque(self._ring, maxlen=max(intervals, most))
 
     def clear(self) -> None:
-        """Forget everything measured."""
+        """Drop all intervals."""
         self._ring.clear()
 
     def measure(self, share: float, min_requests: int) -> Measurement:
-        """AR, of the fastest ``share``, and the request rates over the window.
+        """Return AR, of the fastest ``share`` of the flows, and the request rates over the window.
 
-        Without a single response AR is 0 once ``min_requests`` were admitted whose responses would have been
-        measured; and unknown below that.
+        Without any response AR is 0 when at least ``min_requests`` requests were admitted whose responses would have
+        been measured; with fewer it is unknown.
         """
         least = list(self._ring)[-self._intervals :]
         self._length = self._intervals
@@ -93,7 +95,7 @@ class MeasurementWindow:
         while max(rates.size, _measurable(self._parts)) * share < FASTEST and self._length < len(self._ring):
             self._length *= 2
             rates = _flows(self._parts)
-        requests = total(part.total for part in self._parts)
+        requests = total(entry.total for entry in self._parts)
         ar = fastest_mean(rates, share)
         if _measurable(least) >= min_requests and not newest_rates.size:
             ar = 0.0
@@ -114,17 +116,18 @@ class MeasurementWindow:
 
     @property
     def seconds(self) -> float:
-        """The length of the window, as last measured."""
-        return sum(part.interval.seconds for part in self._parts)
+        """The length of the last measured window."""
+        return sum(entry.interval.seconds for entry in self._parts)
 
     @property
     def least_seconds(self) -> float:
-        """The length of the last few intervals, however few requests there are."""
-        return sum(part.interval.seconds for part in list(self._ring)[-self._intervals :])
+        """The length of the window without the intervals that few requests add."""
+        return sum(entry.interval.seconds for entry in list(self._ring)[-self._intervals :])
 
     def counted(self, destination: Packed) -> tuple[int, float]:
-        """Requests offered to a destination, and the seconds in which they were counted; 0 s: nobody counts it."""
-        of = [part.interval for part in self._parts if destination in part.interval.requests]
+        """Return the requests offered to a destination, and the seconds for which they were counted; 0 s: not
+        counted."""
+        of = [entry.interval for entry in self._parts if destination in entry.interval.requests]
         return (
             sum(interval.requests[destination].offered for interval in of),
             sum(interval.spans.get(destination, interval.seconds) for interval in of),
@@ -132,23 +135,23 @@ class MeasurementWindow:
 
 
 def _measurable(parts: Sequence[_Part]) -> float:
-    """Admitted requests whose responses would have been measured."""
-    return sum(part.total.admitted * part.share for part in parts)
+    """Return the number of admitted requests whose responses would have been measured."""
+    return sum(entry.total.admitted * entry.share for entry in parts)
 
 
 def _flows(parts: Sequence[_Part]) -> FlowRates:
-    """Of each flow its last rate, of those that would be measured in all of the intervals; where flows cannot be told
-    apart, of each interval its flows'."""
+    """Return the last rate of each flow that would be measured in all of the intervals; where flows have no keys, the
+    rates of all flows of each interval."""
     keyed = _keyed(parts)
     if keyed is None:
-        return np.concatenate([part.rates for part in parts])
+        return np.concatenate([entry.rates for entry in parts])
     return newest([keys for keys, _ in keyed], [rates for _, rates in keyed])[1]
 
 
 def _keyed(parts: Sequence[_Part]) -> list[tuple[FlowKeys, FlowRates]] | None:
-    """Of each interval, the flows that would be measured in all of them; None where they cannot be told apart."""
-    least = min(part.share for part in parts)
-    flows = [sampled(part.keys, part.rates, least) for part in parts if part.keys is not None]
+    """Return each interval's flows that would be measured in all of the intervals; None where flows have no keys."""
+    least = min(entry.share for entry in parts)
+    flows = [sampled(entry.keys, entry.rates, least) for entry in parts if entry.keys is not None]
     return flows if len(flows) == len(parts) else None
 
 

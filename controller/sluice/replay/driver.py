@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from sluice import balance, news
-from sluice.loops.balancing import sample_times
+from sluice.features import Balance, CrowdControl, Resources
+from sluice.features.balance.decisions import sample_times
+from sluice.features.resources.tasks import SHARE_S
 from sluice.loops.grid import next_turn
-from sluice.loops.resources import SHARE_S
 from sluice.loops.sweep import SWEEP_S, correct_loads, kept_slots
 from sluice.loops.world import World
 from sluice.resources import sharer
@@ -87,7 +88,7 @@ class _Turn:
 
 
 class Driver:
-    """Steps through what ``loops`` (balancing, news, resources) wait for on a clock of their own, without waiting.
+    """Takes the steps of the tasks in ``features`` (balance, crowd, resources) by a clock of its caller's.
 
     Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
     when that may have changed; the ratios are in what ``step`` returns. With ``live`` decisions are made
@@ -112,12 +113,13 @@ class Driver:
         self._observation, self._reading = start, start_s
         self._late = deque(self._live.late)
         self._clock = SwitchClock(registers.units)
-        self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
-        self._share_due = start_s if world.resources and world.resources.shares else math.inf
+        self._sweep = start_s + SWEEP_S if world[Balance].second_look(world.plan.services) else math.inf
+        managed, crowd = world[Resources].view, world[CrowdControl].view
+        self._share_due = start_s if managed and managed.shares else math.inf
         self.due = start_s
         """When the next step is to be."""
-        if world.news is not None:
-            world.news.rebase()
+        if crowd is not None:
+            crowd.rebase()
 
     def close(self) -> None:
         """To be called at the end."""
@@ -126,7 +128,7 @@ class Driver:
     def step(self, now_s: float) -> list[Event]:
         """Do what is due; what was decided, in order. Raises ValueError before anything is.
 
-        Ratios behind flash-crowd control, as `loops.balancing` has it.
+        Ratios behind flash-crowd control, as `features.balance.decisions` has it.
         """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
@@ -159,7 +161,7 @@ class Driver:
     @property
     def _crowd(self) -> float:
         """When flash-crowd control reads next. The reading for a decision is as late as that is."""
-        if self._world.news is None:
+        if self._world[CrowdControl].view is None:
             return math.inf
         due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
         return min(due, self._late[0]) if self._late else due
@@ -168,8 +170,8 @@ class Driver:
         return self._loop.run_until_complete(reading)
 
     def _decide(self, service: Service, now_s: float) -> list[Event]:
-        """A step of ``loops.balancing.balance``."""
-        world, view = self._world, self._world.views[service.id]
+        """A step of ``features.balance.decisions.balance``."""
+        world, view = self._world, self._world[Balance].views[service.id]
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         readings = self._run(read_ledger(self._registers, servers))
         period_s, live = view.balancer.options.period_s, self._live.services.get(service.name, ())
@@ -179,8 +181,7 @@ class Driver:
             self._meet(service)
         parts = pairwise(sample_times(turn.due, period_s)) if looking else ()
         self._sample_times[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
-        hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(now_s, readings, hold=hold)
+        decision = view.balancer.observe(now_s, readings, hold=world.holds(service.id))
         if decision is None:
             return []
         view.decision = decision
@@ -188,13 +189,14 @@ class Driver:
         return [Balanced(service, decision)]
 
     def _meet(self, service: Service) -> None:
-        """A reading of ``loops.balancing``."""
+        """A reading of ``features.balance.decisions``."""
         loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
-        self._world.views[service.id].balancer.sample_open(loads)
+        self._world[Balance].views[service.id].balancer.sample_open(loads)
 
     def _control(self, now_s: float) -> list[Event]:
-        """A step of ``loops.news.control``."""
-        world, view, registers = self._world, self._world.news, self._registers
+        """A step of ``features.crowd.control.control``."""
+        world, balancing = self._world, self._world[Balance]
+        view, registers = world[CrowdControl].view, self._registers
         assert view is not None
         late = False
         while self._late and now_s >= self._late[0] - _SLACK_S:
@@ -211,7 +213,7 @@ class Driver:
             view.rebase()
         if ends:
             ledger = self._run(read_ledger(registers, [server.id for server in world.plan.servers]))
-            decision = view.observe(now_s, ledger, samples, world.ejected, world.ratios)
+            decision = view.observe(now_s, ledger, samples, balancing.ejected, balancing.ratios)
             self._observation = self._observation.following(
                 view.config.interval_s, now_s, self._live.news, between=True
             )
@@ -228,8 +230,8 @@ class Driver:
         return [Controlled(decision)]
 
     def _share(self, now_s: float) -> Event:
-        """A step of ``loops.resources.share``."""
-        view = self._world.resources
+        """A step of ``features.resources.tasks.share``."""
+        view = self._world[Resources].view
         assert view is not None
         columns = self._run(transfers.read(self._registers))
         loads = self._run(read_loads(self._registers, view.sharing))

@@ -15,6 +15,7 @@ from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, HANDSHAKES, RST, SYN, Event, Pin, event
 from sluice.dataplane.rates import RateCells, place
 from sluice.dataplane.table import ConnectionTable
+from sluice.features import CrowdControl
 from sluice.loops.world import World
 from sluice.names import SAMPLES, TICK_BASE, TICK_US, PinState, Register
 from sluice.news.rates import flow_mask
@@ -158,7 +159,7 @@ class MeasuredSwitch:
             self._count_request(Register.REQUESTS_ADMITTED, address)
 
     def _count_request(self, register: Register, destination: Packed) -> None:
-        news = self._world.news
+        news = self._world[CrowdControl].view
         if news is None:
             return
         self._count(register, news.numbers.get(from_packed(destination), 0))
@@ -193,7 +194,7 @@ class MeasuredSwitch:
         if self._rates is None or not segment.payload or segment.flags & (SYN | RST):
             return
         slot, fingerprint = place(connection.rate_key)
-        news = self._world.news
+        news = self._world[CrowdControl].view
         if news is not None and not fingerprint & flow_mask(news.flow_share):
             self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 

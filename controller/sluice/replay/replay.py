@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sluice.config.model import Config
-from sluice.loops.world import World
+from sluice.features import CrowdControl, world_of
 
 from .capture import Segment
 from .driver import Driver, Event, LiveTimes
@@ -26,7 +26,7 @@ class Replay:
     """Runs once. ``world`` is the controller's, as it stands after each decision."""
 
     def __init__(self, config: Config) -> None:
-        self.world = World.of(config)
+        self.world = world_of(config)
         self.first_reading_s = 0.0
         """When the switch is first read, since the epoch: a base, which decides nothing; 0 until there is a segment."""
         self._switch = MeasuredSwitch(self.world)
@@ -67,7 +67,8 @@ class Replay:
 
     @property
     def _share(self) -> float:
-        return 0.0 if self.world.news is None else self.world.news.sample_share
+        view = self.world[CrowdControl].view
+        return 0.0 if view is None else view.sample_share
 
     def _until(self, driver: Driver, now_s: float) -> Iterator[Moment]:
         while (moment_s := driver.due) <= now_s:

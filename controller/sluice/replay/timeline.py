@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sluice.features import Balance, CrowdControl
+from sluice.features.balance.trace import record
 from sluice.loops.commands import Refused
-from sluice.loops.trace import record
 from sluice.loops.world import World
 from sluice.resources.sharer import Decision
 
@@ -63,7 +64,7 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
     time = {"time": round(moment.time_s, 3)}
     match moment.event:
         case Balanced(service, decision):
-            return record(service, world.views[service.id], decision, wrote=False) | time
+            return record(service, world[Balance].views[service.id], decision, wrote=False) | time
         case Controlled(decision):
             row = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in decision.row().items()}
             return {**time, "news": row}
@@ -89,7 +90,7 @@ def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) ->
     except ImportError as error:
         raise Refused(f"{error}: a plot needs matplotlib (pip install 'sluice[lab]'); leave --plot out") from error
     mpl.use("Agg")
-    panels = 2 * len(world.plan.services) + (2 if world.news else 0)
+    panels = 2 * len(world.plan.services) + (2 if world[CrowdControl].view else 0)
     figure = Figure(figsize=(8, 2.2 * panels), layout="constrained")
     axes: list[Axes] = list(figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0])
     for service in world.plan.services:
@@ -107,7 +108,7 @@ def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) ->
         upper.set_ylabel(f"{service.name}: ratio")
         upper.legend(fontsize="small", ncols=4)
         lower.set_ylabel("R")
-    if world.news:
+    if world[CrowdControl].view:
         upper, lower = axes
         decided = [(m.time_s - start_s, e.decision) for m in moments if isinstance(e := m.event, Controlled)]
         times = [time for time, _ in decided]

@@ -39,7 +39,7 @@ def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str,
 def capacities(service: Service) -> dict[int, int]:
     """Weights of the second choice: by configured capacity, whatever is measured or drained."""
     shares = {server.id: server.capacity for server in service.servers}
-    return largest_remainder(shares, present=shares)
+    return largest_remainder(shares, measured=shares)
 
 
 def available(state: State, service: Service) -> dict[int, int]:
@@ -49,7 +49,7 @@ def available(state: State, service: Service) -> dict[int, int]:
     taking = [agent for agent in there if not agent.drain and agent.id not in state.draining | state.leaving]
     floor = service.config.balance.production.probe_floor
     shares = {one.id: one.capacity * (floor if one.id in state.ejected else 1.0) for one in taking or there}
-    return largest_remainder(normalised(shares), present=shares) if shares else {}
+    return largest_remainder(normalised(shares), measured=shares) if shares else {}
 
 
 def shares(state: State, service: Service) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import count
 
 from sluice.addresses import Address
-from sluice.balance import Mode
+from sluice.balance import POLICIES, Mode
 from sluice.balance.looks import MOST_LOOKS
 from sluice.config.model import Config, InterfaceConfig, ServerConfig, ServiceConfig
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
@@ -84,11 +84,11 @@ class Service:
         return self.config.name
 
     def second_look(self, mode: Mode) -> bool:
-        """Whether new connections take a second look in a mode: as configured or, without that, in production mode."""
+        """Whether new connections take a second look: as configured or, without that, as the mode's policy has it."""
         configured = self.config.second_look
         if self.is_content:
             return False
-        return mode is Mode.PRODUCTION if configured is None else configured
+        return POLICIES[mode].second_look if configured is None else configured
 
     @property
     def looks(self) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sluice.config.load import ConfigError
+from sluice.controller import Controller
 from sluice.log import logger
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
 from sluice.loops.events import Events
 from sluice.switch.errors import SwitchError
 from sluice.views import status

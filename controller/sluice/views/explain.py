@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from sluice.addresses import Address, from_text
+from sluice.controller import Controller
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.table import FINGERPRINT_SHIFT, STATE_BITS, STATE_SHIFT, WRAP
+from sluice.features import Balance
+from sluice.features.balance.history import weights_at
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
-from sluice.loops.history import weights_at
 from sluice.loops.link import Link
 from sluice.loops.pinages import Since
 from sluice.loops.world import World
@@ -185,7 +186,7 @@ async def _weights(controller: Controller, service: Service, unix_s: float) -> d
     if found is not None:
         return {"weights": found[1], "weights_of": "trace", "weights_unix_s": found[0]}
     names = controller.world.names(service)
-    weights = controller.world.views[service.id].weights
+    weights = controller.world[Balance].views[service.id].weights
     return {
         "weights": {} if service.is_content else {name: weights.get(number, 0) for number, name in names.items()},
         "weights_of": "now",
@@ -198,8 +199,7 @@ def unwilling(world: World) -> Mapping[int, str]:
     servers = list(world.plan.servers)
     return (
         {retired.id: "is not configured any more" for retired in world.plan.retired}
-        | {server: "is full" for view in world.views.values() for server in view.full}
-        | dict.fromkeys(world.ejected, "is ejected")
+        | {server: reason for feature in world.features for server, reason in feature.unwilling().items()}
         | dict.fromkeys(world.drained, "drains")
         | {server.id: "drains by configuration" for server in servers if server.drain}
     )

@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 
 from sluice import columns
 from sluice.columns import Column
+from sluice.controller import Controller
 from sluice.log import logger
-from sluice.loops.controller import Controller
 from sluice.views import status
 
 _log = logger("metrics")

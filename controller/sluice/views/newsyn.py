@@ -15,6 +15,7 @@ from sluice.dataplane.idle import PLACES
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import Event
 from sluice.dataplane.table import FINGERPRINT_SHIFT, LOADS, STALE, WRAP, open_connections
+from sluice.features import Balance
 from sluice.loops.link import Link
 from sluice.loops.world import World
 from sluice.names import CANDIDATES, TICK_BASE, Counter, DropReason, PinState, Register
@@ -38,12 +39,12 @@ class NewSyn:
             int(entry.match["server"]): bool(entry.action.args["draining"])  # type: ignore[union-attr, index]
             for entry in translated(state)
         }
-        self._refuses = world.views[service.id].refuses
+        self._refuses = world[Balance].views[service.id].refuses
         self._model = ModelService(service.id, capacities=_group(balance.capacities(service)))
         if service.is_content:
             self._model.capacities = _group(balance.available(state, service))
             return
-        weights = dict(sorted(world.views[service.id].weights.items()))
+        weights = dict(sorted(world[Balance].views[service.id].weights.items()))
         if weights:
             others = {
                 server: dict(sorted(group.items()))

@@ -7,23 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sluice.addresses import Packed, order
-from sluice.balance import Counts, Mode, ratio_of_unanswered, ratio_with_every_synack
-from sluice.loops.controller import Controller
-from sluice.loops.newsview import NewsView
+from sluice.addresses import order
+from sluice.balance import Counts, ratio_of_unanswered, ratio_with_every_synack
+from sluice.controller import Controller
+from sluice.features import Balance
+from sluice.features.balance.service import NOT_JUDGED, ServiceView
+from sluice.features.balance.trace import number
 from sluice.loops.sweep import kept_slots
-from sluice.loops.trace import number
-from sluice.loops.world import ServiceView
 from sluice.switch.balance import available
 from sluice.switch.connections import Pins, pins_of
 from sluice.switch.ledger import read_columns
 from sluice.switch.plan import Server, Service
 from sluice.switch.secondlook import read_loads
 from sluice.switch.verdict import Traffic, read_traffic
-
-from .resources import server_status
-
-_NOT_YET = "Not judged yet: the first window has not ended."
 
 
 async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
@@ -48,13 +44,13 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         ledger = await read_columns(link.registers, servers)
         loads = await read_loads(link.registers, servers)
         pinned = pins_of(*await kept_slots(world, link.registers, link.clock, time())) if pins else None
-        if world.news is not None:
-            await world.news.count(link.registers)
+        for feature in world.features:
+            await feature.read(link.registers)
         if world.plan is plan:
             break  # else a reload came meanwhile, and other services and servers are to be read
     head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
-    if world.news is not None:
-        head["news"] = news_status(world.news)
+    for feature in world.features:
+        head |= feature.status()
     head["retired"] = [str(r.endpoint[0]) for r in plan.retired]
     head["neighbours_missing"] = [str(address) for address in sorted(world.neighbours.missing, key=order)]
     head["packets"] = {
@@ -82,10 +78,10 @@ def _service(
     pins: Pins | None,
 ) -> dict[str, Any]:
     world = controller.world
-    view = world.views[service.id]
+    view = world[Balance].views[service.id]
     decision, balancer = view.decision, view.balancer
     windows = decision.windows if decision else {}
-    counts, mode = traffic.services[service.id], balancer.options.mode
+    counts, acted_on = traffic.services[service.id], balancer.policy.ejects
     names, ratios, weights = world.names(service), balancer.ratios, view.weights
     if service.is_content:
         weights = available(world.state(), service)
@@ -94,9 +90,9 @@ def _service(
     shown: dict[str, Any] = {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
-        "mode": str(mode),
+        "mode": str(balancer.options.mode),
         "condition": str(decision.diagnosis.condition) if decision else "unknown",
-        "sentence": decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION) if decision else _NOT_YET,
+        "sentence": decision.diagnosis.sentence(names, acted_on=acted_on) if decision else NOT_JUDGED,
         "reason": decision.reason if decision else None,
         "weight_changes": view.weight_changes,
         **counts,
@@ -107,16 +103,12 @@ def _service(
             for one in service.servers
         ],
     }
-    for server, one in zip(service.servers, shown["servers"], strict=True):
-        one["open"], one["max_connections"] = loads[server.id], server.max_connections
-    if world.resources is not None and service.config.resources is not None:
-        for server, one in zip(service.servers, shown["servers"], strict=True):
-            one["resources"] = server_status(world.resources, server.id)
-    if service.is_content:
-        shown["content"] = _content(controller, service)
-        for server, one, agent in zip(service.servers, shown["servers"], shown["content"]["agents"], strict=True):
-            one["state"] = "absent" if server.id in world.absent else one["state"]
-            one["open"] = agent["connections"]
+    for server, row in zip(service.servers, shown["servers"], strict=True):
+        row.update(open=loads[server.id], max_connections=server.max_connections)
+        for feature in world.features:
+            row.update(feature.server_status(service, server))
+    for feature in world.features:
+        shown |= feature.service_status(service)
     return shown
 
 
@@ -124,53 +116,6 @@ def _unpinned_share(counts: Mapping[str, int | None]) -> float | None:
     """New connections without a pin among all new connections; None before the first."""
     pinned, unpinned = counts["pinned"] or 0, counts["unpinned_new"] or 0
     return unpinned / (pinned + unpinned) if pinned + unpinned else None
-
-
-def _content(controller: Controller, service: Service) -> dict[str, Any]:
-    """What agents tell of a content service."""
-    told = controller.agents.told(service)
-    agents: list[dict[str, Any]] = []
-    for server in service.servers:
-        view = controller.agents.view(service, server.id)
-        report = view.report if view else None
-        agents.append(
-            {
-                "name": server.name,
-                "control": view.control if view else None,
-                "answers": report is not None,
-                "error": view.error if view else "",
-                "draining": bool(report and report.draining),
-                "generation": report.generation if report else None,
-                "uptime_s": report.uptime_s if report else None,
-                "connections": report.connections if report else 0,
-                "waiting": report.waiting if report else 0,
-                "memory": report.memory if report else 0,
-            }
-        )
-    config, unread = service.config.content, controller.world.unread
-    return {
-        "generation": controller.world.rules.generation,
-        "without_agents": config.without_agents if config is not None and service.id in unread else None,
-        "agents": agents,
-        "counts": dict(told.counts),
-        "rules": dict(told.rules) | {"(default)": told.counts["by_default"]},
-        "groups": {
-            name: {
-                "opened": told.opened[name],
-                "failed": told.failed.get(name, 0),
-                "servers": _ability(controller, service, name),
-            }
-            for name in told.opened
-        },
-        "refused": dict(told.refused),
-    }
-
-
-def _ability(controller: Controller, service: Service, group: str) -> dict[str, Any] | None:
-    """What the group's servers can do by their handshakes; None when agents have seen none of late."""
-    of = controller.world.plan.service(group)
-    ability = None if of is None else controller.agents.ability(service, of)
-    return None if ability is None else asdict(ability)
 
 
 def _server(
@@ -199,44 +144,6 @@ def _server(
     if pins is not None:
         shown["connections"] = pins.by_server.get(server.id, 0)
     return shown
-
-
-def news_status(view: NewsView) -> dict[str, Any]:
-    """What flash-crowd control makes of the switch, as JSON has it."""
-    decision = view.decision
-    shown: dict[str, Any] = {
-        "mode": str(view.config.mode),
-        "sentence": decision.sentence if decision else _NOT_YET,
-        "cause": str(decision.verdict.cause) if decision else "unknown",
-        "alarm": bool(decision and decision.detection.alarm),
-        "freeze": view.freeze,
-        "frozen": view.frozen,
-        "hot_spot": _destination(view, decision.hot_spot) if decision else None,
-        "hot_spots": [view.name(spot) for spot in decision.hot_spots] if decision else [],
-        "ar_bps": decision.measurement.ar if decision else None,
-        "ar_average_bps": decision.detection.ar_average if decision else None,
-        "flows": decision.measurement.flows if decision else 0,
-        "flow_share": view.flow_share,
-        "sampling": decision.sample_share if decision else 0.0,
-        "limits": [
-            {
-                "destination": "every destination" if target is None else view.name(target),
-                "limit_per_s": round(split.limit, 3),
-                "anybody_per_s": round(split.rate, 3),
-                "returning_per_s": None if split.returning_rate is None else round(split.returning_rate, 3),
-            }
-            for target, split in view.splits.items()
-        ],
-        "destinations": [
-            {"name": view.name(destination), **asdict(requests)}
-            for destination, requests in sorted(view.requests.items())
-        ],
-    }
-    return shown
-
-
-def _destination(view: NewsView, hot_spot: Packed | None) -> str | None:
-    return None if hot_spot is None else view.name(hot_spot)
 
 
 def _state(server: Server, view: ServiceView) -> str:

@@ -30,7 +30,7 @@ def test_order_does_not_matter(given_ratios: dict[int, float], random: object) -
 
 @given(ratios)
 def test_present_servers_keep_a_weight(given_ratios: dict[int, float]) -> None:
-    weights = largest_remainder(given_ratios, present=given_ratios)
+    weights = largest_remainder(given_ratios, measured=given_ratios)
     assert set(weights) == set(given_ratios)
     assert sum(weights.values()) == weight_sum(len(given_ratios))
 

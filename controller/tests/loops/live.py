@@ -11,8 +11,8 @@ from typing import Any
 
 from fakeswitch import FakeSwitch
 from sluice.config.load import load
-from sluice.loops.controller import Controller
-from sluice.loops.trace import Trace
+from sluice.controller import Controller
+from sluice.features.balance.trace import Trace
 
 PATIENCE_S = 60.0
 

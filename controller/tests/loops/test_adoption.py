@@ -8,6 +8,7 @@ import pytest
 from configs import web
 from sluice.balance import Counts
 from sluice.config.load import parse
+from sluice.features import Balance, world_of
 from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter
@@ -37,9 +38,9 @@ def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> F
 def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> None:
     """Without slow start it would have its whole share after one period: recovery goes all the way."""
     production = "mode: production, production: {slow_start_s: 60, recovery: 1}"
-    world = World.of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
+    world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", production)))
     adopt(world, holding(world, {"s1": 1}, {1: 256}), BOOTED_S)
-    balancer, idle = world.views[1].balancer, {1: Counts(), 2: Counts()}
+    balancer, idle = world[Balance].views[1].balancer, {1: Counts(), 2: Counts()}
     balancer.observe(BOOTED_S, idle)
     shares: list[float] = []
     for turn in range(1, 8):
@@ -50,11 +51,11 @@ def test_a_server_that_the_switch_does_not_know_joins_when_it_is_adopted() -> No
 
 
 def test_a_server_that_was_ejected_stays_so_until_it_answers() -> None:
-    world = World.of(parse(web(period_s=10, window_s=20).replace("mode: paper", "mode: production")))
+    world = world_of(parse(web(period_s=10, window_s=20).replace("mode: paper", "mode: production")))
     found = replace(holding(world, {"s1": 1, "s2": 2}, {1: 250, 2: 6}), ejected=frozenset({2}))
     adopt(world, found, BOOTED_S)
-    assert world.ejected == world.state().ejected == {2}
-    balancer = world.views[1].balancer
+    assert world[Balance].ejected == world.state().ejected == {2}
+    balancer = world[Balance].views[1].balancer
     balancer.observe(BOOTED_S, {1: Counts(), 2: Counts()})
     idle = balancer.observe(BOOTED_S + 10, {1: Counts(), 2: Counts()})
     assert idle is not None and idle.ejected == {2}

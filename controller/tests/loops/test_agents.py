@@ -16,7 +16,8 @@ from live import running, until
 from sluice.agents import cookies
 from sluice.agents.cookies import LIFE_S, Cookies
 from sluice.agents.messages import make
-from sluice.loops import agents as agents_loop
+from sluice.features import Content
+from sluice.features.content import agents as agents_task
 from sluice.loops.commands import Refused
 from sluice.names import UNREAD
 from sluice.views import control, metrics
@@ -70,13 +71,13 @@ async def test_a_configuration_is_serialized_once(
 ) -> None:
     """It takes long where rules are thousands, and agents report twice a second."""
     made: list[str] = []
-    write = agents_loop.configuration
+    write = agents_task.configuration
 
     def counted(*arguments: Any) -> Any:
         made.append(arguments[1])
         return write(*arguments)
 
-    monkeypatch.setattr(agents_loop, "configuration", counted)
+    monkeypatch.setattr(agents_task, "configuration", counted)
     async with running(config):
         await until(lambda: all(agent.reports > 4 for agent in agents), "both to report again and again")
     assert sorted(made) == sorted(agent.control for agent in agents)
@@ -163,7 +164,10 @@ async def test_an_agent_that_refuses_is_named_and_nothing_changes(
 ) -> None:
     async with running(config) as it:
         await until(
-            lambda: it.controller.agents.told(it.controller.world.plan.services[0]).counts["spliced"] == 16, "both"
+            lambda: (
+                it.controller.world[Content].agents.total(it.controller.world.plan.services[0]).counts["spliced"] == 16
+            ),
+            "both",
         )
         before, writes = agents[0].has, len(switch.writes)
         agents[1].refuses = [
@@ -175,7 +179,7 @@ async def test_an_agent_that_refuses_is_named_and_nothing_changes(
         assert "> 6000" in agents[0].configurations[-2].services[0].content
         assert agents[0].has == before, "the first has its old rules again"
         assert len(switch.writes) == writes
-        assert it.controller.world.rules.generation == 1
+        assert it.controller.world[Content].state.rules.generation == 1
 
 
 async def test_status_and_metrics_show_agents_and_rules(
@@ -185,10 +189,13 @@ async def test_status_and_metrics_show_agents_and_rules(
         agent.hits = {"big": 3, "perl": 0}
     async with running(config) as it:
         await until(
-            lambda: it.controller.agents.told(it.controller.world.plan.services[0]).counts["spliced"] == 16, "both"
+            lambda: (
+                it.controller.world[Content].agents.total(it.controller.world.plan.services[0]).counts["spliced"] == 16
+            ),
+            "both",
         )
         await agents[1].stop()
-        await until(lambda: A2 in it.controller.world.absent, "the second to be missed")
+        await until(lambda: A2 in it.controller.world[Content].state.away.absent, "the second to be missed")
         shown = await gather(it.controller)
         shop = shown["services"][0]
         assert [(one["name"], one["state"], one["ratio"]) for one in shop["servers"]] == [
@@ -259,13 +266,13 @@ async def test_what_agents_have_learned_is_merged_only_when_it_changes(
     first, second = agents
     first.learned = {"all": make("Ability", servers=[X1, X2], mss=1400)}
     merges: list[Any] = []
-    merge = agents_loop.merged
+    merge = agents_task.merged
 
     def counted(*arguments: Any) -> Any:
         merges.append(arguments)
         return merge(*arguments)
 
-    monkeypatch.setattr(agents_loop, "merged", counted)
+    monkeypatch.setattr(agents_task, "merged", counted)
     async with running(config):
         await until(lambda: second.shared and second.shared[-1].groups, "the second to get what the first has learned")
         before, reports = len(merges), (first.reports, second.reports)
@@ -332,7 +339,7 @@ async def test_without_agents_a_group_gets_clients_unread(
     async with running(config) as it:
         await until(lambda: agents[0].has and agents[1].has, "both to be configured")
         await it.controller.reload()
-        generation = it.controller.world.rules.generation
+        generation = it.controller.world[Content].state.rules.generation
         assert _services(switch) == {SHOP: generation}
         for agent in agents:
             await agent.stop()
@@ -353,7 +360,7 @@ async def test_without_agents_a_group_gets_clients_unread(
         }
         assert told == {("shop", "fast")}
     async with running(config) as it:
-        assert it.controller.world.rules.generation == generation, "the rules are the same"
+        assert it.controller.world[Content].state.rules.generation == generation, "the rules are the same"
         await agents[1].start()
         await until(lambda: _services(switch) == {SHOP: generation}, "clients to be read again")
         await until(lambda: switch.weights(SHOP, "choose_stable") == {A2: 256}, "the agent to have them")

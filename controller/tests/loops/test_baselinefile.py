@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sluice.config.load import parse
-from sluice.loops.baselinefile import EVERY_S, LIFE_S, BaselineFile
-from sluice.loops.world import World
+from sluice.features import CrowdControl, world_of
+from sluice.features.crowd.baseline import EVERY_S, LIFE_S, BaselineFile
+from sluice.features.crowd.view import NewsView
 from sluice.news import Average, Usual
 from virtual import Run
 
@@ -103,8 +104,8 @@ def test_it_is_kept_beside_the_control_socket_unless_named(tmp_path: Path) -> No
         (news, tmp_path / "sluice.sock.baseline"),
         (f"news: {options(tmp_path / 'x')}", tmp_path / "x"),
     ):
-        world = known(text, socket)
-        BaselineFile().keep(world)
+        view = known(text, socket)
+        BaselineFile().keep(view)
         assert where.stat().st_mode & 0o777 == 0o600
 
 
@@ -128,45 +129,41 @@ def test_who_stood_by_for_too_long_forgets_what_was_usual(
     path: Path, away_s: float, requests_per_s: float | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     now_s = [BEGAN_S]
-    file, world = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
-    assert world.news is not None
-    file.keep(world)
-    world.stand_by()
+    file, view = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
+    file.keep(view)
+    view.stand_by()
     now_s[0] += away_s
-    file.expire(world)
-    file.restore(world)
-    usual = world.news.usual
+    file.expire(view)
+    file.restore(view)
+    usual = view.usual
     assert (usual and usual.requests.average) == requests_per_s
     assert ("baseline is too old" in caplog.messages) == (requests_per_s is None)
-    file.keep(world)
+    file.keep(view)
     assert path.exists() and json.loads(path.read_text())["unix_s"] == (now_s[0] if usual else BEGAN_S)
 
 
 def test_what_was_taken_over_is_not_too_old_before_the_first_decision(path: Path) -> None:
     """A controller that loses its switch at once begins to lead again."""
     BaselineFile(lambda: BEGAN_S).keep(known(f"news: {options(path)}", path.with_name("x")))
-    file, world = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
-    assert world.news is not None
+    file, view = BaselineFile(lambda: BEGAN_S + 60), fresh(f"news: {options(path)}", path.with_name("x"))
     for _ in range(2):
-        file.expire(world)
-        file.restore(world)
+        file.expire(view)
+        file.restore(view)
         path.unlink(missing_ok=True)
-        assert world.news.usual is not None
+        assert view.usual is not None
 
 
 def test_who_stood_by_for_too_long_takes_over_what_another_controller_left(path: Path) -> None:
     now_s = [BEGAN_S]
-    file, world = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
-    assert world.news is not None
-    file.keep(world)
+    file, view = BaselineFile(lambda: now_s[0]), known(f"news: {options(path)}", path.with_name("x"))
+    file.keep(view)
     now_s[0] += 2 * LIFE_S
     other = fresh(f"news: {options(path)}", path.with_name("x"))
-    assert other.news is not None
-    other.news.restore(Usual(Average(2e5, 1e3, 64), Average(99.0, 1.0, 64), {}))
+    other.restore(Usual(Average(2e5, 1e3, 64), Average(99.0, 1.0, 64), {}))
     BaselineFile(lambda: now_s[0] - 5).keep(other)
-    file.expire(world)
-    file.restore(world)
-    assert world.news.usual is not None and world.news.usual.requests.average == 99.0
+    file.expire(view)
+    file.restore(view)
+    assert view.usual is not None and view.usual.requests.average == 99.0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user: needs root")
@@ -177,19 +174,20 @@ def test_a_file_of_another_user_is_not_taken_over(path: Path, caplog: pytest.Log
     assert IGNORED in caplog.messages
 
 
-def known(news: str, socket: Path) -> World:
-    """A world whose flash-crowd control knows what is usual."""
-    world = fresh(news, socket)
-    assert world.news is not None
+def known(news: str, socket: Path) -> NewsView:
+    """Flash-crowd control that has learned what is usual."""
+    view = fresh(news, socket)
     one = Average(40.0, 1.0, 64)
-    world.news.restore(Usual(Average(2e5, 1e3, 64), one, {b"": one}))
-    return world
+    view.restore(Usual(Average(2e5, 1e3, 64), one, {b"": one}))
+    return view
 
 
-def fresh(news: str, socket: Path) -> World:
+def fresh(news: str, socket: Path) -> NewsView:
     from configs import web
 
-    return World.of(parse(web(control=str(socket), more=news)))
+    view = world_of(parse(web(control=str(socket), more=news)))[CrowdControl].view
+    assert view is not None
+    return view
 
 
 def test_a_crowd_teaches_nothing_but_keeps_the_file_young(path: Path) -> None:
@@ -269,10 +267,10 @@ def test_every_truncation_of_it_is_ignored_and_replaced(path: Path, caplog: pyte
     for end in range(1, len(whole) - 2, 7):
         path.write_bytes(whole[:end])
         caplog.clear()
-        world = fresh(f"news: {options(path)}", socket)
-        BaselineFile(clock(BEGAN_S + 60)).restore(world)
+        view = fresh(f"news: {options(path)}", socket)
+        BaselineFile(clock(BEGAN_S + 60)).restore(view)
         assert IGNORED in caplog.messages
-        assert world.news is not None and world.news.usual is None
+        assert view.usual is None
     learn(path)
     assert alarms(restart(path)), "half a file of its own is written over"
 
@@ -282,9 +280,9 @@ def test_every_truncation_of_it_is_ignored_and_replaced(path: Path, caplog: pyte
 def test_no_content_ends_the_controller(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
-    world = fresh(f"news: {options(path)}", path.with_name("sluice.sock"))
-    BaselineFile().restore(world)
-    assert world.news is not None and world.news.usual is None
+    view = fresh(f"news: {options(path)}", path.with_name("sluice.sock"))
+    BaselineFile().restore(view)
+    assert view.usual is None
 
 
 @pytest.mark.parametrize("content", ["root:x:0:0:root:/root:/bin/bash\n", '{"version": 1}', "{" * 100_000])

@@ -15,10 +15,10 @@ from live import PATIENCE_S, Running, WriteConfig, running, until
 from sluice.addresses import Address, from_text
 from sluice.config.load import load, parse
 from sluice.dataplane.units import MICROSECONDS
+from sluice.features import Resources, world_of
+from sluice.features.resources.stages import SwitchStages
 from sluice.frames import tickle
 from sluice.loops.link import Link
-from sluice.loops.stages import SwitchStages
-from sluice.loops.world import World
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
 from sluice.switch import closing
 from sluice.switch.closing import Candidate, services_of
@@ -85,7 +85,7 @@ async def test_the_longest_idle_connection_is_asked_in_its_clients_name(
         switch.count(Register.CLOSING_TAKEN, S1, 5)
         switch.count(Register.CLOSING_TAKEN_BACK, S1, 3)
         switch.count(Register.CLOSING_RACED, S1, 2)
-        view = it.controller.world.resources
+        view = it.controller.world[Resources].view
         assert view is not None
         idling = view.idling[S1]
         await until(lambda: idling.closings.closed == 5 and idling.connections == 2, "what became of it")
@@ -142,7 +142,7 @@ async def test_services_are_looked_up_once_a_plan(write_config: WriteConfig, mon
 
     monkeypatch.setattr(closing, "services_of", counted)
     monkeypatch.setattr(closing, "Closing", fake)
-    world = World.of(load(write_config()))
+    world = world_of(load(write_config()))
     stages = SwitchStages(world, cast(Link, SimpleNamespace(session=None, registers=None)))
     one = Candidate(flow=7, server=S1, idle_s=9.0)
     for port in (80, 81):

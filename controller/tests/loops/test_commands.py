@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from live import PATIENCE_S, WriteConfig, feed, running, settled, until
+from sluice.controller import Controller
 from sluice.loops import controlclient
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
 from sluice.switch.translate import DRAINING
 from sluice.views import control
 from sluice.views.statustext import render

@@ -1,7 +1,7 @@
 """Numbers of destinations."""
 
 from sluice.addresses import from_text
-from sluice.loops.destinationtable import SHARED, DestinationTable
+from sluice.features.crowd.destinations import SHARED, DestinationTable
 
 A, B, C, D = (from_text(f"10.0.0.{i}") for i in range(1, 5))
 
@@ -38,8 +38,8 @@ def test_shared_number_and_apart_again() -> None:
 def test_who_is_apart_shares_no_number() -> None:
     table = DestinationTable(8)
     table.want([A, B, C], shared=False)
-    table.want([A, B, C], shared=True, apart={A, C})
+    table.want([A, B, C], shared=True, separate={A, C})
     assert table.numbers == {B: SHARED, C: 3, A: 2}
     table.want([A, B, C], shared=True)
     assert set(table.numbers.values()) == {SHARED}
-    assert DestinationTable(3).want([A, B, C], shared=True, apart={B, C}) == [C]
+    assert DestinationTable(3).want([A, B, C], shared=True, separate={B, C}) == [C]

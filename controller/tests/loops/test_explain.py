@@ -16,13 +16,13 @@ from fakeswitch import FakeSwitch
 from live import WriteConfig, running
 from numpy.typing import NDArray
 from sluice.addresses import from_text
+from sluice.controller import Controller
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.draws import GOLDEN, Draws
 from sluice.dataplane.idle import PLACES
+from sluice.features.balance.history import weights_at
 from sluice.loops import controlclient
 from sluice.loops.commands import Refused
-from sluice.loops.controller import Controller
-from sluice.loops.history import weights_at
 from sluice.names import TICK_BASE, PinState
 from sluice.switch.connections import read_slots
 from sluice.switch.registers import Registers

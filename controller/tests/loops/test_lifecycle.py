@@ -10,8 +10,9 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, feed, running, settled, until
 from sluice.config.load import load
-from sluice.loops.controller import Controller
-from sluice.loops.trace import Trace
+from sluice.controller import Controller
+from sluice.features import Balance
+from sluice.features.balance.trace import Trace
 from sluice.switch.errors import SwitchError
 
 
@@ -331,12 +332,12 @@ async def test_controller_restart_keeps_what_was_ejected(switch: FakeSwitch, wri
     async with running(config) as it:
         feed(switch, 1, syn=100, synack=0)
         feed(switch, 2, syn=100, synack=100)
-        await until(lambda: 1 in it.controller.world.ejected, "server 1 to be ejected")
+        await until(lambda: 1 in it.controller.world[Balance].ejected, "server 1 to be ejected")
         await until(lambda: switch.weights(1)[1] < 10, "server 1 to be at the probe floor")
         left = switch.weights(1)
     async with running(config) as again:
         assert again.lines[0].endswith("adopted=yes updates=0")
         await until(lambda: len(again.decisions()) >= 3, "three decisions")
-        assert 1 in again.controller.world.ejected and switch.weights(1) == left
+        assert 1 in again.controller.world[Balance].ejected and switch.weights(1) == left
         feed(switch, 1, syn=10, synack=10)
-        await until(lambda: not again.controller.world.ejected, "server 1 to take connections again")
+        await until(lambda: not again.controller.world[Balance].ejected, "server 1 to take connections again")

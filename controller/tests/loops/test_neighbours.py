@@ -16,11 +16,11 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sluice.addresses import IPV4_BITS, Address, from_number, from_text
 from sluice.config.load import parse
+from sluice.features import world_of
 from sluice.loops.link import Link
 from sluice.loops.neighbourqueue import NeighbourQueue
 from sluice.loops.neighbours import Neighbours
 from sluice.loops.neighbourtable import NeighbourTable
-from sluice.loops.world import World
 from sluice.names import PuntReason
 from sluice.switch.state import Neighbour, State
 from virtual import in_virtual_time
@@ -368,12 +368,12 @@ class Wire:
 
 
 def test_move_is_written_when_it_is_heard_and_asked_for_a_refresh_later() -> None:
-    wire, world = Wire(), World.of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
+    wire, world = Wire(), world_of(parse(web().replace("refresh_s: 1", "refresh_s: 30")))
     server = from_text("10.0.2.2")
 
     async def scene() -> None:
         neighbours = Neighbours(world, cast(Link, wire))
-        tasks = [asyncio.create_task(task) for task in (neighbours.ask(), neighbours.hear())]
+        tasks = [asyncio.create_task(task) for task in (neighbours.ask(), neighbours.learn())]
         for at_s, mac in ((1, SERVER), (11, OTHER), (12, OTHER), (13, "ff:ff:ff:ff:ff:ff"), (60, OTHER)):
             await asyncio.sleep(at_s - asyncio.get_running_loop().time())
             wire.arp(2, str(server), mac)
@@ -400,11 +400,11 @@ def test_questions_back_off_and_go_on_for_configured_hops() -> None:
 def test_known_neighbour_is_refreshed_and_a_stranger_forgotten() -> None:
     table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=10)
     place = Neighbour(2, SERVER)
-    assert not table.heard(B, place, 0), "nobody asked"
+    assert not table.learn(B, place, 0), "nobody asked"
     table.unresolved(B, 0)
     assert table.due(0) == [B]
-    assert table.heard(B, place, 0.1)
-    assert not table.heard(B, place, 0.2), "nothing new"
+    assert table.learn(B, place, 0.1)
+    assert not table.learn(B, place, 0.2), "nothing new"
     assert table.due(29) == []
     asked = [second for second in range(30, 100) if table.due(second)]
     assert asked[0] in (30, 31)
@@ -428,14 +428,14 @@ def test_unknown_hop_is_asked_for_at_once_but_no_more_often_than_the_pause() -> 
 
 def test_place_that_is_known_is_given_to_what_finds_no_entry() -> None:
     table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=10)
-    assert table.heard(B, Neighbour(2, SERVER), 0, asks_us=True)
+    assert table.learn(B, Neighbour(2, SERVER), 0, asks_us=True)
     assert table.unresolved(B, 1) == Neighbour(2, SERVER)
 
 
 def test_flood_of_askers_is_bounded_and_forgotten() -> None:
     table = NeighbourTable(refresh_s=30, retry_s=1, forget_after=2, capacity=4)
     for number in range(100):
-        table.heard(from_number(number, IPV4_BITS), Neighbour(2, SERVER), 0, asks_us=True)
+        table.learn(from_number(number, IPV4_BITS), Neighbour(2, SERVER), 0, asks_us=True)
     assert len(table.known) == 4
     for second in range(200):
         table.due(second)

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sluice.addresses import from_text
 from sluice.config.load import parse
-from sluice.loops.balancing import BEHIND_S
+from sluice.features import Balance, world_of
+from sluice.features.balance.decisions import BEHIND_S
+from sluice.features.crowd.status import as_json as news_status
 from sluice.loops.commands import reconfigure
-from sluice.loops.world import World
 from sluice.names import RATE_FLOWS, Meter, Register, Table
 from sluice.news import Cause
 from sluice.news.split import widest
 from sluice.replay.driver import Controlled, Driver, LiveTimes
 from sluice.switch.bucket import Bucket
-from sluice.views.status import news_status
 from sluice.views.statustext import news_lines
 from virtual import FAST_BPS, Run, Switch
 
@@ -147,7 +147,7 @@ def test_the_share_that_is_measured_follows_the_load(most: float, caplog: pytest
 
 def test_a_reload_changes_how_many_responses_are_measured_at_most() -> None:
     view = Run("{mode: production, flow_share: 0.25}", usual).view
-    view.configure(replace(view.config, flow_share=0.5), World.of(parse(web())).plan)
+    view.configure(replace(view.config, flow_share=0.5), world_of(parse(web())).plan)
     assert view.flow_share == 0.5
 
 
@@ -175,7 +175,7 @@ def two_services(end_s: float, *, at: str = WEB, silent: dict[int, float] | None
 def test_a_crowd_at_one_service_holds_that_ones_weights_only(at: str, held: str, free: str) -> None:
     early, late = two_services(ONSET + 15, at=at), two_services(ONSET + 35, at=at)
     moved = {
-        name: late.world.views[number].weight_changes - early.world.views[number].weight_changes
+        name: late.world[Balance].views[number].weight_changes - early.world[Balance].views[number].weight_changes
         for number, name in ((1, "web"), (2, "api"))
     }
     assert late.view.frozen == [held] and said(late).endswith(f"; the weights of {held} are frozen.")
@@ -190,7 +190,7 @@ def test_a_sick_server_of_one_service_is_not_the_other_ones() -> None:
     assert run.view.freezes(1), "the other service's server must not set it free"
     assert not run.view.freezes(2), "R relieves the server"
     assert crowded.sentence.endswith("; s4 answers worse than the others; the weights of web are frozen.")
-    weights = run.world.views[2].balancer.weights()
+    weights = run.world[Balance].views[2].balancer.weights()
     assert weights[4] < weights[3] / 2
 
 
@@ -395,7 +395,7 @@ def test_an_interval_whose_reading_is_late_decides_nothing_and_has_none_right_be
     run = Run(options, lambda _: {WEB: 30.0}, switch=Switch(registers=Stalling())).until(46)
     times = [decision.time_s for decision in run.decisions]
     assert times == pytest.approx([5, 10, 15, 35, 40, 45])
-    world = World.of(parse(web(more=f"news: {options}")))
+    world = world_of(parse(web(more=f"news: {options}")))
     driver, replayed = Driver(world, Memory(), 0.0, live=LiveTimes(news=times)), list[float]()
     while driver.due < 46:
         events = driver.step(driver.due)

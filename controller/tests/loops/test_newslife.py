@@ -9,9 +9,9 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.config.load import load
-from sluice.loops.baselinefile import BaselineFile
+from sluice.features import CrowdControl, world_of
+from sluice.features.crowd.baseline import BaselineFile
 from sluice.loops.commands import Refused
-from sluice.loops.world import World
 from sluice.news import Average, Usual
 from sluice.views import status, statustext
 
@@ -102,16 +102,17 @@ async def test_controller_takes_over_what_an_earlier_one_left(
 ) -> None:
     """At its start, and when flash-crowd control is configured later."""
     config = load(write_config(more=NEWS))
-    kept, origin = Average(2e5, 1e3, 99), World.of(config)
-    assert origin.news is not None
-    origin.news.restore(Usual(kept, kept, {}))
+    kept, origin = Average(2e5, 1e3, 99), world_of(config)[CrowdControl].view
+    assert origin is not None
+    origin.restore(Usual(kept, kept, {}))
     BaselineFile().keep(origin)
     async with running(write_config(more="" if reloads else NEWS)) as it:
         if reloads:
             write_config(more=NEWS)
             await it.controller.reload()
-        assert it.controller.world.news is not None
-        usual = it.controller.world.news.usual
+        view = it.controller.world[CrowdControl].view
+        assert view is not None
+        usual = view.usual
         assert usual is not None and usual.ar == kept
 
 
@@ -276,8 +277,8 @@ async def test_status_says_it_in_a_sentence(switch: FakeSwitch, write_config: Wr
         "{detection_s: 60, window_s: 60, remember_s", "{detection_s: 0.1, window_s: 0.2, remember_s"
     ).replace("}]}", "}], poll_s: 0.1, bucket_s: 0.1}")
     async with running(write_config(more=news)) as it:
-        assert it.controller.world.news is not None
-        view = it.controller.world.news
+        view = it.controller.world[CrowdControl].view
+        assert view is not None
         await until(lambda: view.decision, "a decision")
         switch.count("requests_offered", 2, 7)
         switch.count("requests_admitted", 2, 7)

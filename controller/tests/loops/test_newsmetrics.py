@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from sluice.addresses import from_text
-from sluice.loops.controller import Controller
+from sluice.controller import Controller
+from sluice.features.crowd.status import as_json as news_status
 from sluice.views import status
 from sluice.views.metrics import StatusCollector
-from sluice.views.status import news_status
 from virtual import Run
 
 WEB = "10.0.0.100"

@@ -15,11 +15,10 @@ from finsy import P4TableEntry
 from finsy.proto import p4r
 from sluice.balance import Balancer, Counts
 from sluice.config.load import parse
-from sluice.loops.balancing import TABLES, balance, touched
-from sluice.loops.commands import set_drain
+from sluice.features import Balance, world_of
+from sluice.features.balance.decisions import TABLES, balance, touched
+from sluice.features.balance.trace import Trace
 from sluice.loops.link import Link
-from sluice.loops.trace import Trace
-from sluice.loops.world import World
 from sluice.names import Meter, Register
 from sluice.switch import pipeline
 from sluice.switch.reconcile import Found, read_back, reconcile
@@ -53,7 +52,7 @@ def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return encode(self, schema)
 
     more = "".join(service(number, 2, "mode: production") for number in range(1, services))
-    world = World.of(parse(web(period_s=1, window_s=1, mode="production", more=more)))
+    world = world_of(parse(web(period_s=1, window_s=1, mode="production", more=more)))
     memory, updates = Memory(), Updates()
     found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
     link = Link(cast(Session, updates), cast(Registers, memory), found)
@@ -64,7 +63,11 @@ def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         with monkeypatch.context() as patch:
             patch.setattr(Balancer, "weights", counted_weights)
             patch.setattr(P4TableEntry, "encode_entry", counted_encode)
-            tasks = [asyncio.create_task(balance(world, link, one, Trace(None))) for one in world.plan.services]
+            views = world[Balance].views
+            tasks = [
+                asyncio.create_task(balance(world, views[one.id], link, one, Trace(None)))
+                for one in world.plan.services
+            ]
             await asyncio.sleep(0.5)
             for second in range(DECISIONS):
                 for server in world.plan.servers:
@@ -95,7 +98,7 @@ async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_wr
     more += service(2, 5, "mode: production") + service(3, 20, "mode: production, min_syn: 1")
     kinds: Counter[int] = Counter()
     async with FakeSwitch() as switch, Session(switch.address, 1, pipeline.load()) as session:
-        world = World.of(parse(web(more=more)))
+        world = world_of(parse(web(more=more)))
         await session.push_pipeline()
         found = await read_back(session)
         await reconcile(session, found, world.state())
@@ -106,15 +109,15 @@ async def test_after_every_decision_the_switch_holds_what_a_look_at_all_would_wr
                 for server in one.servers:
                     answered = source.choice((0, 100)) if turn % 10 < 6 else 100
                     counts[server.id] += Counts(syn=100, synack=answered, completed=answered)
-                balancer = world.views[one.id].balancer
+                balancer = world[Balance].views[one.id].balancer
                 before, writes = balancer.ejected, len(switch.writes)
                 balancer.observe(float(turn), counts)
-                await reconcile(session, found, world.part(one), touched(before, balancer.ejected))
+                await reconcile(session, found, world.state(one), touched(before, balancer.ejected))
                 kinds.update(update.type for request in switch.writes[writes:] for update in request.updates)
                 ejected += len(balancer.ejected - before)
                 assert await reconcile(session, found, world.state(), TABLES) == 0
             if turn % 8 == 4:
-                set_drain(world, "w2/s1", drain=turn % 16 == 4, now_s=float(turn))
+                world[Balance].set_drain("w2/s1", drain=turn % 16 == 4, now_s=float(turn))
                 await reconcile(session, found, world.state())
         assert await reconcile(session, await read_back(session), world.state(), TABLES) == 0
     assert min(kinds[kind] for kind in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE)) > 5, kinds

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.config.load import parse
-from sluice.loops.balancing import balance
+from sluice.features import Balance, world_of
+from sluice.features.balance.decisions import balance
+from sluice.features.balance.trace import Trace
 from sluice.loops.commands import reconfigure
 from sluice.loops.grid import nearest, next_turn
 from sluice.loops.link import Link
-from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
 from sluice.replay.driver import Balanced, Driver, LiveTimes
@@ -64,7 +65,7 @@ class Kept(Trace):
 
 
 def world(mode: str) -> World:
-    return World.of(parse(web(mode=mode, period_s=PERIOD_S, window_s=4 * PERIOD_S)))
+    return world_of(parse(web(mode=mode, period_s=PERIOD_S, window_s=4 * PERIOD_S)))
 
 
 def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
@@ -73,7 +74,7 @@ def live(mode: str, registers: Watched, periods: int = PERIODS) -> Kept:
     async def run() -> None:
         it = world(mode)
         link = cast(Link, Switch(registers=registers))
-        task = asyncio.create_task(balance(it, link, it.plan.services[0], trace))
+        task = asyncio.create_task(balance(it, it[Balance].views[1], link, it.plan.services[0], trace))
         await asyncio.sleep(periods * PERIOD_S - 0.01)
         task.cancel()
 
@@ -117,7 +118,7 @@ def test_a_reload_makes_no_decision_but_for_a_shorter_period(period_s: float, ex
     async def run() -> None:
         it, link = world("paper"), cast(Link, Switch(registers=Watched()))
         for until_s in (2.3, 3.9, 8.9):
-            task = asyncio.create_task(balance(it, link, it.plan.services[0], trace))
+            task = asyncio.create_task(balance(it, it[Balance].views[1], link, it.plan.services[0], trace))
             await asyncio.sleep(until_s - asyncio.get_running_loop().time())
             task.cancel()
             config = parse(web(mode="paper", period_s=period_s, window_s=4 * period_s))

@@ -13,10 +13,9 @@ from finsy.proto import p4r
 from live import Running, WriteConfig, running, until
 from sluice.balance import Mode
 from sluice.config.load import load
-from sluice.loops import controller
+from sluice.features import Balance, world_of
 from sluice.loops.adoption import adopt
 from sluice.loops.commands import Refused
-from sluice.loops.world import World
 from sluice.names import TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.errors import SwitchError
@@ -133,8 +132,8 @@ async def test_a_controller_refuses_a_switch_whose_server_is_now_another_service
     text = config.read_text()
     config.write_text(text[: text.index("services:")] + BLUE_GREEN + text[text.index("control:") :])
     async with Session(switch.address, 1, pipeline.load()) as session:
-        world = World.of(load(config))
-        world.held = frozenset({2})
+        world = world_of(load(config))
+        world.pinned = frozenset({2})
         with pytest.raises(SwitchError, match=r"server s2 moves from service web to web2.*that it was left with"):
             adopt(world, await read_back(session), now_s=0)
 
@@ -174,7 +173,7 @@ async def test_all_hear_of_a_reload_that_the_switch_refuses(switch: FakeSwitch, 
         assert isinstance(behind, Refused) and "reload again" in str(behind)
         await until(lambda: it.ready(2), "the controller to lead again, as before")
         assert switch.weights(1).keys() == {1, 2}
-        assert it.controller.world.views[1].balancer.options.mode is Mode.FIXED
+        assert it.controller.world[Balance].views[1].balancer.options.mode is Mode.FIXED
         switch.refuse_table = None
         (answer,) = await answers(await asked(it, config, ALONE))
         assert str(answer).startswith("reloaded: ")
@@ -224,7 +223,7 @@ async def test_a_mistake_in_a_reload_reaches_its_asker(
 
     config = write_config()
     async with running(config) as it:
-        monkeypatch.setattr(controller, "reconfigure", mistaken)
+        monkeypatch.setattr("sluice.controller.reconfigure", mistaken)
         (answer,) = await answers(await asked(it, config, ALONE))
         assert isinstance(answer, RuntimeError)
 

@@ -13,10 +13,11 @@ from configs import web
 from fakeswitch import FakeSwitch, Memory
 from measured import Seen
 from sluice.config.load import parse
-from sluice.loops import resources
+from sluice.features import Resources, world_of
+from sluice.features.resources import tasks as resources
+from sluice.features.resources.view import PROBE_S, ResourcesView
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
-from sluice.loops.resourcesview import PROBE_S, ResourcesView
 from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.resources.columns import NONE, Columns
@@ -37,7 +38,7 @@ SEND = "{budget: 1MB, needs: paper}"
 def world(resources: str, server: str = "") -> World:
     """Two servers; ``server`` is what the second has of its own."""
     text = web().replace("  servers:", f"  resources: {resources}\n  servers:")
-    return World.of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
+    return world_of(parse(text.replace("10.0.3.2, port: 80", f"10.0.3.2, port: 80{server}")))
 
 
 @dataclass
@@ -128,12 +129,12 @@ class Lab:
             self.noted.pop(flow, None)
         return found
 
-    async def probe(self, one: Candidate, least_age_s: float) -> None:
-        assert self.prepared and one.idle_s >= least_age_s
-        self.probes.append((asyncio.get_running_loop().time(), one.flow))
+    async def probe(self, candidate: Candidate, least_age_s: float) -> None:
+        assert self.prepared and candidate.idle_s >= least_age_s
+        self.probes.append((asyncio.get_running_loop().time(), candidate.flow))
         if self.answers:
-            del self.connections[one.flow]
-            self.registers.count(Register.LOAD_FIRST, one.server, -1)
+            del self.connections[candidate.flow]
+            self.registers.count(Register.LOAD_FIRST, candidate.server, -1)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
         return {server: self.paused.get(server, [0] * LENGTHS) for server in servers}
@@ -144,8 +145,9 @@ class Lab:
 
 
 def view_of(it: World) -> ResourcesView:
-    assert it.resources is not None
-    return it.resources
+    view = it[Resources].view
+    assert view is not None
+    return view
 
 
 def sharing(it: World, lab: Lab, until_s: float, meanwhile: Callable[[float], None] = lambda _: None) -> None:
@@ -251,7 +253,7 @@ def test_a_reload_keeps_what_is_known_of_transfers() -> None:
     sharing(it, lab, 2)
     assert [one.send for one in lab.connections.values()] == [250_000] * 2
     reconfigure(it, parse(web()), 6.0)
-    assert it.resources is None and it.state().caps == {}
+    assert it[Resources].view is None and it.state().caps == {}
 
 
 # -- idle connections

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakeswitch import FakeSwitch
 from live import WriteConfig, running, until
-from sluice.loops import controller
+from sluice.features import Resources
 from sluice.loops.link import Link
 from sluice.loops.world import World
 from sluice.names import Register
@@ -28,13 +28,14 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     def stages(_world: World, _link: Link) -> Lab:
         return it
 
-    monkeypatch.setattr(controller, "SwitchStages", stages)
+    monkeypatch.setattr("sluice.features.resources.feature.SwitchStages", stages)
     return it
 
 
 def decision_of(world: World) -> Decision:
-    assert world.resources is not None and world.resources.decision is not None
-    return world.resources.decision
+    view = world[Resources].view
+    assert view is not None and view.decision is not None
+    return view.decision
 
 
 def samples(shown: dict[str, Any]) -> dict[str, float]:
@@ -53,7 +54,7 @@ async def test_a_status_has_budgets_and_connections(lab: Lab, write_config: Writ
     async with running(path) as it:
         switch.count(Register.LOAD_FIRST, 1, 70)
         await until(lambda: len(lab.capped) > 0, "caps")
-        await until(lambda: (view := it.controller.world.resources) and view.idling[1].connections == 70, "loads")
+        await until(lambda: (view := it.controller.world[Resources].view) and view.idling[1].connections == 70, "loads")
         await until(lambda: decision_of(it.controller.world).receive[1].connections == 70, "loads, at the next second")
         shown = await status.gather(it.controller)
     one, two = (server["resources"] for server in shown["services"][0]["servers"])

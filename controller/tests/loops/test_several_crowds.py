@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 from sluice.addresses import from_packed
+from sluice.features.crowd.status import as_json as news_status
 from sluice.news import Cause, Decision
 from sluice.switch.reconcile import Found
-from sluice.views.status import news_status
 from virtual import FAST_BPS, Run
 
 BYSTANDER = "10.0.0.100"

@@ -14,9 +14,9 @@ from finsy.proto import p4r
 from live import Running, WriteConfig, running, settled, until
 from sluice.balance import Counts
 from sluice.config.load import parse
-from sluice.loops import spilling
+from sluice.features import Balance, world_of
+from sluice.features.balance import spill
 from sluice.loops.link import Link
-from sluice.loops.world import World
 from sluice.names import Meter, Register, Table
 from sluice.switch.reconcile import Found, reconcile
 from sluice.switch.session import Session
@@ -73,13 +73,13 @@ async def test_a_full_server_gets_nothing_until_an_eighth_is_free(
 ) -> None:
     async with running(capped(write_config(mode=mode, period_s=10, window_s=10))) as it:
         opened(switch, 7, 3)
-        await asyncio.sleep(3 * spilling.LOOK_S)
+        await asyncio.sleep(3 * spill.READ_S)
         assert switch.weights(1) == WHOLE
         opened(switch, 8, 3)
         await until(lambda: switch.weights(1) == {2: 256}, "the full one to be left out")
         service = await shown(it)
         assert states(service) == ["full", "in"] and not service["refuses"]
-        assert it.controller.world.views[1].balancer.ratios == {1: 0.5, 2: 0.5}, "R's ratios stay"
+        assert it.controller.world[Balance].views[1].balancer.ratios == {1: 0.5, 2: 0.5}, "R's ratios stay"
         opened(switch, 7, 3)
         await until(lambda: switch.weights(1) == WHOLE, "room again")
         assert gate(switch) is None
@@ -88,7 +88,7 @@ async def test_a_full_server_gets_nothing_until_an_eighth_is_free(
 async def test_when_all_are_full_new_connections_are_refused_until_there_is_room(
     switch: FakeSwitch, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spilling, "TELL_S", 0.2)
+    monkeypatch.setattr(spill, "ROOM_S", 0.2)
     async with running(capped(write_config())) as it:
         opened(switch, 8, 4)
         await until(lambda: gate(switch) == (0, 0), "nothing to be admitted")
@@ -169,15 +169,15 @@ async def test_a_drained_server_is_no_room(switch: FakeSwitch, write_config: Wri
 def test_an_ejected_server_is_no_room() -> None:
     """It answers nobody: what the others cannot take is refused, though it has no cap."""
     more = "  - {name: s3, address: 10.0.2.3, port: 80}\n"
-    world = World.of(parse(web(mode="production", more=more)))
-    view = world.views[1]
+    world = world_of(parse(web(mode="production", more=more)))
+    view = world[Balance].views[1]
     idle, busy = Counts(), Counts(syn=100, synack=100, completed=100)
     view.balancer.observe(0.0, dict.fromkeys((1, 2, 3), idle))
     view.balancer.observe(1.0, {1: Counts(syn=100), 2: busy, 3: busy})
     assert view.balancer.ejected == {1}
-    view.look({2: 4, 3: 4}, {2: 4, 3: 3})
+    view.update_full({2: 4, 3: 4}, {2: 4, 3: 3})
     assert not view.refuses and view.weights.keys() == {1, 3}
-    view.look({2: 4, 3: 4}, {2: 4, 3: 4})
+    view.update_full({2: 4, 3: 4}, {2: 4, 3: 4})
     assert view.refuses and world.state().refusing == {1}
 
 
@@ -214,7 +214,7 @@ async def test_the_trace_has_the_weights_in_force(switch: FakeSwitch, write_conf
 async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_leave_it() -> None:
     """And the limits of other services stay as they are written."""
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
-    world = World.of(parse(text))
+    world = world_of(parse(text))
     memory, updates = Memory(), Updates()
     link = Link(cast(Session, updates), cast(Any, memory), Found({}, {meter: {} for meter in Meter}, rounded=False))
     await link.apply(world.state())
@@ -223,8 +223,8 @@ async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_le
     assert len(both) == 2 and all(s.caps == {x2: 5} for s in both)
     await memory.write(Register.LOAD_FIRST, x2, 5)
     updates.written.clear()
-    await spilling.spill_once(world, link, 0.0)
-    assert all(x2 not in world.views[s.id].weights for s in both)
+    await spill.spill_once(world, world[Balance].views, link, 0.0)
+    assert all(x2 not in world[Balance].views[s.id].weights for s in both)
     servers = updates.pipeline.schema.tables[Table.SERVERS].id
     (moved,) = [u.entity.table_entry for _, u in updates.written if u.entity.table_entry.table_id == servers]
     assert int.from_bytes(moved.match[0].exact.value, "big") == x2
@@ -233,13 +233,13 @@ async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_le
 
 
 async def _left(updates: Updates, state: State, link: Link) -> int:
-    return await reconcile(cast(Session, updates), link._found, state)  # pyright: ignore[reportPrivateUsage]
+    return await reconcile(cast(Session, updates), link._snapshot, state)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_each_services_refusal_leaves_the_others_limits() -> None:
     more = "- {name: w2, address: 10.0.0.101, port: 80, admission: {rate_per_s: 9, burst: 9}, servers: [{name: t, "
     more += "address: 10.0.2.9, port: 80, max_connections: 1}]}"
-    world = World.of(
+    world = world_of(
         parse(web(more=more).replace("port: 80}\n  - {name: s2", "port: 80, max_connections: 1}\n  - {name: s2"))
     )
     memory, updates = Memory(), Updates()
@@ -248,7 +248,7 @@ async def test_each_services_refusal_leaves_the_others_limits() -> None:
     for server, number, kind in ((3, 1, p4r.Update.MODIFY), (1, 1, None), (3, 0, p4r.Update.MODIFY)):
         await memory.write(Register.LOAD_FIRST, server, number)
         updates.written.clear()
-        await spilling.spill_once(world, link, 0.0)
+        await spill.spill_once(world, world[Balance].views, link, 0.0)
         meters = [u.type for _, u in updates.written if u.entity.HasField("meter_entry")]
         assert meters == ([] if kind is None else [kind])
         assert await _left(updates, world.state(), link) == 0

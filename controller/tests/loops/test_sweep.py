@@ -14,11 +14,11 @@ from live import WriteConfig
 from numpy.typing import NDArray
 from sluice.config.load import load, parse
 from sluice.config.model import ConnectionsConfig
+from sluice.features import world_of
 from sluice.loops.adoption import adopt
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
 from sluice.loops.sweep import sweep, sweep_once
-from sluice.loops.world import World
 from sluice.names import CONNECTION_SLOTS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.connections import idle_for
@@ -32,7 +32,7 @@ async def test_retired_server_leaves_with_its_last_connection(switch: FakeSwitch
     registers = Memory()
     async with Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        world = World.of(load(config))
+        world = world_of(load(config))
         link = Link(session, registers, await read_back(session))
         await link.apply(world.state())
         await registers.write(Register.PIN_KEY_1, 9, 1 << 36 | TICK_BASE)
@@ -71,7 +71,7 @@ def test_the_table_is_swept_in_time_however_often_the_configuration_is_reloaded(
     table = OneSlot()
 
     async def run() -> None:
-        world, link = World.of(parse(web())), Link(cast(Session, None), table, Found(entries={}, meters={}))
+        world, link = world_of(parse(web())), Link(cast(Session, None), table, Found(entries={}, meters={}))
         while asyncio.get_running_loop().time() < 280:
             task = asyncio.create_task(sweep(world, link))
             await asyncio.sleep(47)
@@ -95,7 +95,7 @@ async def test_the_switch_is_given_the_idle_time_that_fits_its_table(
     registers = Memory()
     async with Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        world = World.of(load(write_config()))
+        world = world_of(load(write_config()))
         link = Link(session, registers, await read_back(session))
         await link.apply(world.state())
         assert idle_ticks(switch) == registers.units.ticks(7440)
@@ -116,12 +116,12 @@ async def test_restarted_controller_still_knows_the_retired_one(switch: FakeSwit
     config = write_config()
     async with Session(switch.address, 1, pipeline.load()) as session:
         await session.push_pipeline()
-        world = World.of(load(config))
+        world = world_of(load(config))
         found = await read_back(session)
         await Link(session, Memory(), found).apply(world.state())
 
         config.write_text(config.read_text().replace("  - {name: s1, address: 10.0.2.2, port: 80}\n", ""))
-        fresh = World.of(load(config))
+        fresh = world_of(load(config))
         found = await read_back(session)
         adopt(fresh, found, now_s=0)
         assert [r.id for r in fresh.plan.retired] == [1]

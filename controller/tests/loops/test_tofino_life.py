@@ -10,8 +10,8 @@ import tofinoprogram
 from configs import web
 from live import feed, running, settled, until
 from sluice.config.load import load
-from sluice.loops.controller import Controller
-from sluice.loops.trace import Trace
+from sluice.controller import Controller
+from sluice.features.balance.trace import Trace
 from sluice.names import Meter
 from sluice.switch.errors import SwitchError
 from sluice.views.status import gather

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.loops.balancing import touched
+from sluice.features.balance.decisions import touched
 from sluice.names import Table
 
 

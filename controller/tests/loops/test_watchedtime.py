@@ -15,15 +15,15 @@ from sluice.addresses import from_text
 from sluice.agents.client import AgentError, AgentSilent
 from sluice.agents.messages import Problem, Report, Told
 from sluice.config.load import parse
-from sluice.loops import agents as agents_loop
-from sluice.loops import news
-from sluice.loops.agents import DEAD_S, INTERVAL_S, LAST_S, Agents
-from sluice.loops.balancing import balance
+from sluice.features import Balance, Content, CrowdControl, world_of
+from sluice.features.balance.decisions import balance
+from sluice.features.balance.trace import Trace
+from sluice.features.content import agents as agents_task
+from sluice.features.content.agents import DEAD_S, INTERVAL_S, LAST_S, Agents
+from sluice.features.crowd.control import control
+from sluice.features.crowd.trace import NewsTrace
 from sluice.loops.link import Link
-from sluice.loops.newstrace import NewsTrace
-from sluice.loops.trace import Trace
 from sluice.loops.watchedtime import LATE_S, TICK_S, Readings, WatchedTime, lost_s
-from sluice.loops.world import World
 from sluice.names import Register
 from stalled import on_a_stalled_loop, stall
 from virtual import Switch
@@ -141,14 +141,13 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     wire = Wire()
     for talks in wire.talks.values():
         talks.set()
-    monkeypatch.setattr(agents_loop, "connected", wire.connected)
+    monkeypatch.setattr(agents_task, "connected", wire.connected)
     return wire
 
 
 @asynccontextmanager
 async def following(tmp: str = "/nowhere/sluice.sock") -> AsyncGenerator[Agents]:
-    world = World.of(parse(content(control=tmp)))
-    agents = Agents(world)
+    agents = world_of(parse(content(control=tmp)))[Content].agents
     task = asyncio.create_task(agents.follow(cast(Link, Switch())))
     try:
         yield agents
@@ -157,8 +156,8 @@ async def following(tmp: str = "/nowhere/sluice.sock") -> AsyncGenerator[Agents]
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _absent(agents: Agents) -> set[int]:
-    return agents._world.absent  # pyright: ignore[reportPrivateUsage]
+def _absent(agents: Agents) -> frozenset[int]:
+    return agents._world[Content].state.away.absent  # pyright: ignore[reportPrivateUsage]
 
 
 def test_no_agent_is_gone_when_the_controller_was_stopped(wire: Wire) -> None:
@@ -221,12 +220,12 @@ def test_agents_that_were_not_listened_to_are_not_silent(wire: Wire) -> None:
     """While the switch was away, or a reload was applied."""
 
     async def run() -> None:
-        world = World.of(parse(content(control="/nowhere/sluice.sock")))
-        agents = Agents(world)
+        world = world_of(parse(content(control="/nowhere/sluice.sock")))
+        agents = world[Content].agents
         for _ in range(2):
             task = asyncio.create_task(agents.follow(cast(Link, Switch())))
             await asyncio.sleep(0.01)
-            assert world.absent == set()
+            assert world[Content].state.away.absent == set()
             await asyncio.sleep(3 * INTERVAL_S)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -273,10 +272,14 @@ class Counting(Memory):
 @pytest.mark.parametrize("slow_s", [0.0, STOPPED_S], ids=["controller stopped", "switch stopped"])
 def test_no_server_falls_silent_by_a_late_reading(slow_s: float) -> None:
     async def run() -> None:
-        world = World.of(parse(web(mode="production", period_s=1.0, window_s=4.0)))
+        world = world_of(parse(web(mode="production", period_s=1.0, window_s=4.0)))
         registers, (service,) = Counting(slow_s=slow_s), world.plan.services
-        task = asyncio.create_task(balance(world, cast(Link, Switch(registers=registers)), service, Trace(None)))
-        balancer = world.views[service.id].balancer
+        task = asyncio.create_task(
+            balance(
+                world, world[Balance].views[service.id], cast(Link, Switch(registers=registers)), service, Trace(None)
+            )
+        )
+        balancer = world[Balance].views[service.id].balancer
         await asyncio.sleep(3.5)
         registers.torn = True
         if not slow_s:
@@ -293,10 +296,11 @@ def test_no_server_falls_silent_by_a_late_reading(slow_s: float) -> None:
 def test_requests_of_a_pause_are_no_crowd() -> None:
     async def run() -> None:
         options = "{mode: paper, period_s: 1, poll_s: 1}"
-        world = World.of(parse(web(more=f"news: {options}", period_s=1, window_s=4)))
-        assert world.news is not None
+        world = world_of(parse(web(more=f"news: {options}", period_s=1, window_s=4)))
+        view = world[CrowdControl].view
+        assert view is not None
         switch, decided = Switch(), list[float]()
-        (address, number), *_ = world.news.numbers.items()
+        (address, number), *_ = view.numbers.items()
         assert address == from_text("10.0.0.100")
 
         class Kept(NewsTrace):
@@ -314,7 +318,7 @@ def test_requests_of_a_pause_are_no_crowd() -> None:
 
         tasks = [
             asyncio.create_task(go_on_arriving()),
-            asyncio.create_task(news.control(world, cast(Link, switch), world.news, Kept(None))),
+            asyncio.create_task(control(world, cast(Link, switch), view, Kept(None))),
         ]
         for _ in range(5):
             await asyncio.sleep(5.0)

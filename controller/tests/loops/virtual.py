@@ -18,15 +18,15 @@ from sluice.addresses import from_text
 from sluice.config.load import parse
 from sluice.config.model import Config
 from sluice.dataplane.units import MICROSECONDS, STEPS
-from sluice.loops import news
-from sluice.loops.balancing import balance
-from sluice.loops.baselinefile import BaselineFile
+from sluice.features import Balance, CrowdControl, world_of
+from sluice.features.balance.decisions import balance
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.baseline import BaselineFile
+from sluice.features.crowd.control import control
+from sluice.features.crowd.trace import NewsTrace
+from sluice.features.crowd.view import NewsView
 from sluice.loops.commands import reconfigure
 from sluice.loops.link import Link
-from sluice.loops.newstrace import NewsTrace
-from sluice.loops.newsview import NewsView
-from sluice.loops.trace import Trace
-from sluice.loops.world import World
 from sluice.names import RATE_FLOWS, RATE_TICK_US, SAMPLES, Meter, Register, Table
 from sluice.news import Decision
 from sluice.news.rates import flow_mask
@@ -242,9 +242,10 @@ class Run:
     decisions: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
-        self.world = World.of(self._config(self.options))
-        assert self.world.news is not None
-        self.view: NewsView = self.world.news
+        self.world = world_of(self._config(self.options))
+        view = self.world[CrowdControl].view
+        assert view is not None
+        self.view: NewsView = view
         self.established: list[tuple[int, int, bytes]] = []
         """Connections of before the run, as the switch treated them then."""
 
@@ -259,7 +260,7 @@ class Run:
     async def _run(self, end_s: float) -> None:
         loop = asyncio.get_running_loop()
         if self.baseline is not None:
-            self.baseline.restore(self.world)
+            self.baseline.restore(self.view)
         self.switch.step = MICROSECONDS.step(self.view.config.rate_window_s)
         await self.switch.apply(self.world.state())
         self.switch.updates.written.clear()
@@ -297,8 +298,11 @@ class Run:
     def _begun(self) -> list[asyncio.Task[None]]:
         """The controller's tasks, in its order."""
         link, trace = cast(Link, self.switch), _Keep(self.decisions)
-        loops = [balance(self.world, link, service, Trace(None)) for service in self._deciding()]
-        loops.append(news.control(self.world, link, self.view, trace, self.baseline))
+        loops = [
+            balance(self.world, self.world[Balance].views[service.id], link, service, Trace(None))
+            for service in self._deciding()
+        ]
+        loops.append(control(self.world, link, self.view, trace, self.baseline))
         return [asyncio.create_task(one) for one in loops]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sluice.loops.baselinefile import LIFE_S
+from sluice.features.crowd.baseline import LIFE_S
 
 Floats = NDArray[np.float64]
 DAYS, DAY, WEEK = 28, 1440, 7

@@ -25,11 +25,11 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from sluice.features.crowd.status import as_json as news_status
 from sluice.names import Register
 from sluice.page import view
 from sluice.page.token import token_of
 from sluice.views import control
-from sluice.views.status import news_status
 from test_cli import ENV, SLUICE
 from test_news import ONSET, PRODUCTION, WEB, crowd
 from virtual import Run

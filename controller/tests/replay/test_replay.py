@@ -23,12 +23,13 @@ from sluice.config.load import parse
 from sluice.dataplane.memory import Memory
 from sluice.dataplane.pins import ACK, RST, SYN
 from sluice.dataplane.units import MICROSECONDS
-from sluice.loops.balancing import balance
+from sluice.features import Balance, CrowdControl, world_of
+from sluice.features.balance.decisions import balance
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.control import control
+from sluice.features.crowd.trace import NewsTrace
 from sluice.loops.link import Link
-from sluice.loops.news import control
-from sluice.loops.newstrace import NewsTrace
 from sluice.loops.sweep import correct_loads, kept_slots, sweep
-from sluice.loops.trace import Trace
 from sluice.loops.world import World
 from sluice.names import Register
 from sluice.replay.againstnews import intervals
@@ -97,7 +98,7 @@ async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> 
 
 def taken(packets: Sequence[Packet], tmp_path: Path, mode: str = "production") -> tuple[World, Memory]:
     """What the controller reads once they have passed."""
-    world = World.of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
+    world = world_of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
     switch = MeasuredSwitch(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
@@ -249,8 +250,8 @@ def live(
     and of flash-crowd control. ``stalls``: from when on a reading (``ledger`` or ``flows``) takes so many seconds,
     once."""
     traces = config.with_name("r.jsonl"), config.with_name("news.csv")
-    world = World.of(load_config(config))
-    (service,), view = world.plan.services, world.news
+    world = world_of(load_config(config))
+    (service,), view = world.plan.services, world[CrowdControl].view
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -262,7 +263,7 @@ def live(
         counting = Counting(world, now, stalls)
         link, files = cast(Link, counting), (Trace(traces[0]), NewsTrace(traces[1]))
         tasks = [asyncio.create_task(sweep(world, link))]
-        tasks.append(asyncio.create_task(balance(world, link, service, files[0])))
+        tasks.append(asyncio.create_task(balance(world, world[Balance].views[service.id], link, service, files[0])))
         if view is not None:
             tasks.append(asyncio.create_task(control(world, link, view, files[1])))
         for segment in read_capture(capture):
@@ -407,7 +408,7 @@ FLOOD_BESIDE_A_LOADED_SERVER = [(100, 100), (60, 60), (100, 2), (90, 2)]
 def test_flash_crowd_control_holds_the_weights_of_the_flooded_service_only() -> None:
     other = "- {name: w, address: 10.0.0.101, port: 80, balance: {mode: paper, period_s: 1, window_s: 4}, servers: ["
     other += "{name: a, address: 10.0.2.3, port: 80}, {name: b, address: 10.0.3.3, port: 80}]}"
-    world, memory = World.of(parse(web(period_s=1, window_s=4, more=f"{other}\nnews: {{mode: production}}"))), Memory()
+    world, memory = world_of(parse(web(period_s=1, window_s=4, more=f"{other}\nnews: {{mode: production}}"))), Memory()
     driver, reasons = Driver(world, memory, 0.0), dict[str, str]()
     for _ in range(20):
         for server, (answered, completed) in zip(world.plan.servers, FLOOD_BESIDE_A_LOADED_SERVER, strict=True):

@@ -10,7 +10,7 @@ from configs import web
 from sluice.addresses import from_text
 from sluice.config.load import parse
 from sluice.dataplane.pins import ACK, SYN
-from sluice.loops.world import World
+from sluice.features import Resources, world_of
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Shared
 from sluice.replay.measured import MeasuredSwitch
@@ -65,12 +65,13 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
     assert told.flight == pytest.approx(45 * SIZE, rel=0.05)
     assert "s1 send 2 transfers" in texts[-1] and "share 63, others 64 each" in texts[-1]
     assert shared[0].decision.send[1].transfers == 0
-    assert not replay.world.resources or replay.world.resources.decision is last
+    view = replay.world[Resources].view
+    assert not view or view.decision is last
 
 
 def test_round_trips_are_those_of_the_capture() -> None:
     text = web().replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
-    switch = MeasuredSwitch(World.of(parse(text)))
+    switch = MeasuredSwitch(world_of(parse(text)))
     for one in sorted(transfer(5000, 5, 2.0), key=lambda one: one.time_s):
         switch.take(one)
     columns = asyncio.run(read(switch.memory))

@@ -11,8 +11,8 @@ from fakeswitch import FakeSwitch
 from finsy.proto import p4r
 from sluice.config.load import parse
 from sluice.config.model import Config
+from sluice.features import world_of
 from sluice.loops.commands import reconfigure
-from sluice.loops.world import World
 from sluice.names import Action, Meter, Table
 from sluice.switch import pipeline
 from sluice.switch.admission import Bucket, changes
@@ -117,7 +117,7 @@ async def test_leading_zeros_do_not_matter(switch: FakeSwitch, session: Session)
 
 def test_an_endpoint_that_a_server_has_left_may_be_a_services() -> None:
     own = "  - {name: s2, address: 10.0.3.2, port: 80}\n"
-    world = World.of(parse(web()))
+    world = world_of(parse(web()))
     new = "- {name: new, address: 10.0.3.2, port: 80, servers: [{name: s3, address: 10.0.3.3, port: 80}]}"
     reconfigure(world, parse(web(more=new).replace(own, "")), 0.0)
     entries = {str(entry.match): entry.action for entry in wanted_entries(world.state(), [Table.SERVICES])}

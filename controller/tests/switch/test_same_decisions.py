@@ -14,8 +14,8 @@ from pytest import approx
 from sluice.config.load import parse
 from sluice.config.model import ConnectionsConfig, NewsConfig
 from sluice.dataplane.units import MICROSECONDS, NANOSECONDS, Units
+from sluice.features import Balance, world_of
 from sluice.loops.adoption import adopt
-from sluice.loops.world import World
 from sluice.names import Meter, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.connections import Pins, pins_of, read_slots
@@ -50,7 +50,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
     text = web(period_s=1.0, window_s=2.0).replace(
         "  servers:", "  admission: {rate_per_s: 2500, burst: 500}\n  servers:"
     )
-    world = World.of(parse(text))
+    world = world_of(parse(text))
     async with Session(switch.address, 1, program) as session:
         await session.push_pipeline()
         found = await read_back(session)
@@ -64,7 +64,7 @@ async def drive(switch: FakeSwitch, program: Pipeline) -> Outcome:
                 switch.count("ledger_syn", server, syns)
                 switch.count("ledger_synack", server, answers)
                 switch.count("ledger_completed", server, answers)
-            balancer = world.views[service.id].balancer
+            balancer = world[Balance].views[service.id].balancer
             decision = balancer.observe(float(second), await read_ledger(registers, [1, 2]))
             if decision is not None:
                 await reconcile(session, found, world.state())

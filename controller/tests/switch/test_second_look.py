@@ -14,7 +14,7 @@ from sluice.balance.looks import MOST_LOOKS, SMALL_POOL
 from sluice.config.load import parse
 from sluice.config.model import ConnectionsConfig
 from sluice.dataplane.units import MICROSECONDS
-from sluice.loops.balancing import WEIGHTS
+from sluice.features.balance.decisions import WEIGHTS
 from sluice.names import SERVERS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.balance import choose_other, idle_members, others, shares

@@ -1,4 +1,4 @@
-"""What the decision trace says of an earlier time: the weights that new connections were drawn by then."""
+"""The decision trace as a source of earlier weights, by which new connections were drawn at that time."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _BACK = 4096
-"""So many lines are read back from a time, at most: those of other services are among them."""
+"""The most lines that are read backwards from a time; lines of other services are among them."""
 
 
 def weights_at(path: str | Path, service: str, unix_s: float) -> tuple[float, dict[str, int]] | None:
-    """The last decision on a service until then: its time and its weights by server; None when the trace has none.
+    """Return the last decision on a service up to a time, as its Unix time and its weights by server name.
 
-    Raises OSError. The file is searched by halves: lines are in the order of time.
+    None when the trace has none. Raises OSError. The lines are in the order of time, so the search is binary.
     """
     with Path(path).open("rb") as file:
         end = _until(file, unix_s)
         for line in _backwards(file, end):
             record = _parsed(line)
             if record is not None and record.get("service") == service and record["time"] <= unix_s:
-                weights = {name: int(one["weight"]) for name, one in record["servers"].items()}
+                weights = {name: int(server["weight"]) for name, server in record["servers"].items()}
                 return float(record["time"]), weights
     return None
 
 
 def _until(file: BinaryIO, unix_s: float) -> int:
-    """Where the first line of a later time begins, or a line or two behind it."""
+    """Return the offset of the first line of a later time, or of one of the two lines behind it."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while high - low > 1:
         middle = (low + high) // 2
@@ -45,14 +45,14 @@ def _until(file: BinaryIO, unix_s: float) -> int:
 
 
 def _backwards(file: BinaryIO, end: int) -> list[bytes]:
-    """The lines before a place, the last one first."""
+    """Return the lines before an offset, the last one first."""
     size = min(end, _BACK * 256)
     file.seek(end - size)
     return list(reversed(file.read(size).splitlines()[-_BACK:]))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """A record; None for a line that was cut short."""
+    """Return a line's record; None for a line that was cut short."""
     try:
         record = json.loads(line)
     except ValueError:

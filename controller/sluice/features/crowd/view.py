@@ -1,4 +1,4 @@
-"""Flash-crowd control as this controller holds it: the algorithm, what it reads, and what it wants of the switch."""
+"""Flash-crowd control beside its task: the algorithm, the readers of its measurements, and its part of the state."""
 
 from __future__ import annotations
 
@@ -32,52 +32,53 @@ from sluice.switch.registers import Registers
 from sluice.switch.sampling import SampleReader
 from sluice.switch.state import Crowd
 
-from .destinationtable import SHARED, DestinationTable
+from .destinations import SHARED, DestinationTable
 
 _log = logger("news")
 
 
 class NewsView:
-    """One News for everything behind the switch. Created by a configuration that has it, kept over reloads."""
+    """One News for all destinations behind the switch. It is kept over reloads as long as it is configured."""
 
     def __init__(self, config: NewsConfig, plan: Plan) -> None:
         self.config = config
         self.decision: Decision | None = None
         """The newest."""
         self.requests: Mapping[Packed, Requests] = {}
-        """As last read: cumulative, by address."""
+        """Cumulative counts as last read, by packed address."""
         self.splits: dict[Target, Split] = {}
-        """The limits in force, as the switch is to hold them."""
-        self.said: tuple[object, ...] = ()
-        """What the log last told."""
+        """The limits in force, each split over two buckets."""
+        self.reported: tuple[object, ...] = ()
+        """The parts of a decision that were last reported by an event."""
         self.due_s: float | None = None
-        """When the interval ends; None: at once, for what is read next is a new beginning."""
-        self._plan = plan
+        """Time, by the loop, of the interval's end; None: at once, since the next reading is a new base."""
+        self.plan = plan
         self._splitters: dict[Target, Splitter] = {}
         self._table = DestinationTable(DESTINATIONS)
         self._flows, self._samples, self._collector = FlowReader(), SampleReader(), FlowCollector()
         self._share = FlowShare(config.flow_share)
         self._drain = True
-        """The ring of samples is to be read even though nothing is sampled: for its base, or for what was left."""
+        """Whether the ring of samples is to be read once although nothing is sampled: to set the start index, or to
+        drain the ring."""
         self._news = self._fresh()
         self._number()
 
     # -- names
 
     def name(self, destination: Packed) -> str:
-        """What a person calls a destination."""
+        """Return a destination's name for the operator."""
         if destination == REST:
             return "unlisted destinations"
         if destination == TOGETHER:
             return "every destination"
         address = from_packed(destination)
-        names = [service.name for service in self._plan.services if service.config.address == address]
+        names = [service.name for service in self.plan.services if service.config.address == address]
         names += [host.name for host in self.config.hosts if host.address == address]
         return f"{', '.join(names)} ({address})" if names else str(address)
 
     def server_name(self, number: int) -> str:
-        """What a person calls a server."""
-        return next((server.name for server in self._plan.servers if server.id == number), f"server {number}")
+        """Return a server's name for the operator."""
+        return next((server.name for server in self.plan.servers if server.id == number), f"server {number}")
 
     def _pools(self) -> dict[int, Pool]:
         return {
@@ -87,19 +88,20 @@ class NewsView:
                 frozenset(server.id for server in service.servers),
                 service.config.balance,
             )
-            for service in self._plan.services
+            for service in self.plan.services
         }
 
     def _fresh(self) -> News:
-        """Knows nothing."""
+        """Return a control that has learned nothing."""
         return News(self.config, self._pools(), name=self.name, server_name=self.server_name)
 
     # -- changes from outside
 
     def configure(self, config: NewsConfig, plan: Plan) -> None:
-        """Take over another configuration; what was learned stays, and so does the limit unless it is for others.
+        """Take over another configuration. What was learned stays, and so do limits unless ``identify`` has changed.
 
-        What another mode decided is in force no longer: nothing is frozen or sampled before the next decision.
+        With a changed mode the last decision is no longer in force: no weights stay and no packets are sampled until
+        the next one.
         """
         measured_alike = (config.mode, config.rate_window_s, config.flow_share, config.identify) == (
             self.config.mode,
@@ -114,7 +116,7 @@ class NewsView:
                 splitter.renew()
         if config.flow_share != self.config.flow_share:
             self._share = FlowShare(config.flow_share)
-        self.config, self._plan = config, plan
+        self.config, self.plan = config, plan
         self._news.configure(config, self._pools())
         if not measured_alike:
             self.rebase()
@@ -122,7 +124,7 @@ class NewsView:
         self._number()
 
     def rebase(self) -> None:
-        """The switch may be another one, or new: what is read next is a new beginning."""
+        """Take the next readings as bases: the switch may be another one, or may have been restarted."""
         self._news.rebase()
         self._flows.rebase()
         self._samples.rebase()
@@ -130,36 +132,41 @@ class NewsView:
         self._collector.take()
 
     @property
+    def learns_usual(self) -> bool:
+        """Whether the mode learns usual traffic (see News)."""
+        return self._news.learns_usual
+
+    @property
     def usual(self) -> Usual | None:
-        """See News."""
+        """The usual traffic, for a later process (see News)."""
         return self._news.usual
 
     def restore(self, usual: Usual) -> None:
-        """See News."""
+        """Continue from the usual traffic of an earlier process (see News)."""
         self._news.restore(usual)
 
     def forget(self) -> None:
-        """What was learned is too old to go on from; so is all that was decided by it."""
+        """Drop what was learned, and all decisions: it is too old to continue from."""
         self._news, self.decision = self._fresh(), None
         self._split()
         self._number()
 
     def stand_by(self) -> None:
-        """Another controller leads: limits are its business, and this one may go on from those that it leaves."""
+        """Drop limits and decisions: another controller leads, and this one may later take over its limits."""
         self._news.drop_limit()
         self.decision = None
         self._split()
         self._number()
 
-    def adopt(self, found: Found) -> None:
-        """Go on from the numbers and the limits that a switch holds; one that holds none is to be restored."""
+    def adopt(self, snapshot: Found) -> None:
+        """Take over the numbers and limits that a switch has; a switch without numbers gets this control's own."""
         self.rebase()
         self.due_s = None
-        if not found.destinations:
+        if not snapshot.destinations:
             return
-        self._table.adopt(found.destinations)
+        self._table.adopt(snapshot.destinations)
         if not self.splits:
-            for address, split in self._limits_in(found):
+            for address, split in self._limits_in(snapshot):
                 target: Target = address.packed if self.config.identify else None
                 if target not in self._news.limits:
                     self._news.adopt(target, split.limit)
@@ -167,15 +174,15 @@ class NewsView:
             self._split()
         self._number()
 
-    def _limits_in(self, found: Found) -> Iterator[tuple[Address, Split]]:
-        """The limits that an earlier control left: as noted or, without a note, what anybody may have of one."""
-        anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
+    def _limits_in(self, snapshot: Found) -> Iterator[tuple[Address, Split]]:
+        """Yield the limits that an earlier control left: as noted or, without a note, the first bucket's rate."""
+        anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
-        for address, number in sorted(found.destinations.items(), key=lambda item: order(item[0])):
-            limit = found.limits.get(address)
-            sharing = {other for other, theirs in found.destinations.items() if theirs == number}
-            # A limit for all destinations is none for one, nor the other way round.
-            if sharing != ({address} if self.config.identify else found.destinations.keys() - own):
+        for address, number in sorted(snapshot.destinations.items(), key=lambda item: order(item[0])):
+            limit = snapshot.limits.get(address)
+            sharing = {other for other, others_number in snapshot.destinations.items() if others_number == number}
+            # A limit for all destinations is not taken over as one of a single destination, nor the other way round.
+            if sharing != ({address} if self.config.identify else snapshot.destinations.keys() - own):
                 continue
             if number in anybody and (limit is not None or address not in own):
                 first, second = anybody[number], returning.get(number)
@@ -185,13 +192,13 @@ class NewsView:
     # -- the loop's steps
 
     def begin(self, now_s: float) -> float:
-        """When the interval ends, for loops that begin now (whoever is first: R's too): as was due before a reload. A
-        shorter one begins now."""
+        """Return the time of the interval's end for tasks that begin now, balancing's included: as it was due before a
+        reload, or earlier where the interval is shorter now."""
         self.due_s = now_s if self.due_s is None else min(self.due_s, now_s + self.config.interval_s)
         return self.due_s
 
     async def poll(self, registers: Registers) -> list[Packed]:
-        """Read the flows, and the samples, which come back; ``flow_share`` may be another then. Raises SwitchError."""
+        """Read the flows, and return the samples. ``flow_share`` may have changed afterwards. Raises SwitchError."""
         reading = await self._flows.read(registers, self.config)
         self._collector.add(reading.keys, reading.rates, self.flow_share)
         if reading.slots is not None:
@@ -207,12 +214,12 @@ class NewsView:
         return samples
 
     async def count(self, registers: Registers) -> None:
-        """Read the requests. Raises SwitchError."""
+        """Read the requests of all numbered destinations. Raises SwitchError."""
         self.requests = await read_requests(registers, self._table.numbers)
 
     @property
     def sampling(self) -> bool:
-        """The switch samples packets at present."""
+        """Whether the switch samples packets at present."""
         return self.sample_share > 0
 
     @property
@@ -222,16 +229,16 @@ class NewsView:
 
     @property
     def freeze(self) -> bool:
-        """The weights of some service are to stay as they are."""
+        """Whether the weights of any service are to stay as they are."""
         return self.decision is not None and self.decision.freeze
 
     @property
     def frozen(self) -> list[str]:
-        """The names of these services."""
-        return [service.name for service in self._plan.services if self.freezes(service.id)]
+        """The names of the services whose weights are to stay."""
+        return [service.name for service in self.plan.services if self.freezes(service.id)]
 
     def freezes(self, service: int) -> bool:
-        """The weights of this service, by its number, are to stay as they are."""
+        """Whether the weights of a service, by its number, are to stay as they are."""
         return self.decision is not None and service in self.decision.frozen
 
     def observe(
@@ -242,23 +249,23 @@ class NewsView:
         ejected: Collection[int],
         ratios: Ratios,
     ) -> Decision | None:
-        """The end of an interval: decide on what was read since the last.
+        """Decide at the end of an interval, by all readings since the last.
 
-        ``ejected``, ``ratios``: R's, of all services' servers.
+        ``ejected`` servers and ``ratios`` are the balancers', of all services.
         """
         share = self._collector.share
         keys, rates = self._collector.take()
-        apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
-        seen = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected, ratios)
-        decision = self._news.observe(seen)
+        exempt = () if self.config.identify else {REST, *(address.packed for address in self._own())}
+        observation = Observation(now_s, rates, self.requests, ledger, samples, keys, share, exempt, ejected, ratios)
+        decision = self._news.observe(observation)
         if decision is not None:
-            for target, asked in decision.crowds.items():
+            for target, requested in decision.crowds.items():
                 if (splitter := self._splitters.get(target)) is not None:
-                    splitter.count(asked.requests, asked.seconds)
+                    splitter.count(requested.requests, requested.seconds)
         return self._take(decision)
 
     def sampled(self, now_s: float, samples: list[Packed]) -> Decision | None:
-        """Between two intervals: samples may be what it takes to start a limit."""
+        """Decide between two intervals: new samples may be enough to start a limit."""
         return self._take(self._news.sampled(now_s, samples, self.requests))
 
     def _take(self, decision: Decision | None) -> Decision | None:
@@ -274,40 +281,40 @@ class NewsView:
         self.splits = {target: self._splitters[target].split(limit, self.config) for target, limit in limits.items()}
 
     def _number(self) -> None:
-        """Services, watched hosts, and the hot spot as long as it is one."""
+        """Number the destinations to be counted: services, watched hosts, and hot spots."""
         hot = () if self.decision is None else self.decision.watched
         extra = {from_packed(a) for a in (*hot, *self.splits) if a is not None}
-        left = self._table.want(
+        omitted = self._table.want(
             [
-                *(service.config.address for service in self._plan.services),
+                *(service.config.address for service in self.plan.services),
                 *(host.address for host in self.config.hosts),
                 *sorted(extra, key=order),
             ],
             shared=not self.config.identify,
-            apart=self._own(),
+            separate=self._own(),
         )
         self._news.keep({REST, TOGETHER, *(address.packed for address in self.numbers)})
-        if left:
-            _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
+        if omitted:
+            _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, omitted))})
 
     def _own(self) -> set[Address]:
-        """Hosts with a limit of their own: one limit for every destination leaves them out."""
+        """Return the hosts with a configured limit, which a common limit of all destinations leaves out."""
         return {host.address for host in self.config.hosts if host.limit}
 
-    # -- what the switch is to hold
+    # -- the desired state
 
     @property
     def numbers(self) -> Mapping[Address, int]:
-        """The destinations that are counted apart."""
+        """The numbers of the counted destinations, by address."""
         return self._table.numbers
 
     @property
     def sample_share(self) -> float:
-        """The part of the packets towards servers to be sampled."""
+        """The part of the packets towards servers that is to be sampled."""
         return 0.0 if self.decision is None else self.decision.sample_share
 
     def wanted(self) -> Crowd:
-        """For State."""
+        """Return flash-crowd control's part of State."""
         numbers = self.numbers
         anybody = {
             numbers[host.address]: Bucket(host.limit.rate_per_s, host.limit.burst)
@@ -324,7 +331,7 @@ class NewsView:
             limits[number] = split.limit
             anybody[number] = Bucket.rounded(split.rate, split.burst)
             if own is not None:
-                # A host with a limit of its own has one bucket, and never more than it was configured.
+                # A host with a configured limit has one bucket, and never a higher limit than that.
                 anybody[number] = min(own, Bucket.rounded(split.limit, split.burst), key=lambda b: b.rate)
             elif split.returning_rate is not None and split.returning_burst is not None:
                 returning[number] = Bucket.rounded(split.returning_rate, split.returning_burst)

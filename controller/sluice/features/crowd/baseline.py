@@ -1,8 +1,7 @@
-"""NEWS's baselines in a file, so that a controller that starts in a flash crowd knows what is usual.
+"""The baselines of flash-crowd control in a file, for a controller that starts in a flash crowd.
 
-They are as good as a short absence: the request rate of an hour ago predicts worse than the same hour of other days
-(ADR 0139), and what is older is not taken over. Nor is what was learned behind another switch, of other services or by
-another measurement.
+Baselines are taken over for an hour: an older request rate predicts worse than the same hour of other days (ADR 0139).
+Baselines of another switch, of other services or by another measurement are not taken over.
 """
 
 from __future__ import annotations
@@ -19,28 +18,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sluice.config.model import Config, NewsConfig
 from sluice.log import logger
-from sluice.news import Average, NewsMode, Usual
+from sluice.news import Average, Usual
 from sluice.wholefile import write_whole
 
-from .world import World
+from .view import NewsView
 
 _log = logger("news")
 
 VERSION = 1
 LIFE_S = 3600.0
+"""Age in seconds up to which baselines are taken over."""
 EVERY_S = 10.0
-"""It is written so often: a file is no older than the crash."""
+"""Seconds between two writes of the file, so that a crash loses little."""
 _MARK = b'{"sluice": "baseline"'
-"""How such a file begins: nothing else is written over."""
+"""The begin of such a file; a file that begins otherwise is not overwritten."""
 _MOST_BYTES = 1 << 20
 
 _Number = Annotated[float, Field(ge=0)]
 _Name = Annotated[str, Field(pattern="^([0-9a-f]{2})*$")]
-"""A destination: its packed address in hexadecimal digits; of all unlisted ones it is empty."""
+"""A destination's packed address in hexadecimal digits; empty for all unlisted destinations together."""
 
 
 class Unfit(Exception):
-    """A file that there is nothing to take from."""
+    """A file that cannot be taken over; the text states why."""
 
 
 class _Part(BaseModel):
@@ -53,8 +53,8 @@ class _Average(_Part):
     count: Annotated[int, Field(ge=1)]
 
     @classmethod
-    def of(cls, one: Average) -> _Average:
-        return cls(average=one.average, deviation=one.deviation, count=one.count)
+    def of(cls, value: Average) -> _Average:
+        return cls(average=value.average, deviation=value.deviation, count=value.count)
 
     @property
     def value(self) -> Average:
@@ -62,7 +62,7 @@ class _Average(_Part):
 
 
 class _Origin(_Part):
-    """What it was learned of, and how: a baseline is good for nothing else."""
+    """The switch, the services and the measurement of a baseline, which is valid for these alone."""
 
     switch: str
     device_id: int
@@ -76,7 +76,7 @@ class _Origin(_Part):
         return cls(
             switch=config.switch.address,
             device_id=config.switch.device_id,
-            services=tuple(sorted(f"{one.address}:{one.port}" for one in config.services)),
+            services=tuple(sorted(f"{service.address}:{service.port}" for service in config.services)),
             fast_share=news.fast_share,
             rate_window_s=news.rate_window_s,
             window_s=news.production.window_s,
@@ -94,62 +94,66 @@ class _File(_Part):
 
     @property
     def usual(self) -> Usual:
-        destinations = {bytes.fromhex(name): one.value for name, one in self.destinations.items()}
+        destinations = {bytes.fromhex(name): average.value for name, average in self.destinations.items()}
         return Usual(self.ar_bps.value, self.requests_per_s.value, destinations)
 
 
 class BaselineFile:
-    """What a controller keeps of its flash-crowd control; one for its whole life."""
+    """Writes the baselines of a controller, and reads those of an earlier one."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         """``clock`` gives seconds since the epoch."""
         self._clock = clock
         self._written_s = 0.0
         self._decided_s = 0.0
-        """When there was last a decision by what is known."""
+        """Unix time of the last decision by these baselines, in seconds."""
         self._origin: _Origin | None = None
         self._learning_s = 0.0
-        """Until then what is known was learned elsewhere: before a reload changed the services."""
+        """Unix time until which the baselines still reflect other services, from before a reload."""
         self._fails = False
 
-    def expire(self, world: World) -> None:
-        """A controller that begins to lead forgets what it knew, if its last decision is longer ago than LIFE_S: it
-        stood by since, or had lost its switch."""
-        view, age_s = world.news, self._clock() - self._decided_s
-        if view is not None and view.usual is not None and age_s > LIFE_S:
+    def __deepcopy__(self, memo: object) -> BaselineFile:
+        """Return one that reads and writes nothing: a copy of the world only tries a configuration."""
+        return _NoFile(self._clock)
+
+    def expire(self, view: NewsView) -> None:
+        """Drop what was learned if the last decision is longer ago than LIFE_S. A controller that begins to lead may
+        have stood by, or may have lost its switch, since then."""
+        age_s = self._clock() - self._decided_s
+        if view.usual is not None and age_s > LIFE_S:
             _log.warning("baseline is too old", extra={"age_s": round(age_s, 1)})
             view.forget()
 
-    def restore(self, world: World) -> None:
-        """Give flash-crowd control that knows nothing yet what an earlier controller left; a warning says why not."""
-        view = world.news
-        if view is None or view.config.mode is not NewsMode.PRODUCTION or view.usual is not None:
+    def restore(self, view: NewsView) -> None:
+        """Give flash-crowd control the baselines of an earlier controller, unless it has its own. A file that cannot be
+        taken over is reported by a warning."""
+        if not view.learns_usual or view.usual is not None:
             return
-        path = _path(world.config, view.config)
+        path = _path(view)
         try:
-            kept = _read(path, _Origin.of(world.config, view.config), self._clock())
+            file = _read(path, _Origin.of(view.plan.config, view.config), self._clock())
         except FileNotFoundError:
             return
         except (OSError, Unfit) as error:
             _log.warning("baseline is not taken over", extra={"file": str(path), "error": str(error)})
             return
-        view.restore(kept.usual)
-        self._decided_s = kept.unix_s
-        _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - kept.unix_s, 1)})
+        view.restore(file.usual)
+        self._decided_s = file.unix_s
+        _log.info("baseline taken over", extra={"file": str(path), "age_s": round(self._clock() - file.unix_s, 1)})
 
-    def keep(self, world: World) -> None:
-        """Write what is known, from time to time. A file that cannot be written is said once; control goes on."""
+    def keep(self, view: NewsView) -> None:
+        """Write the baselines, at most every EVERY_S. The first failure of a series is reported by a warning."""
         now_s = self._decided_s = self._clock()
-        if world.news is None or 0 <= now_s - self._written_s < EVERY_S or (usual := world.news.usual) is None:
+        if 0 <= now_s - self._written_s < EVERY_S or (usual := view.usual) is None:
             return
-        config, origin = world.news.config, _Origin.of(world.config, world.news.config)
+        news, origin = view.config, _Origin.of(view.plan.config, view.config)
         if self._origin not in (None, origin):
-            self._learning_s = now_s + config.production.baseline_s
+            self._learning_s = now_s + news.production.baseline_s
         self._origin = origin
         if now_s < self._learning_s:
             return
         self._written_s = now_s
-        path = _path(world.config, config)
+        path = _path(view)
         try:
             if not _may_replace(path):
                 raise Unfit("there is a file that is no baseline: remove it, or name another news: baseline_file")
@@ -164,8 +168,21 @@ class BaselineFile:
             self._fails = False
 
 
-def _path(config: Config, news: NewsConfig) -> Path:
-    return Path(news.baseline_file or f"{config.control}.baseline")
+class _NoFile(BaselineFile):
+    """For a configuration that is only tried."""
+
+    def expire(self, view: NewsView) -> None:
+        pass
+
+    def restore(self, view: NewsView) -> None:
+        pass
+
+    def keep(self, view: NewsView) -> None:
+        pass
+
+
+def _path(view: NewsView) -> Path:
+    return Path(view.config.baseline_file or f"{view.plan.config.control}.baseline")
 
 
 def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
@@ -174,13 +191,13 @@ def _text(usual: Usual, origin: _Origin, unix_s: float) -> str:
         origin=origin,
         ar_bps=_Average.of(usual.ar),
         requests_per_s=_Average.of(usual.requests),
-        destinations={name.hex(): _Average.of(one) for name, one in usual.destinations.items()},
+        destinations={name.hex(): _Average.of(average) for name, average in usual.destinations.items()},
     )
     return json.dumps(file.model_dump()) + "\n"
 
 
 def _content(path: Path, most: int) -> bytes:
-    """The beginning of a regular file. Raises OSError, or Unfit for a pipe or the like, which is not waited for."""
+    """Return the begin of a regular file. Raises OSError, or Unfit for another kind of file, such as a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -191,7 +208,7 @@ def _content(path: Path, most: int) -> bytes:
 
 
 def _may_replace(path: Path) -> bool:
-    """There is no file yet, or an empty one, or one of these. Raises OSError, Unfit."""
+    """Whether there is no file yet, an empty one, or one of baselines. Raises OSError, Unfit."""
     try:
         return _content(path, len(_MARK)) in (b"", _MARK)
     except FileNotFoundError:
@@ -199,7 +216,7 @@ def _may_replace(path: Path) -> bool:
 
 
 def _read(path: Path, origin: _Origin, unix_s: float) -> _File:
-    """What an earlier controller left. Raises OSError, or Unfit with the reason."""
+    """Return the file of an earlier controller. Raises OSError, or Unfit with the reason."""
     content = _content(path, _MOST_BYTES + 1)
     if not content.startswith(_MARK) or len(content) > _MOST_BYTES:
         raise Unfit("not a baseline of sluice's")
@@ -207,19 +224,19 @@ def _read(path: Path, origin: _Origin, unix_s: float) -> _File:
         version = json.loads(content).get("version")
         if version != VERSION:
             raise Unfit(f"version {version!r}; this controller reads {VERSION}")
-        kept = _File.model_validate_json(content)
+        file = _File.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise Unfit(f"damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
         raise Unfit(f"damaged: {error}") from error
     for name, ours in origin.model_dump().items():
-        if (theirs := getattr(kept.origin, name)) != ours:
+        if (theirs := getattr(file.origin, name)) != ours:
             raise Unfit(f"of another {name}: {theirs!r}, here {ours!r}")
-    age_s = unix_s - kept.unix_s
+    age_s = unix_s - file.unix_s
     if not 0 <= age_s <= LIFE_S:
         when = (
             f"{age_s:.0f} s old, and good for {LIFE_S:.0f}" if age_s > 0 else f"from {-age_s:.0f} s ahead of the clock"
         )
         raise Unfit(f"stale: {when}")
-    return kept
+    return file

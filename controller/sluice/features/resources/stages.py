@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sluice.loops.link import Link
+from sluice.loops.world import World
 from sluice.names import Register
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
 from sluice.switch.closing import Candidate, Closings, Noted
 
-from .link import Link
-from .world import World
-
 
 class SwitchStages:
-    """See resourcesview.Stages. One for as long as a switch is led: notes of idle connections are kept here."""
+    """The stages of a led switch (see view.Stages). It keeps the notes of idle connections while the switch is led."""
 
     def __init__(self, world: World, link: Link) -> None:
         self._world, self._link = world, link
@@ -23,37 +22,41 @@ class SwitchStages:
         self._plan = world.plan
         self._services = closing.services_of(self._plan)
 
+    def __deepcopy__(self, memo: object) -> SwitchStages:
+        """Return this one: a copy of the world only tries a configuration, and the switch is the same."""
+        return self
+
     async def transfers(self) -> Columns:
-        """See Stages."""
+        """Read the transfers of the interval that ends now."""
         return await transfers.read(self._link.registers)
 
     async def cap(self, own: Caps) -> None:
-        """See Stages."""
+        """Write caps of single connections."""
         await caps.write(self._link.registers, Register.SEND_CAP, own)
 
     async def prepare(self) -> None:
-        """See Stages."""
+        """Make the registers of closing ready."""
         await self._closing.prepare()
 
     async def idle(self, now_s: float) -> Noted:
-        """See Stages."""
+        """Read the notes of idle connections."""
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """See Stages."""
+        """Read which of the connections are idle and not closed."""
         return await self._closing.facts(flows, now_s)
 
-    async def probe(self, one: Candidate, least_age_s: float) -> None:
-        """See Stages."""
+    async def probe(self, candidate: Candidate, least_age_s: float) -> None:
+        """Send a probe to a connection's server."""
         if self._plan is not self._world.plan:
             self._plan = self._world.plan
             self._services = closing.services_of(self._plan)
-        await self._closing.tickle(one.flow, self._services[one.server], least_age_s)
+        await self._closing.tickle(candidate.flow, self._services[candidate.server], least_age_s)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """See Stages."""
+        """Read the pauses within responses, by server."""
         return await self._closing.pauses(servers)
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """See Stages."""
+        """Read the results of probes, by server."""
         return await self._closing.counts(servers)

@@ -1,7 +1,8 @@
-"""The task of agents: their rules and cookie keys, their health, and what they tell.
+"""The task of agents: it gives them rules and cookie keys, takes in their reports, and decides which are absent.
 
-Rules change in three steps: one agent takes them, so that mistakes change nothing; then the others; then the switch has
-their generation, and forgets what it remembered under the last one. A connection keeps the rules that it began with.
+Rules change in three steps. One agent takes the new rules first, so that a mistake in them changes nothing; then the
+other agents take them. Last the switch gets the rules' new generation, which invalidates what it remembered under the
+former one. A connection keeps the rules that it began with.
 """
 
 from __future__ import annotations
@@ -22,61 +23,62 @@ from sluice.agents.messages import GroupName, Problem, Report, Told, configurati
 from sluice.config.content import REFUSE
 from sluice.config.model import Config
 from sluice.log import logger
+from sluice.loops.commands import Refused
+from sluice.loops.events import Kind
+from sluice.loops.link import Link
+from sluice.loops.world import World
 from sluice.names import Meter, Table
 from sluice.switch.plan import Plan, Service
 
-from .commands import Refused
-from .events import Kind
-from .link import Link
-from .world import World
+from .state import Away, ContentState
 
 _log = logger("agents")
 
 TABLES = frozenset({Table.SERVERS, Table.CHOOSE_STABLE, Table.SERVICES, Table.DESTINATIONS})
 METERS = frozenset({Meter.ADMISSION})
-"""What agents that come and go may change: who gets clients, and whether any is let in."""
+"""The tables and meters that the coming and going of agents changes: which agents get clients, and whether any client
+is admitted."""
 INTERVAL_S = 0.5
 """Seconds between two reports of an agent."""
 DEAD_S = 2.0
-"""Seconds without a report after which an agent counts as gone, by watched time (`watchedtime`)."""
+"""Seconds without a report after which an agent counts as absent, by watched time (`loops.watchedtime`)."""
 LAST_S = 2 * DEAD_S
-"""The same for agents that would leave their service without any, and whose connections stand: when all are silent at
-once the fault may be here, so each is asked a second time, by a new connection."""
+"""The same for all agents of a service at once, while their connections are open. The cause may be the controller then,
+so each agent is asked a second time over a new connection."""
 SHARE_AGAIN_S = 60.0
-"""Seconds after which an agent is sent again what others have learned: it forgets that after ten minutes."""
+"""Seconds after which an agent is sent again what other agents have learned; it forgets that after ten minutes."""
 _RETRY_S = 0.2
 _LOOK_S = 0.25
 
 
 @dataclass(slots=True)
 class AgentView:
-    """What is known of an agent."""
+    """The controller's view of an agent."""
 
     control: str
     since_s: float
-    """When it last reported that it serves what it is to serve, or since when the controller listens, in the loop's
-    time."""
+    """Time, by the loop, of the last report that it serves all its services, or of the begin of listening to it."""
     has: bytes | None = None
-    """The configuration that it took."""
+    """The serialized configuration that the agent has taken; None before the first."""
     report: Report | None = None
-    """While it answers."""
+    """The newest report; None while it does not answer."""
     error: str = ""
-    """Why it does not answer, or what it refuses."""
+    """Why the agent does not answer, or what it refuses."""
     refuses: bool = False
-    """It does not take its rules."""
+    """The agent has refused its rules."""
     closed: bool = False
-    """Its end has closed the connection, or takes none: it is gone by evidence of its own."""
+    """The agent has closed the connection or refuses connections, so it is certainly absent."""
 
     def serves(self, service: str) -> bool:
-        """Whether it can take the service's clients."""
+        """Whether the agent can take the service's clients."""
         return self.report is not None and service in self.report.services
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A configuration for an agent, as long as what it is made of stays."""
+    """A configuration made for an agent, valid as long as its sources are the same objects."""
 
-    made_of: tuple[object, ...]
+    sources: tuple[object, ...]
     message: Any
     text: bytes
 
@@ -84,24 +86,30 @@ class _Made:
 class Agents:
     """All agents of the configuration."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, state: ContentState) -> None:
+        self._world, self._state = world, state
         self.views: dict[str, AgentView] = {}
-        """By the place where they listen."""
+        """By the address of their control port."""
         self._unread: Mapping[int, Mapping[int, int]] = {}
-        """As last written; see State."""
+        """State.unread as last written."""
         self._keys: Cookies | None = None
         self._made: dict[str, _Made] = {}
-        """What each is to have: an agent is asked twice a second, and thousands of rules take a while to write."""
+        """The configuration of each agent. It is kept because an agent is checked several times a second, and thousands
+        of rules take long to serialize."""
 
     async def follow(self, link: Link) -> None:
-        """Configure them, hear them, and have the switch use those that answer. Never returns. Raises SwitchError."""
+        """Configure the agents, take in their reports, and have the switch use those that answer.
+
+        Never returns. Raises SwitchError.
+        """
         now = asyncio.get_running_loop().time()
         controls = _controls(self._world.config)
-        self.views = {one: self.views.get(one) or AgentView(one, now) for one in controls}
+        self.views = {control: self.views.get(control) or AgentView(control, now) for control in controls}
         for view in self.views.values():
-            view.since_s = now  # no agent was listened to while a reload was applied, or the switch was away
-        tasks = [asyncio.create_task(self._hear(view), name=f"agent:{view.control}") for view in self.views.values()]
+            view.since_s = now  # agents were not listened to during a reload, or while the switch was lost
+        tasks = [
+            asyncio.create_task(self._follow_agent(view), name=f"agent:{view.control}") for view in self.views.values()
+        ]
         try:
             await self._judge(link)
         finally:
@@ -110,8 +118,11 @@ class Agents:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def prepare(self, plan: Plan) -> None:
-        """Have them take the rules of a plan that is to come. Raises Refused naming the agent that does not;
-        then all have those that they had. One that does not answer gets them when it does."""
+        """Give the agents the rules of a plan before a reload applies it.
+
+        Raises Refused, which names the agent, when one refuses them; all agents get their former rules then. An agent
+        that does not answer gets the rules when it does.
+        """
         wanted = [(control, self._wanted(plan, control)) for control in _controls(plan.config)]
         taken: list[str] = []
         answering = [(control, message) for control, message in wanted if self._answers(control)]
@@ -140,7 +151,7 @@ class Agents:
 
     # -- one agent
 
-    async def _hear(self, view: AgentView) -> None:
+    async def _follow_agent(self, view: AgentView) -> None:
         while True:
             try:
                 async with connected(view.control) as agent, asyncio.TaskGroup() as tasks:
@@ -155,7 +166,7 @@ class Agents:
             await asyncio.sleep(_RETRY_S)
 
     async def _listen(self, agent: Agent, view: AgentView) -> None:
-        """Take in its reports. Never returns; raises AgentError."""
+        """Take in an agent's reports. Never returns. Raises AgentError."""
         async with aclosing(agent.watch(INTERVAL_S, DEAD_S)) as reports:
             async for report in reports:
                 if view.report is None:
@@ -165,76 +176,78 @@ class Agents:
                     view.since_s = asyncio.get_running_loop().time()
 
     async def _keep_configured(self, agent: Agent, view: AgentView) -> None:
-        """Apart from its reports: an agent compiles large rules for seconds. Never returns; raises AgentError.
+        """Give an agent its configuration whenever it changes. Never returns. Raises AgentError.
 
-        Sends it what the other agents have learned of servers: when that changes, behind each configuration, and every
-        SHARE_AGAIN_S, since the agent forgets it after ten minutes.
+        This is a task of its own beside the reports, as an agent compiles large rules for seconds. It also sends what
+        the other agents have learned of servers: when that changes, after each configuration, and every SHARE_AGAIN_S.
         """
         time_s = asyncio.get_running_loop().time
         sent, sent_s = None, 0.0
-        made_of: tuple[object, ...] = ()
+        sources: tuple[object, ...] = ()
         learned: dict[GroupName, Learned] = {}
         while True:
             if await self._configure(agent, view):
                 sent = None
-            if not _are_same(made_of, sources := self._sources(view)):
-                made_of, learned = sources, self._learned_by_others(view)
+            if not _are_same(sources, newest := self._sources(view)):
+                sources, learned = newest, self._learned_by_others(view)
             if view.has is not None and (learned != sent or time_s() - sent_s >= SHARE_AGAIN_S):
                 await agent.share(shared(learned))
                 sent, sent_s = learned, time_s()
             await asyncio.sleep(_LOOK_S)
 
     def _sources(self, view: AgentView) -> tuple[object, ...]:
-        """What `_learned_by_others` is made of: the plan, and what each of the others has learned."""
-        others = (one for one in self.views.values() if one is not view)
-        return (self._world.plan, *(one.report.learned if one.report is not None else None for one in others))
+        """Return the sources of `_learned_by_others`: the plan, and what each of the other agents has learned."""
+        reports = (other.report for other in self.views.values() if other is not view)
+        return (self._world.plan, *(None if report is None else report.learned for report in reports))
 
     def _learned_by_others(self, view: AgentView) -> dict[GroupName, Learned]:
-        """Of the groups of the services that an agent serves: without its own, or nothing would ever age."""
+        """Return what other agents have learned of the groups that an agent serves. Its own reports are left out:
+        otherwise agents would refresh each other's knowledge, and none of it would ever expire."""
         served = self._served(view.control)
         return {
-            (service.name, group.name): Learned(frozenset(one.id for one in group.servers), ability)
+            (service.name, group.name): Learned(frozenset(server.id for server in group.servers), ability)
             for service, group in self._groups()
             if service.name in served and (ability := self.ability(service, group, but=view.control)) is not None
         }
 
     def ability(self, service: Service, group: Service, but: str | None = None) -> Ability | None:
-        """What agents have learned of a group's present servers: all that answer or, all ``but`` one."""
+        """Return what the answering agents, without the agent ``but``, have learned of a group's present servers; None
+        when they have learned nothing."""
         name = (service.name, group.name)
         reports = [view.report for view in self.views.values() if view.report is not None and view.control != but]
         learned = [report.learned[name] for report in reports if name in report.learned]
         return merged(learned, (server.id for server in group.servers))
 
     def _groups(self) -> Iterator[tuple[Service, Service]]:
-        """Content services, each with each of its groups."""
+        """Yield each content service with each of its groups."""
         services = {service.name: service for service in self._world.plan.services}
         for service in services.values():
             for name in service.config.content.groups if service.config.content is not None else ():
                 yield service, services[name]
 
     def _served(self, control: str) -> set[str]:
-        """Names of the services that the agent there is to serve."""
-        return {service.name for service, _, place in self._each() if place == control}
+        """Return the names of the services that the agent at this address is to serve."""
+        return {service.name for service, _, address in self._each() if address == control}
 
     async def _configure(self, agent: Agent, view: AgentView) -> bool:
-        """Give it what it is to do, if it has not got it; whether that was so. Raises AgentError."""
-        made_of = (self._world.plan, self._world.rules, self._cookies())
+        """Give an agent its configuration unless it has it; returns whether it was sent. Raises AgentError."""
+        sources = (self._world.plan, self._state.rules, self._cookies())
         known = self._made.get(view.control)
-        if known is None or not _are_same(known.made_of, made_of):
+        if known is None or not _are_same(known.sources, sources):
             message = self._wanted(self._world.plan, view.control)
-            self._made[view.control] = known = _Made(made_of, message, message.SerializeToString(deterministic=True))
+            self._made[view.control] = known = _Made(sources, message, message.SerializeToString(deterministic=True))
         message, wanted = known.message, known.text
         if view.has == wanted:
             return False
         problems = await agent.configure(message)
-        # Asked again only when something changes: it would refuse the same again.
+        # A refused configuration is not sent again until it changes.
         view.has, view.error, view.refuses = wanted, _listed(problems), bool(problems)
         if problems:
             _log.error("agent refuses its rules", extra={"agent": view.control, "problems": view.error})
         return True
 
     def _wanted(self, plan: Plan, control: str) -> Any:
-        return configuration(plan, control, self._world.rules.then(plan.config), self._cookies())
+        return configuration(plan, control, self._state.rules.then(plan.config), self._cookies())
 
     def _cookies(self) -> Cookies:
         path = Path(f"{self._world.config.control}.cookies")
@@ -247,37 +260,37 @@ class Agents:
     # -- their health
 
     async def _judge(self, link: Link) -> None:
+        """Have the switch use the agents that serve. Never returns. Raises SwitchError."""
         while True:
-            absent, leaving = self._away()
-            changed = (absent, leaving) != (self._world.absent, self._world.leaving)
+            away = self._away()
+            changed = away != self._state.away
             if changed:
-                self._tell(absent)
-                self._world.absent, self._world.leaving = absent, leaving
-            before, self._unread = self._unread, self._world.unread
+                self._report(away.absent)
+                self._state.away = away
+            before, self._unread = self._unread, self._state.unread
             if changed or self._unread != before:
-                self._tell_unread(before.keys())
+                self._report_unread(before.keys())
                 if before.keys() - self._unread.keys():
                     # Before agents are chosen again: a SYN that is to pass unread would pin its connection to one.
                     await link.apply(self._world.state(), {Table.SERVICES})
                 await link.apply(self._world.state(), TABLES, METERS)
             await asyncio.sleep(_LOOK_S)
 
-    def _away(self) -> tuple[set[int], set[int]]:
-        """Numbers of agents that are gone, and of those that end."""
+    def _away(self) -> Away:
         absent: set[int] = set()
         leaving: set[int] = set()
         for service in self._world.plan.services:
             if service.is_content:
-                views = {number: self.views[control] for one, number, control in self._each() if one is service}
-                away = self._silent(service, views)
-                absent |= away
-                leaving |= {n for n in views.keys() - away if (report := views[n].report) and report.draining}
-        return absent, leaving
+                views = {number: self.views[control] for of, number, control in self._each() if of is service}
+                silent = self._silent(service, views)
+                absent |= silent
+                leaving |= {n for n in views.keys() - silent if (report := views[n].report) and report.draining}
+        return Away(frozenset(absent), frozenset(leaving))
 
     def _silent(self, service: Service, views: Mapping[int, AgentView]) -> set[int]:
-        """Of a service's agents, by number, those that do not serve it."""
+        """Return the numbers of a service's agents that count as absent."""
         now_s = asyncio.get_running_loop().time()
-        gone, may_be_here = set[int](), set[int]()
+        absent, may_be_present = set[int](), set[int]()
         for number, view in views.items():
             silent_s = now_s - view.since_s
             if silent_s >= DEAD_S:
@@ -285,38 +298,41 @@ class Agents:
                 view.error = view.error or f"silent for {DEAD_S:g} s"
             if view.serves(service.name):
                 continue
-            if silent_s >= DEAD_S or view.refuses or number in self._world.absent:
-                gone.add(number)
-            if silent_s < LAST_S and not (view.refuses or view.closed or number in self._world.absent):
-                may_be_here.add(number)
-        return gone - may_be_here if gone == set(views) else gone
+            if silent_s >= DEAD_S or view.refuses or number in self._state.away.absent:
+                absent.add(number)
+            if silent_s < LAST_S and not (view.refuses or view.closed or number in self._state.away.absent):
+                may_be_present.add(number)
+        return absent - may_be_present if absent == set(views) else absent
 
-    def _tell(self, absent: set[int]) -> None:
+    def _report(self, absent: frozenset[int]) -> None:
         for service, number, control in self._each():
-            if number in absent - self._world.absent:
+            if number in absent - self._state.away.absent:
                 fields = {"service": service.name, "agent": control, "error": self.views[control].error}
                 _log.warning("agent is gone; others take its clients", extra=fields)
-                self._world.events.tell(Kind.AGENT, f"{service.name}: agent {control} is gone", **fields)
-            elif number in self._world.absent - absent:
+                self._world.events.report(Kind.AGENT, f"{service.name}: agent {control} is gone", **fields)
+            elif number in self._state.away.absent - absent:
                 _log.info("agent is back", extra={"service": service.name, "agent": control})
-                self._world.events.tell(
+                self._world.events.report(
                     Kind.AGENT, f"{service.name}: agent {control} is back", service=service.name, agent=control
                 )
 
-    def _tell_unread(self, before: Collection[int]) -> None:
-        """Say which services have lost their last agent, and which have one again."""
+    def _report_unread(self, before: Collection[int]) -> None:
+        """Report the services that have lost their last agent, and those that have one again."""
         for service in self._world.plan.services:
             if (service.id in before) == (service.id in self._unread) or service.config.content is None:
                 continue
             if service.id in before:
                 _log.info("the service has an agent again", extra={"service": service.name})
-                self._world.events.tell(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
+                self._world.events.report(Kind.AGENT, f"{service.name} has an agent again", service=service.name)
                 continue
-            does = service.config.content.without_agents
-            text = "are refused" if does == REFUSE else f"go to {does} unread"
-            _log.error("the service has no agent left", extra={"service": service.name, "without_agents": does})
-            self._world.events.tell(
-                Kind.AGENT, f"{service.name} has no agent left; new connections {text}", service=service.name, does=does
+            action = service.config.content.without_agents
+            text = "are refused" if action == REFUSE else f"go to {action} unread"
+            _log.error("the service has no agent left", extra={"service": service.name, "without_agents": action})
+            self._world.events.report(
+                Kind.AGENT,
+                f"{service.name} has no agent left; new connections {text}",
+                service=service.name,
+                does=action,
             )
 
     def _each(self) -> Iterator[tuple[Service, int, str]]:
@@ -330,19 +346,19 @@ class Agents:
         return view is not None and view.report is not None
 
     def _name(self, control: str) -> str:
-        for service, number, place in self._each():
-            if place == control:
+        for service, number, address in self._each():
+            if address == control:
                 return f"{service.name}/{self._world.names(service)[number]}"
         return control
 
-    # -- what they tell
+    # -- reports
 
     def view(self, service: Service, number: int) -> AgentView | None:
-        """What is known of an agent, by its number as a server."""
+        """Return the view of an agent, by its number as a server; None before ``follow``."""
         return next((self.views.get(control) for s, n, control in self._each() if s is service and n == number), None)
 
-    def told(self, service: Service) -> Told:
-        """What all agents of a service tell of it, together."""
+    def total(self, service: Service) -> Told:
+        """Return the sum of what all agents of a service report of it."""
         total = Told()
         for view in self.views.values():
             if view.report is not None and service.name in view.report.services:
@@ -351,20 +367,21 @@ class Agents:
 
 
 def _are_same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    """Whether both have the same objects: what is made of them need not be made again."""
-    return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
+    """Whether both tuples have the same objects, so that results made of these are still valid."""
+    return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
 
 
 def _after(before: Report | None, report: Report) -> Report:
-    """The report, with the same object of what its agent has learned as the one before, where that is equal."""
+    """Return the report. Where its agent has learned nothing new, ``learned`` is the former report's object."""
     if before is None or before.learned != report.learned:
         return report
     return replace(report, learned=before.learned)
 
 
 def _controls(config: Config) -> list[str]:
-    places = [agent.control for service in config.services if service.content for agent in service.content.agents]
-    return list(dict.fromkeys(places))
+    """Return the control addresses of all agents, each once."""
+    addresses = [agent.control for service in config.services if service.content for agent in service.content.agents]
+    return list(dict.fromkeys(addresses))
 
 
 def _listed(problems: list[Problem]) -> str:

@@ -1,4 +1,4 @@
-"""Servers' TCP resources as this controller manages them: the algorithms, what they read, and what they want."""
+"""Servers' TCP resources beside their tasks: the algorithms, what is known of connections, and the desired caps."""
 
 from __future__ import annotations
 
@@ -28,45 +28,47 @@ from sluice.switch.closing import Candidate, Closings, Noted
 from sluice.switch.plan import Plan
 
 PROBE_S = 1.0
-"""The switch takes a server's answer to a probe for so long."""
+"""Seconds for which the switch accepts a server's answer to a probe."""
 TRIES = 2
-"""Linux answers one stray segment in 500 ms, and some firewalls none."""
+"""Probes of a connection while it is idle: Linux answers one stray segment in 500 ms, and some firewalls pass none."""
 
 
 class Stages(Protocol):
-    """What the switch measures and does; every method raises SwitchError."""
+    """The stages of the switch that measure and cap transfers and close connections. Every method raises
+    SwitchError."""
 
     async def transfers(self) -> Columns:
-        """The transfers of the interval that ends now."""
+        """Return the transfers of the interval that ends now."""
         ...
 
     async def cap(self, own: Caps) -> None:
-        """Give connections caps of their own on what they are sent."""
+        """Cap the send windows of single connections."""
         ...
 
     async def prepare(self) -> None:
-        """Once before idle connections are closed, whenever the program may have been loaded."""
+        """Prepare for closing. Called once whenever the program may have been loaded."""
         ...
 
     async def idle(self, now_s: float) -> Noted:
-        """Connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
+        """Return the connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
         ...
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
-        """Those of the connections that are idle and not closed."""
+        """Return those of the connections that are idle and not closed."""
         ...
 
-    async def probe(self, one: Candidate, least_age_s: float) -> None:
-        """Ask a connection's server in its client's name: what it answers closes the connection, if that has been
-        silent for the least age. Its facts have been read."""
+    async def probe(self, candidate: Candidate, least_age_s: float) -> None:
+        """Send a segment to a connection's server in its client's name. The server's answer closes the connection, if
+        it has been silent for ``least_age_s``. ``facts`` must have returned it before."""
         ...
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Responses by the pause in front of their last part, by server (``sluice.resources.pauses``)."""
+        """Return the cumulative counts of responses by the length of their pauses, by server
+        (``sluice.resources.pauses``)."""
         ...
 
     async def closings(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """What became of probes, by server."""
+        """Return the results of probes, by server."""
         ...
 
 
@@ -77,17 +79,17 @@ class Idling:
     closer: Closer
     learner: Learner | None
     age: PauseAge
-    """Its service's."""
+    """The age from which a connection of the service counts as idle."""
     responses: int = 0
-    """Of the server's in the last second, as far as they were acknowledged before anything else was asked."""
+    """The server's responses in the last second, as far as they were acknowledged before the next request."""
     connections: int = 0
-    """Open, as last read."""
+    """Open connections, as last read."""
     idle: int = 0
-    """Those that could be closed by their age."""
+    """Open connections that are old enough to be closed."""
     asked: int = 0
     """Probes since the controller started."""
     lapsed: int = 0
-    """Those of them that the server did not answer: the connection stays."""
+    """Probes that the server did not answer, so that the connection stays open."""
     closings: Closings = field(default_factory=Closings)
     """As last read from the switch."""
 
@@ -99,28 +101,28 @@ class _Asked:
     last_s: float
     times: int
     is_open: bool = True
-    """It is not known yet what became of it."""
+    """The result of the probe is not known yet."""
 
 
 class ResourcesView:
-    """All services with ``resources``. Kept over reloads."""
+    """The resources of the servers of all services with ``resources``. It is kept over reloads."""
 
     def __init__(self, plan: Plan) -> None:
         self.decision: Decision | None = None
-        """The newest."""
+        """The newest decision on buffers."""
         self.idling: dict[int, Idling] = {}
-        """By server."""
+        """By server number."""
         self.caps: Mapping[int, Defaults] = {}
-        """What the switch is to hold for connections without a cap of their own, by server."""
+        """The desired caps of connections without a cap of their own, by server number."""
         self._sharer = Sharer({})
         self._ages: dict[str, PauseAge] = {}
-        """By service."""
+        """By service name."""
         self._asked: dict[int, _Asked] = {}
-        """By the connection's number."""
+        """Probed connections, by flow number."""
         self.configure(plan)
 
     def configure(self, plan: Plan) -> None:
-        """Take over another configuration; what was learned of transfers and limits stays."""
+        """Take over another configuration. What was learned of transfers and limits stays."""
         managed: dict[int, Managed] = {}
         idling: dict[int, Idling] = {}
         for service in plan.services:
@@ -135,7 +137,7 @@ class ResourcesView:
                     idling[server.id] = self._idling(server.id, options.idle, config, age)
         self._sharer.configure(managed)
         self.idling = idling
-        self.caps = {server: self.caps.get(server, _alone(one)) for server, one in managed.items()}
+        self.caps = {server: self.caps.get(server, _alone(resources)) for server, resources in managed.items()}
 
     def _idling(self, server: int, options: IdleOptions, config: ServerConfig, age: PauseAge) -> Idling:
         limit = config.resources.limit if config.resources and config.resources.limit else options.limit
@@ -147,15 +149,15 @@ class ResourcesView:
                 learner.limit = before.learner.limit
         closer = Closer(options)
         closer.limit = learner.limit if learner else limit
-        one = Idling(closer, learner, age)
+        idling = Idling(closer, learner, age)
         if before:
-            one.connections, one.idle, one.closings = before.connections, before.idle, before.closings
-            one.asked, one.lapsed = before.asked, before.lapsed
-        return one
+            idling.connections, idling.idle, idling.closings = before.connections, before.idle, before.closings
+            idling.asked, idling.lapsed = before.asked, before.lapsed
+        return idling
 
     def rebase(self, caps: Mapping[int, Defaults]) -> None:
-        """The switch may be another one, or begin anew: these are the defaults that it holds."""
-        self.caps = {server: caps.get(server, mine) for server, mine in self.caps.items()}
+        """Take over the default caps that a switch has; it may be another one, or may have been restarted."""
+        self.caps = {server: caps.get(server, desired) for server, desired in self.caps.items()}
         self._sharer.rebase(self.caps)
         self._asked.clear()
 
@@ -172,63 +174,64 @@ class ResourcesView:
         return list(self._sharer.managed)
 
     def observe(self, columns: Columns, loads: Mapping[int, int]) -> Decision:
-        """The end of an interval. ``loads`` are open connections of servers, where they are known."""
+        """Decide at the end of an interval. ``loads`` are the open connections of servers, where they are known."""
         self.decision = decision = self._sharer.observe(columns, loads)
         self.caps = decision.defaults
         return decision
 
     @property
     def written(self) -> Mapping[int, Defaults]:
-        """The defaults that the switch has, by server."""
+        """The default caps that the switch has, by server."""
         return self._sharer.defaults
 
     def wrote(self, decision: Decision) -> None:
-        """The switch has its caps and defaults."""
+        """Note that the switch has a decision's caps and defaults."""
         self._sharer.wrote(decision)
 
     # -- idle connections
 
-    def heed(self, now_s: float, pauses: Mapping[int, Sequence[int]]) -> None:
-        """The pauses within servers' responses, cumulative: how long is idle."""
-        for age in {id(one.age): one.age for one in self.idling.values()}.values():
-            seen = age.observe(now_s, {server: pauses[server] for server, one in self.idling.items() if one.age is age})
-            for server, responses in seen.items():
+    def record_pauses(self, now_s: float, pauses: Mapping[int, Sequence[int]]) -> None:
+        """Take in the cumulative counts of pauses within servers' responses, which decide the age of idle
+        connections."""
+        for age in {id(idling.age): idling.age for idling in self.idling.values()}.values():
+            servers = [server for server, idling in self.idling.items() if idling.age is age]
+            for server, responses in age.observe(now_s, {server: pauses[server] for server in servers}).items():
                 self.idling[server].responses = responses
-        for one in self.idling.values():
-            if one.closer.options.least_age_s is None:
-                one.closer.least_age_s = one.age.age_s
+        for idling in self.idling.values():
+            if idling.closer.options.least_age_s is None:
+                idling.closer.least_age_s = idling.age.age_s
 
     def learn(self, now_s: float, ledger: Mapping[int, Counts]) -> None:
-        """What servers have refused."""
+        """Learn the limits of servers from the connections that they have refused."""
         for server, counts in ledger.items():
-            one = self.idling[server]
-            if one.learner:
-                one.learner.observe(now_s, one.connections, counts, one.responses)
-                one.closer.limit = one.learner.limit
+            idling = self.idling[server]
+            if idling.learner:
+                idling.learner.observe(now_s, idling.connections, counts, idling.responses)
+                idling.closer.limit = idling.learner.limit
 
     def rebase_limits(self) -> None:
-        """See Learner.rebase."""
-        for one in self.idling.values():
-            if one.learner:
-                one.learner.rebase()
+        """Take the next reading of the ledger as a base (see Learner)."""
+        for idling in self.idling.values():
+            if idling.learner:
+                idling.learner.rebase()
 
     @property
     def learning(self) -> list[int]:
         """Servers whose limit is learned."""
-        return [server for server, one in self.idling.items() if one.learner]
+        return [server for server, idling in self.idling.items() if idling.learner]
 
     @property
     def probed(self) -> list[int]:
-        """Connections that were probed; what became of them is not known yet, however long ago that was."""
+        """Probed connections whose result is not known yet, whatever the time since the probe."""
         return [flow for flow, asked in self._asked.items() if asked.is_open]
 
     def choose(
         self, now_s: float, loads: Mapping[int, int], noted: Noted, probed: Iterable[Candidate]
     ) -> dict[int, int]:
-        """The connections to probe, and the server of each.
+        """Return the connections to probe, by flow number, with the server of each.
 
-        ``noted`` are all that the switch knows of, ``probed`` those of ``self.probed`` that it still has as idle.
-        Connections are listed of those servers only of which some are to be closed.
+        ``noted`` are all connections that the switch has noted as idle, ``probed`` those of ``self.probed`` that are
+        still idle. The connections of a server are listed only when some of them are to be closed.
         """
         pending = self._pending(now_s, probed)
         barred = self._barred(now_s, noted) | pending.keys()
@@ -241,40 +244,42 @@ class ResourcesView:
         old = known & (
             noted.idle_s >= least_s[(noted.flow % CONTROLS == 0).astype(np.intp), np.where(known, noted.server, 0)]
         )
-        many = np.bincount(noted.server[old], minlength=servers)
+        counts = np.bincount(noted.server[old], minlength=servers)
         waiting, listed = Counter(pending.values()), _ByServer(noted, old)
         chosen: dict[int, int] = {}
         for server, view in self.idling.items():
-            # Notes of connections that have ended stay until somebody looks.
-            view.connections, view.idle = loads[server], min(loads[server], int(many[server]))
-            for one in view.closer.choose(now_s, loads[server], listed.of(server), waiting[server]):
-                chosen[one.slot] = server
+            # The notes include connections that have ended since, so they can be more than are open.
+            view.connections, view.idle = loads[server], min(loads[server], int(counts[server]))
+            for idle in view.closer.choose(now_s, loads[server], listed.of(server), waiting[server]):
+                chosen[idle.slot] = server
         return chosen
 
     def _pending(self, now_s: float, probed: Iterable[Candidate]) -> dict[int, int]:
-        """Those probed whose answer may still come, and the server of each; one that stays idle for longer has lapsed.
+        """Return the probed connections whose answer may still arrive, with the server of each.
 
-        The others have ended, or were active since. That a controller looks late says nothing of a server.
+        A connection that stays idle for longer has lapsed; all others have ended, or were active since. When the
+        controller itself was late, this is no evidence about a server.
         """
-        found = {one.flow: one for one in probed}
+        candidates = {candidate.flow: candidate for candidate in probed}
         pending: dict[int, int] = {}
         for flow in self.probed:
-            asked, one = self._asked[flow], found.get(flow)
+            asked, candidate = self._asked[flow], candidates.get(flow)
             since_s = now_s - asked.last_s
-            if one is None or one.idle_s < since_s:
+            if candidate is None or candidate.idle_s < since_s:
                 del self._asked[flow]
             elif since_s < PROBE_S:
-                pending[flow] = one.server
+                pending[flow] = candidate.server
             else:
                 asked.is_open = False
-                if (view := self.idling.get(one.server)) is not None:
+                if (view := self.idling.get(candidate.server)) is not None:
                     view.lapsed += 1
         return pending
 
     def _barred(self, now_s: float, noted: Noted) -> set[int]:
-        """Those of the connections probed before that are not to be probed again: twice at most while one is idle.
+        """Return the flow numbers of connections that were probed TRIES times while idle, and are not probed again.
 
-        One that was active since the last time begins anew; one that the switch has forgotten is forgotten here.
+        Connections that were active since the last probe may be probed anew. Those that the switch no longer notes are
+        dropped.
         """
         flows = np.fromiter(self._asked, np.int64, len(self._asked))
         _, places, rows = np.intersect1d(flows, noted.flow, assume_unique=True, return_indices=True)
@@ -292,53 +297,55 @@ class ResourcesView:
         return barred
 
     def least_age_s(self, server: int, flow: int) -> float:
-        """The server's connection of this number is not closed when it has been silent for less, in seconds."""
+        """Return the seconds for which a connection must have been silent before it is closed."""
         return self._control_age_s(server) if flow % CONTROLS == 0 else self.idling[server].closer.least_age_s
 
     def _control_age_s(self, server: int) -> float:
-        """The same of those few connections that show pauses longer than what was learned."""
+        """Return the same for the few control connections, which are left open longer so that longer pauses are
+        measured."""
         closer = self.idling[server].closer
         return closer.least_age_s if closer.options.least_age_s else max(DEFAULT_AGE_S, closer.least_age_s)
 
-    def still(self, one: Candidate, server: int) -> bool:
-        """Whether a chosen connection is what it was taken for."""
-        return one.server == server and one.idle_s >= self.least_age_s(server, one.flow)
+    def still(self, candidate: Candidate, server: int) -> bool:
+        """Whether a chosen connection is still the server's, and still idle for long enough."""
+        return candidate.server == server and candidate.idle_s >= self.least_age_s(server, candidate.flow)
 
     def denied(self, now_s: float, flow: int, server: int) -> None:
-        """A chosen connection has been active since it was noted: it is no candidate before it is noted anew."""
+        """Note that a chosen connection was active since the switch noted it. It is no candidate until it is noted
+        anew."""
         self._asked[flow] = _Asked(now_s, TRIES, is_open=False)
         self.idling[server].closer.give_back(1)
 
-    def asked(self, now_s: float, one: Candidate) -> None:
-        """It has been probed."""
-        before = self._asked.get(one.flow)
-        self._asked[one.flow] = _Asked(now_s, 1 + (before.times if before else 0))
-        self.idling[one.server].asked += 1
+    def asked(self, now_s: float, candidate: Candidate) -> None:
+        """Note that a connection has been probed."""
+        before = self._asked.get(candidate.flow)
+        self._asked[candidate.flow] = _Asked(now_s, 1 + (before.times if before else 0))
+        self.idling[candidate.server].asked += 1
 
 
 class _ByServer:
-    """Some of the notes, by server; sorted once, and only when somebody asks."""
+    """Selected notes by server; they are sorted at the first call of ``of``."""
 
     def __init__(self, noted: Noted, wanted: Flags) -> None:
         self._noted, self._wanted = noted, wanted
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The notes' rows by server, each server's in their order; and the server of each."""
+        """The row numbers of the selected notes, ordered by server, and the server of each."""
         rows = np.flatnonzero(self._wanted)
         rows = rows[np.argsort(self._noted.server[rows], kind="stable")]
         return rows, self._noted.server[rows]
 
     def of(self, server: int) -> Iterator[Idle]:
-        """A server's."""
+        """Yield the notes of a server."""
         rows, servers = self._sorted
         first, end = np.searchsorted(servers, (server, server + 1))
-        mine = rows[first:end]
-        yield from map(Idle, self._noted.flow[mine].tolist(), self._noted.idle_s[mine].tolist())
+        selected = rows[first:end]
+        yield from map(Idle, self._noted.flow[selected].tolist(), self._noted.idle_s[selected].tolist())
 
 
 def managed_of(options: ResourcesConfig, server: ServerConfig) -> Managed:
-    """What a server has, as it is configured."""
+    """Return a server's managed resources, by the service's configuration and its own."""
     own = server.resources
     return Managed(
         _send(options.send, own.send if own else None),
@@ -364,9 +371,9 @@ def _receive(config: ReceiveConfig | None, own: Size | None) -> ReceiveBudget | 
 
 
 def _alone(managed: Managed) -> Defaults:
-    """Before anything is measured: a connection can have all of it, and the switch looks at windows from the first."""
+    """Return the default caps before the first measurement: a single connection may use the whole buffer."""
     send, receive = (
-        0 if one is None else int(min(LARGEST, one.size if one.fixed is None else one.fixed))
-        for one in (managed.send, managed.receive)
+        0 if buffer is None else int(min(LARGEST, buffer.size if buffer.fixed is None else buffer.fixed))
+        for buffer in (managed.send, managed.receive)
     )
     return Defaults(send, receive)

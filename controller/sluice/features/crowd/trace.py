@@ -8,13 +8,13 @@ import time
 from collections import deque
 from pathlib import Path
 
+from sluice.loops.appended import Appended
 from sluice.news import Decision
 
-from .newsview import NewsView
-from .trace import Appended
+from .view import NewsView
 
 _NOTED = 64
-"""The most readings that wait for a row: while every reading is late, no row is written."""
+"""The most reading times that are kept for the next row: while every reading is late, no row is written."""
 
 
 class NewsTrace:
@@ -25,11 +25,15 @@ class NewsTrace:
         self._file = Appended(path) if path else None
         self._late, self._bases = deque[float](maxlen=_NOTED), deque[float](maxlen=_NOTED)
 
-    def note(self, *, late: bool, base: bool) -> None:
-        """Keep the time of a reading that ends now for the next row, by which `sluice replay` takes the same steps.
+    def __deepcopy__(self, memo: object) -> NewsTrace:
+        """Return a trace without a file: a copy of the world only tries a configuration."""
+        return NewsTrace(None)
 
-        ``late``: flash-crowd control began anew at it. ``base``: it ended an interval without a decision, and the next
-        interval's counts are differences to it.
+    def note(self, *, late: bool, base: bool) -> None:
+        """Note the time of a reading that ends now, for the next row: `sluice replay` repeats the same steps by it.
+
+        ``late``: flash-crowd control began anew with this reading. ``base``: the reading ended an interval without a
+        decision, and is the base of the next interval's counts.
         """
         now_s = round(time.time(), 3)
         if late:
@@ -38,7 +42,7 @@ class NewsTrace:
             self._bases.append(now_s)
 
     def write(self, view: NewsView, decision: Decision, *, wrote: bool) -> None:
-        """Append one decision: when, ``Decision.row()``, and the buckets that its limit was split over."""
+        """Append one decision: its Unix time, ``Decision.row()``, and the two buckets of its limit."""
         if self._file is None:
             return
         split = view.splits.get(decision.target_is) or next(iter(view.splits.values()), None)

@@ -1,6 +1,6 @@
-"""The task of one service: observe the ledger, decide the ratios, write what changed. Every T seconds.
+"""The task of one service: every T seconds it reads the ledger, decides the ratios, and writes what changed.
 
-With a second look open connections are read in between, too.
+Where new connections take a second look, the task samples the open connections in between as well.
 """
 
 from __future__ import annotations
@@ -10,54 +10,55 @@ import logging
 from collections.abc import Mapping
 from itertools import pairwise
 
-from sluice.balance import Balancer, Decision, Mode
+from sluice.balance import Balancer, Decision
 from sluice.balance.slowness import SAMPLE_TIMES
 from sluice.log import logger
+from sluice.loops.events import Events, Kind
+from sluice.loops.grid import nearest, next_turn
+from sluice.loops.link import Link
+from sluice.loops.watchedtime import Readings
+from sluice.loops.world import World
 from sluice.names import Table
 from sluice.switch.ledger import read_counts
 from sluice.switch.plan import Service
 from sluice.switch.secondlook import read_loads
 
-from .events import Events, Kind
-from .grid import nearest, next_turn
-from .link import Link
+from .service import ServiceView
 from .trace import Trace, record
-from .watchedtime import Readings
-from .world import World
 
 _Weights = Mapping[int, int]
 _log = logger("balance")
 
 WEIGHTS = frozenset({Table.CHOOSE, Table.CHOOSE_OTHER, Table.IDLE_MEMBERS})
 TABLES = WEIGHTS | {Table.SERVERS, Table.CHOOSE_STABLE}
-"""What a decision may change: the weights, and which servers are ejected."""
-
+"""The tables that a decision can change: the weights, and which servers are ejected."""
 
 BEHIND_S = 0.1
-"""Seconds from a run of flash-crowd control to the next decision, so that its verdict is current. Without this order a
-crowd moved weights in the second before its alarm."""
+"""Seconds from a verdict on held weights, such as flash-crowd control's, to the next decision, so that the verdict is
+current. Without this order a crowd moved weights in the second before its alarm."""
 
 
 def touched(before: frozenset[int], after: frozenset[int]) -> frozenset[Table]:
-    """The tables that a decision can have changed, by the ejected servers before and after it. As a rule these are the
-    weights alone: building and comparing the entries of 1,000 servers takes longer than the rest of a decision."""
+    """Return the tables that a decision can have changed, by the ejected servers before and after it. As a rule these
+    are the weights alone: building and comparing the entries of 1,000 servers takes longer than the rest of a decision.
+    """
     return TABLES if before != after else WEIGHTS
 
 
-async def balance(world: World, link: Link, service: Service, trace: Trace) -> None:
-    """Never returns. Raises SwitchError when the switch does not answer.
+async def balance(world: World, view: ServiceView, link: Link, service: Service, trace: Trace) -> None:
+    """Balance a service. Never returns. Raises SwitchError when the switch does not answer.
 
-    Begun again after a reload it keeps to its grid, at the place nearest behind flash-crowd control's; a shorter period
-    begins then.
+    Begun again after a reload it keeps to its grid of times, at the place nearest behind the next verdict on held
+    weights; a shorter period begins then.
     """
     loop = asyncio.get_running_loop()
     servers = [server.id for server in service.servers]
-    view = world.views[service.id]
     begin, period_s = loop.time(), view.balancer.options.period_s
     due = begin if view.due_s is None else min(view.due_s, begin + period_s)
-    if world.news is not None:
-        verdict, step_s = world.news.begin(begin), min(world.news.config.interval_s, period_s)
-        due = nearest(due, verdict + BEHIND_S, step_s, begin + BEHIND_S)
+    for feature in world.features:
+        if (turn := feature.verdict_turn(begin)) is not None:
+            verdict, interval_s = turn
+            due = nearest(due, verdict + BEHIND_S, min(interval_s, period_s), begin + BEHIND_S)
     readings_of_ledger = Readings()
     while True:
         await _sample_open(link, service, view.balancer, due)
@@ -68,24 +69,26 @@ async def balance(world: World, link: Link, service: Service, trace: Trace) -> N
             view.balancer.sample_open(await read_loads(link.registers, servers))
         late = readings_of_ledger.is_late()
         before, ejected = view.weights, view.balancer.ejected
-        hold = world.news is not None and world.news.freezes(service.id)
-        decision = view.balancer.observe(loop.time(), readings, hold=hold, full=view.been_full, late=late)
-        view.been_full, weights = view.full, view.weights
+        decision = view.balancer.observe(
+            loop.time(), readings, hold=world.holds(service.id), full=view.full_since_decision, late=late
+        )
+        view.full_since_decision, weights = view.full, view.weights
         try:
             if decision is not None:
-                wrote = await link.apply(world.part(service), touched(ejected, view.balancer.ejected)) > 0
+                wrote = await link.apply(world.state(service), touched(ejected, view.balancer.ejected)) > 0
                 view.weight_changes += weights != before
                 last, view.decision = view.decision, decision
                 trace.write(record(service, view, decision, wrote=wrote))
-                _tell(world.names(service), service, decision, wrote=wrote)
+                _log_decision(world.names(service), service, decision, wrote=wrote)
                 if weights != before or last is None or last.diagnosis.condition != decision.diagnosis.condition:
-                    _decided(world.events, service, view.balancer.options.mode, decision, (before, weights))
-                _ejected(world.events, service, ejected, view.balancer.ejected)
+                    acted_on = view.balancer.policy.ejects
+                    _report_decision(world.events, service, decision, (before, weights), acted_on=acted_on)
+                _report_ejections(world.events, service, ejected, view.balancer.ejected)
         finally:
             view.due_s = due = next_turn(due, period_s, loop.time())
 
 
-def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wrote: bool) -> None:
+def _log_decision(names: Mapping[int, str], service: Service, decision: Decision, *, wrote: bool) -> None:
     _log.log(
         logging.INFO if wrote else logging.DEBUG,
         "decision",
@@ -99,21 +102,21 @@ def _tell(names: Mapping[int, str], service: Service, decision: Decision, *, wro
     )
 
 
-def _decided(
-    events: Events, service: Service, mode: Mode, decision: Decision, before_after: tuple[_Weights, _Weights]
+def _report_decision(
+    events: Events, service: Service, decision: Decision, before_after: tuple[_Weights, _Weights], *, acted_on: bool
 ) -> None:
-    """With the weights that were, and those that are."""
+    """Report the change from the former weights to the present ones as an event."""
     names = {server.id: server.name for server in service.servers}
     earlier, after = (
-        {names[number]: weight for number, weight in some.items() if number in names} for some in before_after
+        {names[number]: weight for number, weight in weights.items() if number in names} for weights in before_after
     )
     changed = [
         f"{name} {earlier.get(name, 0)} -> {after.get(name, 0)}"
         for name in names.values()
         if earlier.get(name, 0) != after.get(name, 0)
     ]
-    sentence = decision.diagnosis.sentence(names, acted_on=mode is Mode.PRODUCTION)
-    events.tell(
+    sentence = decision.diagnosis.sentence(names, acted_on=acted_on)
+    events.report(
         Kind.DECISION,
         f"{service.name}: {', '.join(changed) or 'weights stay'}. {sentence}",
         service=service.name,
@@ -124,12 +127,13 @@ def _decided(
     )
 
 
-def _ejected(events: Events, service: Service, before: frozenset[int], after: frozenset[int]) -> None:
+def _report_ejections(events: Events, service: Service, before: frozenset[int], after: frozenset[int]) -> None:
     for server in service.servers:
         if (server.id in before) != (server.id in after):
-            gone = server.id in after
-            text = f"{service.name}/{server.name} {'is ejected' if gone else 'takes connections again'}"
-            events.tell(Kind.EJECTED if gone else Kind.RETURNED, text, service=service.name, server=server.name)
+            is_ejected = server.id in after
+            text = f"{service.name}/{server.name} {'is ejected' if is_ejected else 'takes connections again'}"
+            kind = Kind.EJECTED if is_ejected else Kind.RETURNED
+            events.report(kind, text, service=service.name, server=server.name)
 
 
 async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: float) -> None:
@@ -145,5 +149,5 @@ async def _sample_open(link: Link, service: Service, balancer: Balancer, end_s: 
 
 
 def sample_times(end_s: float, period_s: float) -> list[float]:
-    """When open connections are sampled in the period that ends at ``end_s``; the last sample is at its end."""
+    """Return when open connections are sampled in the period that ends at ``end_s``; the last sample is at its end."""
     return [end_s - (1.0 - part) * period_s for part in (*SAMPLE_TIMES, 1.0)]

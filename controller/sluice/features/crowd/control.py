@@ -1,46 +1,47 @@
-"""The task of flash-crowd control: observe the switch, decide, write what changed."""
+"""The task of flash-crowd control: it reads the switch, decides, and writes what changed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
+from sluice.features.balance.feature import Balance
 from sluice.log import logger
+from sluice.loops.events import Kind
+from sluice.loops.grid import next_turn
+from sluice.loops.link import Link
+from sluice.loops.watchedtime import Readings
+from sluice.loops.world import World
 from sluice.names import Meter, Table
 from sluice.news import Decision
 from sluice.switch.ledger import read_counts
 
-from .baselinefile import BaselineFile
-from .events import Kind
-from .grid import next_turn
-from .link import Link
-from .newstrace import NewsTrace
-from .newsview import NewsView
-from .watchedtime import Readings
-from .world import World
+from .baseline import BaselineFile
+from .trace import NewsTrace
+from .view import NewsView
 
 _log = logger("news")
 
 TABLES = frozenset({Table.DESTINATIONS, Table.SAMPLING})
 METERS = frozenset({Meter.DESTINATION_LIMIT, Meter.RETURNING_LIMIT})
-"""What a decision may change. The refilling of a bucket by a write is why only what differs is written."""
+"""The tables and meters that a decision can change. A write refills a bucket, so only what differs is written."""
 
 MEASURED = frozenset({Table.RATE_SETTINGS})
-"""What a reading may change."""
+"""The table that a reading can change: which responses are measured."""
 
 
 async def control(
     world: World, link: Link, view: NewsView, trace: NewsTrace, baseline: BaselineFile | None = None
 ) -> None:
-    """Never returns. Raises SwitchError when the switch does not answer.
+    """Control flash crowds. Never returns. Raises SwitchError when the switch does not answer.
 
-    What is usual is kept in a file (``baseline``).
+    The usual traffic is written to the file ``baseline``, if any.
 
-    Flows are read several times an interval, as a flow's cell is another's soon after it ended; requests and the
-    ledger at its end. An interval with a late reading teaches nothing. Begun again after a reload it keeps to its
-    grid, as R's does.
+    Flows are read several times an interval, because another flow can take a flow's cell soon after it has ended.
+    Requests and the ledger are read at the interval's end. Nothing is learned from an interval with a late reading.
+    Begun again after a reload, the task keeps to its grid of times, as balancing does.
     """
-    loop = asyncio.get_running_loop()
+    loop, balance = asyncio.get_running_loop(), world[Balance]
     interval_s, poll_s = view.config.interval_s, min(view.config.poll_s, view.config.interval_s)
     reading, observation = loop.time(), view.begin(loop.time())
     readings = Readings()
@@ -58,7 +59,7 @@ async def control(
         if late:
             view.rebase()
         if ends:
-            decision = view.observe(loop.time(), ledger, samples, world.ejected, world.ratios)
+            decision = view.observe(loop.time(), ledger, samples, balance.ejected, balance.ratios)
             view.due_s = observation = next_turn(observation, interval_s, loop.time())
         elif view.sampling:
             decision = view.sampled(loop.time(), samples)
@@ -68,37 +69,37 @@ async def control(
         if decision is not None:
             await _act(world, link, view, trace, decision)
             if baseline is not None:
-                baseline.keep(world)
+                baseline.keep(view)
         reading = next_turn(reading, poll_s, loop.time())
         await asyncio.sleep(min(reading, observation) - loop.time())
 
 
 async def _act(world: World, link: Link, view: NewsView, trace: NewsTrace, decision: Decision) -> None:
-    """Write what changed, and say what is new."""
-    before = view.said
+    """Write what changed, and report it."""
+    before = view.reported
     wrote = await link.apply(world.state(), TABLES, METERS) > 0
     trace.write(view, decision, wrote=wrote)
-    view.said = _event(decision)
-    if view.said != before:
+    view.reported = _event(decision)
+    if view.reported != before:
         cause, limits = str(decision.verdict.cause), len(decision.limits)
-        world.events.tell(
+        world.events.report(
             Kind.CROWD, decision.sentence, cause=cause, alarm=decision.detection.alarm, limits=limits, wrote=wrote
         )
     _log.log(
-        logging.INFO if view.said != before else logging.DEBUG,
+        logging.INFO if view.reported != before else logging.DEBUG,
         decision.sentence,
         extra={key: value for key, value in decision.row().items() if key != "time_s"} | {"wrote": wrote},
     )
 
 
 def _event(decision: Decision) -> tuple[object, ...]:
-    """What is worth a line in the log when it changes."""
-    seen = decision.detection
+    """Return the parts of a decision whose change is reported."""
+    detection = decision.detection
     return (
         decision.verdict,
         decision.frozen,
-        seen.alarm,
-        seen.unprotected,
+        detection.alarm,
+        detection.unprotected,
         decision.hot_spot,
         frozenset(decision.limits),
     )

@@ -1,21 +1,33 @@
-"""The controller's life: find the switch, become primary, go on from what is there, run the tasks; and again."""
+"""The controller's life: it connects to the switch, becomes primary, adopts its state, runs the tasks, and begins
+anew."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sluice.balance import Mode
 from sluice.config.load import load
 from sluice.config.model import Config
+from sluice.features import Balance, Content, CrowdControl, world_of
+from sluice.features.balance.feature import Change
+from sluice.features.balance.trace import Trace
+from sluice.features.crowd.baseline import BaselineFile
+from sluice.features.crowd.trace import NewsTrace
 from sluice.log import logger, switch_name
+from sluice.loops.adoption import adopt
+from sluice.loops.commands import Refused, find_server, planned, reconfigure
+from sluice.loops.events import Kind
+from sluice.loops.link import Link
+from sluice.loops.neighbours import Neighbours
+from sluice.loops.sweep import kept_slots, sweep
+from sluice.loops.world import Task
 from sluice.switch.answers import subscribe
 from sluice.switch.choice import program_for
 from sluice.switch.connections import pins_of
@@ -27,22 +39,6 @@ from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 from sluice.switch.upgrade import Program, bring
 
-from . import news, resources, spilling
-from .adoption import adopt
-from .agents import Agents
-from .balancing import balance
-from .baselinefile import BaselineFile
-from .commands import Change, Refused, find_server, planned, reconfigure, set_drain, set_mode
-from .events import Kind
-from .link import Link
-from .neighbours import Neighbours
-from .newstrace import NewsTrace
-from .resourcesview import Stages
-from .stages import SwitchStages
-from .sweep import kept_slots, sweep
-from .trace import Trace
-from .world import World
-
 _log = logger("controller")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
@@ -50,7 +46,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Reload:
-    """Who asked for it may have gone meanwhile: then nobody is told."""
+    """A requested reload. Its caller may have been cancelled before the answer."""
 
     config: Config
     answer: asyncio.Future[str]
@@ -65,8 +61,10 @@ class _Reload:
 
 
 class Controller:
-    """Drives one switch by one configuration. ``announce`` gets the lines that others wait for, ``status`` what is
-    between them."""
+    """Drives one switch by one configuration.
+
+    ``announce`` gets the lines that scripts and systemd wait for (ready, standby); ``status`` gets the lines between.
+    """
 
     def __init__(
         self,
@@ -80,36 +78,32 @@ class Controller:
         may_lose: bool = False,
         status: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.world = World.of(config)
+        self.world = world_of(config)
         self.config_path = config_path
-        self.agents = Agents(self.world)
+        self._balance = self.world[Balance]
+        self._balance.trace = trace
+        crowd = self.world[CrowdControl]
+        crowd.trace, crowd.baseline = news_trace or NewsTrace(None), BaselineFile()
         self.link: Link | None = None
         """The switch while this controller leads it."""
         self.role = "connecting"
         self.reprogrammed = 0
-        """How often the switch had lost the program after this controller had led it."""
+        """How often the switch had lost its program since this controller first led it."""
         self._led = False
-        self._trace = trace
-        self._news_trace = news_trace or NewsTrace(None)
-        self._news_trace_file = config.news.trace_file if config.news else None
-        """As it was configured at the start: no other is opened."""
         self._announce, self._status = announce, status
         self._target = target
         self._may_lose = may_lose
-        """The program may be loaded where that ends connections."""
-        self._baseline = BaselineFile()
+        """Whether the program may be loaded although that ends connections."""
         self._pipeline: Pipeline | None = None
-        """Once it is known what kind of switch it is."""
-        self._stages: Stages | None = None
-        """Those that manage servers' resources, as long as this controller leads."""
+        """The compiled program; None until the kind of switch is known."""
         self._reload_wanted = asyncio.Event()
         self._reloads: deque[_Reload] = deque()
-        """Those that wait for their turn, and the one that has it."""
+        """The reload in progress, followed by those that wait."""
         self._turn = asyncio.Lock()
-        """Commands take turns: one that the switch does not take leaves everything as the last one left it."""
+        """Held by one command at a time, so that a command that the switch refuses can be undone."""
 
     async def run(self) -> None:
-        """Never returns. Raises SwitchError when the switch refuses to be programmed the first time."""
+        """Drive the switch. Never returns. Raises SwitchError when the switch refuses the program the first time."""
         at = self.world.config.switch
         switch_name.set(at.address)
         if (task := asyncio.current_task()) is not None:
@@ -123,7 +117,8 @@ class Controller:
                     quiet = False
                     if not session.is_primary:
                         self.role = "standby"
-                        self.world.stand_by()
+                        for feature in self.world.features:
+                            feature.stand_by()
                         self._announce(f"sluice: standby switch={at.address} device={at.device_id}")
                         await session.until_primary()
                     await self._lead(session)
@@ -148,21 +143,20 @@ class Controller:
 
     def _lost(self, text: str) -> None:
         self._status(f"sluice: connecting; {text}")
-        self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
+        self.world.events.report(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
         program = await bring(session, may_lose=self._may_lose)
         await subscribe(session)
-        found = await read_back(session)
+        snapshot = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
-        link = Link(session, registers, found, asyncio.get_running_loop().time())
+        link = Link(session, registers, snapshot, asyncio.get_running_loop().time())
         try:
-            if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
-                await self._look_at_pins(link)
-            self._baseline.expire(self.world)
-            self._baseline.restore(self.world)
-            adopt(self.world, found, asyncio.get_running_loop().time())
-            await spilling.look(self.world, link)
+            if snapshot.services and has_strangers(self.world.config, snapshot.services, snapshot.origins.values()):
+                await self._read_pinned(link)
+            adopt(self.world, snapshot, asyncio.get_running_loop().time())
+            for feature in self.world.features:
+                await feature.begin(link)
             updates = await link.apply(self.world.state())
             self.link, self.role = link, "primary"
             self.reprogrammed += self._led and not program.adopted
@@ -173,65 +167,52 @@ class Controller:
                 await _until_first(self._tasks(session, link), self._reload_wanted)
                 await self._apply_reloads(link)
         finally:
-            self.link = self._stages = None
+            self.link = None
             self._drop_reloads()
             await registers.close()
 
-    async def _look_at_pins(self, link: Link) -> None:
-        """Which servers have connections: what decides whether a server may move, and whose number is free."""
+    async def _read_pinned(self, link: Link) -> None:
+        """Read which servers have connections: such a server may not move, and its number is not free."""
         now_s = asyncio.get_running_loop().time()
-        self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
+        self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
 
     def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
         text = f"leads the switch; {program.value}, {updates} updates"
-        self.world.events.tell(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
+        self.world.events.report(Kind.LINK, text, switch=at.address, up=True, adopted=program.adopted, updates=updates)
         self._announce(
             f"sluice: ready switch={at.address} device={at.device_id} services={len(plan.services)} "
             f"servers={len(list(plan.servers))} adopted={'yes' if program.adopted else 'no'} updates={updates}"
         )
 
-    def _tasks(self, session: Session, link: Link) -> Mapping[str, Coroutine[Any, Any, None]]:
+    def _tasks(self, session: Session, link: Link) -> Mapping[str, Task]:
         neighbours = Neighbours(self.world, link)
-        tasks: dict[str, Coroutine[Any, Any, None]] = {
+        tasks: dict[str, Task] = {
             "session": session.until_ended(),
             "arp": neighbours.ask(),
             "packets": neighbours.listen(),
             "sweep": sweep(self.world, link),
-            "neighbours": neighbours.hear(),
+            "neighbours": neighbours.learn(),
         }
-        for service in self.world.plan.services:
-            tasks[f"balance:{service.name}"] = balance(self.world, link, service, self._trace)
-        if self.world.plan.capped:
-            tasks["spill"] = spilling.spill(self.world, link)
-        if self.world.config.contents:
-            tasks["agents"] = self.agents.follow(link)
-        if self.world.news is not None:
-            tasks["news"] = news.control(self.world, link, self.world.news, self._news_trace, self._baseline)
-        if (view := self.world.resources) is not None:
-            if self._stages is None:
-                self._stages = SwitchStages(self.world, link)
-            if view.shares:
-                tasks["shares"] = resources.share(self.world, link, view, self._stages)
-            if view.idling:
-                tasks["idle"] = resources.close(link, view, self._stages)
+        for feature in self.world.features:
+            tasks |= feature.tasks(link)
         return tasks
 
     # -- commands
 
     @property
     def trace_path(self) -> str | None:
-        """The file that decisions are appended to."""
-        return self._trace.path
+        """The file of the decision trace; None without one."""
+        return self._balance.trace.path
 
     def leading(self) -> Link:
-        """The switch. Raises Refused while this controller does not lead it."""
+        """Return the led switch. Raises Refused while this controller does not lead it."""
         if self.link is None:
             raise Refused(f"this controller does not lead the switch at present (it is {self.role})")
         return self.link
 
     async def reload(self) -> str:
-        """Read the configuration file again; returns when the switch has what changed.
+        """Read the configuration file again. Returns a message when the switch has the changes.
 
         Raises ConfigError, Refused, or SwitchError when the switch refuses or is lost, and changes nothing then.
         """
@@ -243,7 +224,7 @@ class Controller:
         return await order.answer
 
     def reads(self, path: str) -> None:
-        """Raises Refused unless this is the configuration file that the controller reads."""
+        """Check that a path is the controller's configuration file. Raises Refused."""
         own = Path(self.config_path).resolve()
         if Path(path).resolve() != own:
             there = "" if Path(path).exists() else ", and does not exist"
@@ -253,7 +234,7 @@ class Controller:
             )
 
     async def preview(self) -> list[str]:
-        """What a reload would change in the switch, in words; changes nothing. Raises as ``reload`` does."""
+        """Return in words what a reload would change in the switch. Changes nothing. Raises as ``reload`` does."""
         link = self.leading()
         fresh = await self._fresh(link)
         async with self._turn:
@@ -262,37 +243,37 @@ class Controller:
             return await link.preview(world.state(), self.world.plan)
 
     async def _fresh(self, link: Link) -> Config:
-        """The configuration file as it is now, if it can be taken over."""
+        """Return the configuration file's present content, if it can be taken over. Raises as ``reload`` does."""
         fresh, old = load(self.config_path), self.world.config
-        for field in ("switch", "control", "metrics", "page", "trace_file"):
-            if getattr(fresh, field) != getattr(old, field):
-                raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
-        if fresh.news and fresh.news.trace_file != self._news_trace_file:
-            raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
+        changed = [key for key in ("switch", "control", "metrics", "page") if getattr(fresh, key) != getattr(old, key)]
+        changed += [key for feature in self.world.features for key in feature.restart_keys(fresh)]
+        if changed:
+            raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
         if has_strangers(fresh, *self.world.present()):
-            await self._look_at_pins(link)
-        planned(self.world, fresh)  # what is refused holds nobody up
+            await self._read_pinned(link)
+        planned(self.world, fresh)  # refuses before the tasks are stopped
         return fresh
 
     async def _apply_reloads(self, link: Link) -> None:
-        """Between two runs of the tasks, so that none of them sees a pool that changes under it."""
+        """Apply the waiting reloads. The tasks do not run meanwhile, so that no pool changes under them."""
         time = asyncio.get_running_loop().time
         while self._reloads:
-            order, old, modes = self._reloads[0], self.world.config, dict(self.world.modes)
+            order, old, modes = self._reloads[0], self.world.config, dict(self._balance.modes)
             try:
                 async with self._turn:
                     if has_strangers(order.config, *self.world.present()):
-                        await self._look_at_pins(link)
-                    await self.agents.prepare(planned(self.world, order.config))
+                        await self._read_pinned(link)
+                    plan = planned(self.world, order.config)
+                    for feature in self.world.features:
+                        await feature.prepare(plan)
                     reconfigure(self.world, order.config, time())
-                    self._baseline.restore(self.world)
                     updates = await link.apply(self.world.state())
             except Refused as error:
                 order.failed(error)
             except SwitchError as error:
-                # What a switch holds is read again then: with the old configuration, which it took.
+                # The session begins anew, and adopts the switch by the old configuration, which the switch took.
                 reconfigure(self.world, old, time())
-                self.world.modes.update(modes)
+                self._balance.modes.update(modes)
                 order.failed(error)
                 raise
             except Exception as error:
@@ -300,7 +281,7 @@ class Controller:
                 raise
             else:
                 order.done(f"reloaded: {updates} updates")
-                self.world.events.tell(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
+                self.world.events.report(Kind.RELOAD, f"reloaded: {updates} updates", updates=updates)
                 _log.info("reloaded", extra={"updates": updates})
             self._reloads.popleft()
 
@@ -311,29 +292,29 @@ class Controller:
 
     async def drain(self, server: str, drain: bool) -> str:
         """Drain or undrain a server. Raises Refused or SwitchError, and changes nothing then."""
-        await self._command(lambda now_s: set_drain(self.world, server, drain, now_s))
+        await self._command(lambda now_s: self._balance.set_drain(server, drain, now_s))
         text = f"{server} {'drains: no new connections, the old ones stay' if drain else 'takes connections again'}"
-        self.world.events.tell(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
+        self.world.events.report(Kind.DRAIN if drain else Kind.UNDRAIN, text, server=server)
         return text
 
     async def left(self, server: str) -> int:
-        """Open connections of a server; reads the whole connection table. Raises Refused or SwitchError."""
+        """Return the open connections of a server, by the whole connection table. Raises Refused or SwitchError."""
         link = self.leading()
         service, number = find_server(self.world, server)
         if service.is_content:
-            view = self.agents.view(service, number)
+            view = self.world[Content].agents.view(service, number)
             return view.report.connections if view is not None and view.report is not None else 0
         now_s = asyncio.get_running_loop().time()
         pins = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s))
         return pins.by_server.get(number, 0)
 
     async def set_mode(self, service: str, mode: str) -> str:
-        """Change who decides a service's ratios, until the next reload. Raises Refused or SwitchError, and changes
-        nothing then."""
+        """Change the mode of a service until the next reload. Raises Refused or SwitchError, and changes nothing
+        then."""
         if mode not in list(Mode):
             raise Refused(f"no mode {mode!r}; there is: {', '.join(Mode)}")
-        await self._command(lambda now_s: set_mode(self.world, service, Mode(mode), now_s))
-        self.world.events.tell(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
+        await self._command(lambda now_s: self._balance.set_mode(service, Mode(mode), now_s))
+        self.world.events.report(Kind.MODE, f"{service} is in mode {mode}", service=service, mode=mode)
         return f"{service} is in mode {mode}"
 
     async def _command(self, make: Callable[[float], Change]) -> None:
@@ -345,14 +326,14 @@ class Controller:
             except SwitchError:
                 change.undo()
                 with suppress(SwitchError):
-                    await link.apply(self.world.state())  # it may have taken a part
+                    await link.apply(self.world.state())  # a part of it may have been written
                 raise
             if wrote:
                 for service in change.services:
-                    self.world.views[service.id].weight_changes += 1
+                    self._balance.views[service.id].weight_changes += 1
 
 
-async def _until_first(tasks: Mapping[str, Coroutine[Any, Any, None]], event: asyncio.Event) -> None:
+async def _until_first(tasks: Mapping[str, Task], event: asyncio.Event) -> None:
     """Run tasks until one fails (its error is raised) or the event is set; the others are cancelled."""
     running = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
     running.append(asyncio.create_task(_wait(event), name="reload"))

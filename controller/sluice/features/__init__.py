@@ -1,0 +1,23 @@
+"""The controller's features, each in a package: a capability's state, tasks and views, around its pure algorithm.
+
+A feature may use balancing; of the others it uses none.
+"""
+
+from sluice.config.model import Config
+from sluice.loops.world import Feature, World
+
+from .balance.feature import Balance
+from .content.feature import Content
+from .crowd.feature import CrowdControl
+from .resources.feature import Resources
+
+FEATURES: tuple[type[Feature], ...] = (Balance, Content, CrowdControl, Resources)
+"""In the order in which they take over configurations and switches, and in which a status has their parts."""
+
+
+def world_of(config: Config) -> World:
+    """Return the state at the start of a controller with all features."""
+    return World.of(config, FEATURES)
+
+
+__all__ = ["FEATURES", "Balance", "Content", "CrowdControl", "Resources", "world_of"]

@@ -1,0 +1,1 @@
+"""The feature of weights: servers' shares of new connections, and caps on open ones."""

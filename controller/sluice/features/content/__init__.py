@@ -1,0 +1,1 @@
+"""The feature of content services: their agents, and the rules that these have."""

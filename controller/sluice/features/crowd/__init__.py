@@ -1,0 +1,1 @@
+"""The feature of flash-crowd control (NEWS): limits on new connections to destinations."""

@@ -1,0 +1,1 @@
+"""The feature of servers' TCP resources: buffers shared among transfers, idle connections closed."""

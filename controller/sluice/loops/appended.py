@@ -1,0 +1,67 @@
+"""Text files that a controller appends to for months: traces."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from sluice.log import logger
+
+_log = logger("trace")
+
+
+class Appended:
+    """A text file to which whole lines are appended; a line is complete on disk when ``write`` returns.
+
+    When a log rotation has renamed the file, the next line goes to a new file at the path. A full disk does not end the
+    controller: its begin and end are logged. Meanwhile a few KB of lines wait, and further whole lines are lost.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the file at once, so that a wrong path is reported at the start. Raises OSError."""
+        self._path = Path(path)
+        self._fails = False
+        self._open()
+
+    def _open(self) -> None:
+        self._file = self._path.open("a", encoding="utf-8", buffering=1, newline="")
+        self._is_new = os.fstat(self._file.fileno()).st_size == 0
+
+    def is_new(self) -> bool:
+        """Whether the next line is its file's first."""
+        with suppress(OSError):
+            self._follow()
+        return self._is_new
+
+    def write(self, line: str) -> None:
+        """Append one line, which includes its line break."""
+        try:
+            self._follow()
+            self._is_new = False
+            self._file.write(line)
+        except OSError as error:
+            if not self._fails:
+                _log.error("trace cannot be written", extra={"file": str(self._path), "error": str(error)})
+            self._fails = True
+        else:
+            if self._fails:
+                _log.warning("trace is written again", extra={"file": str(self._path)})
+            self._fails = False
+
+    def _follow(self) -> None:
+        """Open the file that is at the path now, if it is another one. Raises OSError."""
+        try:
+            is_same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            before = self._file
+            self._open()
+            with suppress(OSError):
+                before.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):
+            self._file.close()
