@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sluice.balance import Balancer, Member, Mode, fair_shares, to_ratios
 from sluice.switch.errors import SwitchError
-from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
-from sluice.switch.reconcile import Found
+from sluice.switch.plan import OutOfNumbers, Plan, ServerMoved, Service, make_plan
+from sluice.switch.reconcile import Readback
 
 from .world import ServiceView, World
 
 
-def adopt(world: World, found: Found, now_s: float) -> None:
+def adopt(world: World, found: Readback, now_s: float) -> None:
     """Go on from what a switch that runs the program holds: numbers, ratios, ejections, drains, neighbours.
 
     A switch that holds nothing (it has just been programmed) changes nothing here: it is to be restored. Raises
@@ -21,7 +21,7 @@ def adopt(world: World, found: Found, now_s: float) -> None:
         before, world.plan = world.plan, _plan_found(world, found)
         world.drained = set(found.draining).intersection(s.id for s in world.plan.servers if not s.drain)
         world.absent = set(found.absent).intersection(agent.id for agent in world.plan.agents)
-        world.rules = (found.rules or world.rules).then(world.config)
+        world.rules = (found.rules or world.rules).following(world.config)
         world.leave_none_empty()
         if _ids(world.plan) != _ids(before):
             world.views = {s.id: ServiceView(Balancer(world.members(s), world.options(s))) for s in world.plan.services}
@@ -40,11 +40,11 @@ def adopt(world: World, found: Found, now_s: float) -> None:
         world.resources.rebase(found.caps)
 
 
-def _plan_found(world: World, found: Found) -> Plan:
+def _plan_found(world: World, found: Readback) -> Plan:
     """The configuration, numbered by what the switch holds."""
     try:
         return make_plan(world.config, found.services, found.origins.values(), world.held)
-    except Moved as error:
+    except ServerMoved as error:
         raise SwitchError(
             f"switch {world.config.switch.address}: {error}; until then start with the configuration that it was "
             "left with"
@@ -56,7 +56,7 @@ def _plan_found(world: World, found: Found) -> Plan:
         ) from error
 
 
-def _take_weights(world: World, service: Service, found: Found, now_s: float) -> None:
+def _take_weights(world: World, service: Service, found: Readback, now_s: float) -> None:
     """The members in the ratios found; servers that the switch does not know yet arrive as new ones."""
     view = world.views[service.id]
     weights = found.weights.get(service.id)

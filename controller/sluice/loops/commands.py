@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sluice.balance import Balancer, Mode
 from sluice.config.model import Config
-from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
+from sluice.switch.plan import OutOfNumbers, Plan, ServerMoved, Service, make_plan
 
 from .newsview import NewsView
 from .resourcesview import ResourcesView
@@ -39,7 +39,7 @@ def planned(world: World, config: Config) -> Plan:
     live = {m.server_id for s in pinned for m in world.members(s) if not m.draining}
     try:
         return make_plan(config, services, servers, world.held | live)
-    except Moved as error:
+    except ServerMoved as error:
         raise Refused(str(error)) from error
     except OutOfNumbers as error:
         raise Refused(f"{error}: change fewer at a time, the next when those connections have ended") from error
@@ -52,7 +52,7 @@ def reconfigure(world: World, config: Config, now_s: float) -> None:
     """
     world.plan = planned(world, config)
     world.config = config
-    world.rules = world.rules.then(config)
+    world.rules = world.rules.following(config)
     world.idle_s = config.connections.idle_s
     world.modes.clear()
     world.drained &= {server.id for server in world.plan.servers}

@@ -21,7 +21,7 @@ from sluice.switch.choice import program_for
 from sluice.switch.connections import pins_of
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
 from sluice.switch.pipeline import Pipeline
-from sluice.switch.plan import has_strangers
+from sluice.switch.plan import needs_new_numbers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
@@ -77,7 +77,7 @@ class Controller:
         news_trace: NewsTrace | None = None,
         *,
         target: str | None = None,
-        may_lose: bool = False,
+        may_end_connections: bool = False,
         status: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.world = World.of(config)
@@ -95,7 +95,7 @@ class Controller:
         """As it was configured at the start: no other is opened."""
         self._announce, self._status = announce, status
         self._target = target
-        self._may_lose = may_lose
+        self._may_lose = may_end_connections
         """The program may be loaded where that ends connections."""
         self._baseline = BaselineFile()
         self._pipeline: Pipeline | None = None
@@ -151,13 +151,13 @@ class Controller:
         self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
-        program = await bring(session, may_lose=self._may_lose)
+        program = await bring(session, may_end_connections=self._may_lose)
         await subscribe(session)
         found = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
         link = Link(session, registers, found, asyncio.get_running_loop().time())
         try:
-            if found.services and has_strangers(self.world.config, found.services, found.origins.values()):
+            if found.services and needs_new_numbers(self.world.config, found.services, found.origins.values()):
                 await self._look_at_pins(link)
             self._baseline.expire(self.world)
             self._baseline.restore(self.world)
@@ -180,7 +180,7 @@ class Controller:
     async def _look_at_pins(self, link: Link) -> None:
         """Which servers have connections: what decides whether a server may move, and whose number is free."""
         now_s = asyncio.get_running_loop().time()
-        self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
+        self.world.held = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).pinned
 
     def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
@@ -269,7 +269,7 @@ class Controller:
                 raise Refused(f"{field} has changed; that takes a restart of the controller (the switch goes on)")
         if fresh.news and fresh.news.trace_file != self._news_trace_file:
             raise Refused("news.trace_file has changed; that takes a restart of the controller (the switch goes on)")
-        if has_strangers(fresh, *self.world.present()):
+        if needs_new_numbers(fresh, *self.world.present()):
             await self._look_at_pins(link)
         planned(self.world, fresh)  # what is refused holds nobody up
         return fresh
@@ -281,7 +281,7 @@ class Controller:
             order, old, modes = self._reloads[0], self.world.config, dict(self.world.modes)
             try:
                 async with self._turn:
-                    if has_strangers(order.config, *self.world.present()):
+                    if needs_new_numbers(order.config, *self.world.present()):
                         await self._look_at_pins(link)
                     await self.agents.prepare(planned(self.world, order.config))
                     reconfigure(self.world, order.config, time())

@@ -10,7 +10,7 @@ from sluice.names import Meter, Table
 from sluice.switch.changes import in_words
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.plan import Plan
-from sluice.switch.reconcile import Found, read_back, reconcile
+from sluice.switch.reconcile import Readback, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from sluice.switch.state import State
@@ -20,7 +20,7 @@ from sluice.switch.switchclock import SwitchClock
 class Link:
     """Writes take turns, so that each one starts from what the last one left."""
 
-    def __init__(self, session: Session, registers: Registers, found: Found, since_s: float = 0.0) -> None:
+    def __init__(self, session: Session, registers: Registers, found: Readback, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
         self.since_s = since_s

@@ -24,10 +24,10 @@ from sluice.news import (
     Usual,
 )
 from sluice.switch.bucket import Bucket
-from sluice.switch.destinations import REST, TOGETHER, read_requests
+from sluice.switch.destinations import ALL_SHARED, ALL_UNLISTED, read_requests
 from sluice.switch.plan import Plan
 from sluice.switch.rates import FlowReader
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.registers import Registers
 from sluice.switch.sampling import SampleReader
 from sluice.switch.state import Crowd
@@ -66,9 +66,9 @@ class NewsView:
 
     def name(self, destination: Packed) -> str:
         """What a person calls a destination."""
-        if destination == REST:
+        if destination == ALL_UNLISTED:
             return "unlisted destinations"
-        if destination == TOGETHER:
+        if destination == ALL_SHARED:
             return "every destination"
         address = from_packed(destination)
         names = [service.name for service in self._plan.services if service.config.address == address]
@@ -151,7 +151,7 @@ class NewsView:
         self._split()
         self._number()
 
-    def adopt(self, found: Found) -> None:
+    def adopt(self, found: Readback) -> None:
         """Go on from the numbers and the limits that a switch holds; one that holds none is to be restored."""
         self.rebase()
         self.due_s = None
@@ -167,7 +167,7 @@ class NewsView:
             self._split()
         self._number()
 
-    def _limits_in(self, found: Found) -> Iterator[tuple[Address, Split]]:
+    def _limits_in(self, found: Readback) -> Iterator[tuple[Address, Split]]:
         """The limits that an earlier control left: as noted or, without a note, what anybody may have of one."""
         anybody, returning = found.meters[Meter.DESTINATION_LIMIT], found.meters[Meter.RETURNING_LIMIT]
         own = self._own()
@@ -248,7 +248,7 @@ class NewsView:
         """
         share = self._collector.share
         keys, rates = self._collector.take()
-        apart = () if self.config.identify else {REST, *(address.packed for address in self._own())}
+        apart = () if self.config.identify else {ALL_UNLISTED, *(address.packed for address in self._own())}
         seen = Observation(now_s, rates, self.requests, ledger, samples, keys, share, apart, ejected, ratios)
         decision = self._news.observe(seen)
         if decision is not None:
@@ -286,7 +286,7 @@ class NewsView:
             shared=not self.config.identify,
             apart=self._own(),
         )
-        self._news.keep({REST, TOGETHER, *(address.packed for address in self.numbers)})
+        self._news.keep({ALL_UNLISTED, ALL_SHARED, *(address.packed for address in self.numbers)})
         if left:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, left))})
 

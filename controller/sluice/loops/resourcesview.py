@@ -24,7 +24,7 @@ from sluice.resources.learner import Learner
 from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, PauseAge
 from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
-from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.closing import Candidate, Closings, IdleFlows
 from sluice.switch.plan import Plan
 
 PROBE_S = 1.0
@@ -48,7 +48,7 @@ class Stages(Protocol):
         """Once before idle connections are closed, whenever the program may have been loaded."""
         ...
 
-    async def idle(self, now_s: float) -> Noted:
+    async def idle(self, now_s: float) -> IdleFlows:
         """Connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
         ...
 
@@ -223,7 +223,7 @@ class ResourcesView:
         return [flow for flow, asked in self._asked.items() if asked.is_open]
 
     def choose(
-        self, now_s: float, loads: Mapping[int, int], noted: Noted, probed: Iterable[Candidate]
+        self, now_s: float, loads: Mapping[int, int], noted: IdleFlows, probed: Iterable[Candidate]
     ) -> dict[int, int]:
         """The connections to probe, and the server of each.
 
@@ -271,7 +271,7 @@ class ResourcesView:
                     view.lapsed += 1
         return pending
 
-    def _barred(self, now_s: float, noted: Noted) -> set[int]:
+    def _barred(self, now_s: float, noted: IdleFlows) -> set[int]:
         """Those of the connections probed before that are not to be probed again: twice at most while one is idle.
 
         One that was active since the last time begins anew; one that the switch has forgotten is forgotten here.
@@ -319,7 +319,7 @@ class ResourcesView:
 class _ByServer:
     """Some of the notes, by server; sorted once, and only when somebody asks."""
 
-    def __init__(self, noted: Noted, wanted: Flags) -> None:
+    def __init__(self, noted: IdleFlows, wanted: Flags) -> None:
         self._noted, self._wanted = noted, wanted
 
     @cached_property

@@ -56,7 +56,7 @@ async def spill_once(world: World, link: Link, now_s: float) -> None:
         view = world.views[service.id]
         if (view.full, view.refuses) != (before[service.id], view.refusing):
             view.refusing = view.refuses
-            servers = {Table.SERVERS} if service.of is not None else set[Table]()
+            servers = {Table.SERVERS} if service.group_of is not None else set[Table]()
             await link.apply(world.part(service), WEIGHTS | servers, [Meter.ADMISSION])
         _tell(world, service, view, open_now, now_s)
 

@@ -8,7 +8,7 @@ from sluice.names import Register
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
-from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 from .link import Link
 from .world import World
@@ -35,13 +35,13 @@ class SwitchStages:
         """See Stages."""
         await self._closing.prepare()
 
-    async def idle(self, now_s: float) -> Noted:
+    async def idle(self, now_s: float) -> IdleFlows:
         """See Stages."""
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
         """See Stages."""
-        return await self._closing.facts(flows, now_s)
+        return await self._closing.confirm_idle(flows, now_s)
 
     async def probe(self, one: Candidate, least_age_s: float) -> None:
         """See Stages."""

@@ -13,7 +13,7 @@ from sluice.balance import BalanceOptions, Balancer, Decision, Member, Mode, ful
 from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
-from sluice.switch.plan import Endpoint, Plan, Retired, Service, make_plan
+from sluice.switch.plan import Endpoint, InstalledServer, Plan, Service, make_plan
 from sluice.switch.rules import Rules
 from sluice.switch.state import Crowd, Neighbour, State
 
@@ -134,7 +134,7 @@ class World:
         world.neighbours.want(plan.wanted_neighbours)
         world.news = NewsView(config.news, plan) if config.news else None
         world.resources = ResourcesView(plan) if world.manages else None
-        world.rules = world.rules.then(config)
+        world.rules = world.rules.following(config)
         world.idle_s = config.connections.idle_s
         return world
 
@@ -185,7 +185,7 @@ class World:
             absent=frozenset(self.absent),
             leaving=frozenset(self.leaving),
             unread=self.unread,
-            whole=False,
+            is_complete=False,
         )
 
     def capped(self, servers: Collection[int]) -> State:
@@ -193,7 +193,7 @@ class World:
         some = ((service, [one for one in service.servers if one.id in servers]) for service in self.plan.services)
         services = tuple(replace(service, servers=tuple(few)) for service, few in some if few)
         caps = self.resources.caps if self.resources else {}
-        return State(plan=replace(self.plan, services=services, retired=()), weights={}, caps=caps, whole=False)
+        return State(plan=replace(self.plan, services=services, retired=()), weights={}, caps=caps, is_complete=False)
 
     @property
     def ejected(self) -> frozenset[int]:
@@ -219,7 +219,7 @@ class World:
     @property
     def full_of_groups(self) -> frozenset[int]:
         """Full servers of content services' groups; of one in several groups one is enough."""
-        groups = (self.views[service.id] for service in self.plan.services if service.of is not None)
+        groups = (self.views[service.id] for service in self.plan.services if service.group_of is not None)
         return frozenset[int]().union(*(view.full for view in groups))
 
     def second_look(self, services: Iterable[Service]) -> frozenset[int]:
@@ -244,10 +244,10 @@ class World:
             if all(member.draining for member in self.members(service)):
                 self.drained -= {server.id for server in service.servers}
 
-    def present(self) -> tuple[dict[Endpoint, int], list[Retired]]:
+    def present(self) -> tuple[dict[Endpoint, int], list[InstalledServer]]:
         """The services and servers that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
-            server.endpoint: server for service in self.plan.services for server in service.present
+            server.endpoint: server for service in self.plan.services for server in service.installed
         }
         return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
 

@@ -1,4 +1,4 @@
-"""The controller's loops in a time that somebody else keeps: the same steps, from the same views, in the same order."""
+"""Runs the steps of the controller's loops at given times: the same steps, on the same views, in the same order."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from sluice.switch.switchclock import SwitchClock
 
 _T = TypeVar("_T")
 _SLACK_S = 1e-9
-"""Sums of periods are not exact."""
+"""Tolerance for the rounding of sums of periods, in seconds."""
 _ROUNDING_S = 1e-3
-"""Nor are the times in a trace."""
+"""Tolerance for the rounding of times in a trace, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """A service's ratios were decided."""
+    """A decision on a service's ratios."""
 
     service: Service
     decision: balance.Decision
@@ -43,14 +43,14 @@ class Balanced:
 
 @dataclass(frozen=True, slots=True)
 class Controlled:
-    """Flash-crowd control decided."""
+    """A decision of flash-crowd control."""
 
     decision: news.Decision
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Servers' buffers were shared out."""
+    """A decision on the shares of servers' buffers."""
 
     decision: sharer.Decision
 
@@ -60,26 +60,31 @@ Event = Balanced | Controlled | Shared
 
 @dataclass(frozen=True, slots=True)
 class LiveTimes:
-    """When a live controller decided, in order; in seconds, as steps are told them."""
+    """When a live controller decided, in ascending order, in seconds on the clock of ``Driver.step``."""
 
     services: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
-    """By the service's name."""
+    """Times of decisions on ratios, by the service's name."""
     news: Sequence[float] = ()
-    """Flash-crowd control, at the ends of its intervals and in between; also interval ends without a decision."""
+    """Times of flash-crowd control's decisions, at interval ends and in between; also interval ends without a
+    decision."""
     late: Sequence[float] = ()
-    """When flash-crowd control's late readings ended (`loops.watchedtime.Readings`), at which it began anew."""
+    """Ends of flash-crowd control's late readings (`loops.watchedtime.Readings`), after which it started from a new
+    base."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A decision that is to come."""
+    """A future decision."""
 
     due: float
     at: float
-    """When it is made: when it is due or, where that is known, when it was made live."""
+    """When it is made: when it is due or, if known, when it was made live."""
 
     def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
-        """The next turn, after this one was taken now. Of decisions ``between`` none is a turn's before it is due."""
+        """Return the next turn after this one was taken at ``now_s``.
+
+        ``between``: live times also include decisions between turns, so none before the due time is taken for a turn's.
+        """
         due = next_turn(self.due, period_s, now_s)
         place = bisect_right(live, due - _ROUNDING_S if between else max(now_s, self.at))
         at = live[place] if place < len(live) else due
@@ -87,12 +92,12 @@ class _Turn:
 
 
 class Driver:
-    """Steps through what ``loops`` (balancing, news, resources) wait for on a clock of their own, without waiting.
+    """Executes the steps of ``loops`` (balancing, news, resources) without waiting, on the caller's clock.
 
-    Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
-    when that may have changed; the ratios are in what ``step`` returns. With ``live`` decisions are made
-    when they were then, however late that was, and from the last of them on by the grid. Idle connections are closed
-    by nobody: a capture has those that were.
+    The caller reads ``due`` and calls ``step`` at that time. ``apply`` receives the switch state that flash-crowd
+    control decides, whenever it may have changed; ``step`` returns the ratios. With ``live``, decisions are made at the
+    live controller's times, however late they were, and after the last of them on the regular grid. Idle connections
+    are not closed: a capture already shows those that were.
     """
 
     def __init__(
@@ -115,50 +120,52 @@ class Driver:
         self._sweep = start_s + SWEEP_S if world.second_look(world.plan.services) else math.inf
         self._share_due = start_s if world.resources and world.resources.shares else math.inf
         self.due = start_s
-        """When the next step is to be."""
+        """When the next step is due."""
         if world.news is not None:
             world.news.rebase()
 
     def close(self) -> None:
-        """To be called at the end."""
+        """Close the event loop."""
         self._loop.close()
 
     def step(self, now_s: float) -> list[Event]:
-        """Do what is due; what was decided, in order. Raises ValueError before anything is.
+        """Execute what is due. Returns the decisions, in order. Raises ValueError if nothing is due yet.
 
-        Ratios behind flash-crowd control, as `loops.balancing` has it.
+        Ratios are decided after flash-crowd control, as in `loops.balancing`.
         """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
-        made: list[Event] = []
+        events: list[Event] = []
         if now_s >= self._sweep - _SLACK_S:
             self._run(self._correct_loads(now_s))
             self._sweep = next_turn(self._sweep, SWEEP_S, now_s)
         if now_s >= self._crowd - _SLACK_S:
-            made += self._control(now_s)
+            events += self._control(now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id].at - _SLACK_S:
-                made += self._decide(service, now_s)
-            elif now_s >= self._meeting(service) - _SLACK_S:
-                self._meet(service)
-                self._sample_times[service.id] = [one for one in self._sample_times[service.id] if one > now_s]
+                events += self._decide(service, now_s)
+            elif now_s >= self._next_sample(service) - _SLACK_S:
+                self._sample_loads(service)
+                self._sample_times[service.id] = [
+                    sample_s for sample_s in self._sample_times[service.id] if sample_s > now_s
+                ]
         if now_s >= self._share_due - _SLACK_S:
-            made.append(self._share(now_s))
+            events.append(self._share(now_s))
         decisions = [turn.at for turn in self._balance.values()]
-        others = (self._sweep, self._crowd, self._share_due)
-        self.due = min([*decisions, *map(self._meeting, self._world.plan.services), *others])
-        return made
+        other_times = (self._sweep, self._crowd, self._share_due)
+        self.due = min([*decisions, *map(self._next_sample, self._world.plan.services), *other_times])
+        return events
 
     async def _correct_loads(self, now_s: float) -> None:
-        slots, kept = await kept_slots(self._world, self._registers, self._clock, now_s)
-        await correct_loads(self._world, self._registers, slots, kept)
+        slots, unexpired = await kept_slots(self._world, self._registers, self._clock, now_s)
+        await correct_loads(self._world, self._registers, slots, unexpired)
 
-    def _meeting(self, service: Service) -> float:
+    def _next_sample(self, service: Service) -> float:
         return min(self._sample_times[service.id], default=math.inf)
 
     @property
     def _crowd(self) -> float:
-        """When flash-crowd control reads next. The reading for a decision is as late as that is."""
+        """When flash-crowd control reads next. A decision's reading is as late as the decision."""
         if self._world.news is None:
             return math.inf
         due = self._reading if self._reading < self._observation.due - _SLACK_S else self._observation.at
@@ -168,17 +175,17 @@ class Driver:
         return self._loop.run_until_complete(reading)
 
     def _decide(self, service: Service, now_s: float) -> list[Event]:
-        """A step of ``loops.balancing.balance``."""
+        """Execute a step of ``loops.balancing.balance``."""
         world, view = self._world, self._world.views[service.id]
         before, servers = view.balancer.weights(), [server.id for server in service.servers]
         readings = self._run(read_ledger(self._registers, servers))
         period_s, live = view.balancer.options.period_s, self._live.services.get(service.name, ())
         self._balance[service.id] = turn = self._balance[service.id].following(period_s, now_s, live)
-        looking = service.second_look(view.balancer.options.mode)
-        if looking:
-            self._meet(service)
-        parts = pairwise(sample_times(turn.due, period_s)) if looking else ()
-        self._sample_times[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
+        samples_loads = service.second_look(view.balancer.options.mode)
+        if samples_loads:
+            self._sample_loads(service)
+        subintervals = pairwise(sample_times(turn.due, period_s)) if samples_loads else ()
+        self._sample_times[service.id] = [max(now_s, at) for at, following in subintervals if now_s < following]
         hold = world.news is not None and world.news.freezes(service.id)
         decision = view.balancer.observe(now_s, readings, hold=hold)
         if decision is None:
@@ -187,13 +194,13 @@ class Driver:
         view.weight_changes += decision.weights != before
         return [Balanced(service, decision)]
 
-    def _meet(self, service: Service) -> None:
-        """A reading of ``loops.balancing``."""
+    def _sample_loads(self, service: Service) -> None:
+        """Sample the open connections, as ``loops.balancing`` does."""
         loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
         self._world.views[service.id].balancer.sample_open(loads)
 
     def _control(self, now_s: float) -> list[Event]:
-        """A step of ``loops.news.control``."""
+        """Execute a step of ``loops.news.control``."""
         world, view, registers = self._world, self._world.news, self._registers
         assert view is not None
         late = False
@@ -220,7 +227,7 @@ class Driver:
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        # The live controller did not read while a late reading lasted; the replay did, so the next is due earlier.
+        # The live controller did not read during a late reading; the replay did, so its next reading is due earlier.
         self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []
@@ -228,7 +235,7 @@ class Driver:
         return [Controlled(decision)]
 
     def _share(self, now_s: float) -> Event:
-        """A step of ``loops.resources.share``."""
+        """Execute a step of ``loops.resources.share``."""
         view = self._world.resources
         assert view is not None
         columns = self._run(transfers.read(self._registers))

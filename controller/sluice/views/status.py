@@ -1,4 +1,4 @@
-"""What ``sluice status`` shows: gathered from the controller and the switch, as plain data (`statustext` as text)."""
+"""Gathers the data of ``sluice status`` from the controller and the switch; `statustext` renders it as text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NOT_YET = "Not judged yet: the first window has not ended."
 
 
 async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
-    """The state of everything, read from the switch now. Raises SwitchError.
+    """Return the status of controller, services and switch, read from the switch now. Raises SwitchError.
 
-    ``pins`` counts the pinned connections too, which reads the whole connection table.
+    ``pins``: also count pinned connections, which reads the whole connection table.
     """
     world, link = controller.world, controller.link
     head: dict[str, Any] = {
@@ -51,7 +51,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         if world.news is not None:
             await world.news.count(link.registers)
         if world.plan is plan:
-            break  # else a reload came meanwhile, and other services and servers are to be read
+            break  # otherwise a reload has changed services and servers: read again
     head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
     if world.news is not None:
         head["news"] = news_status(world.news)
@@ -62,7 +62,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "drops": dict(traffic.drops),
         "punts": dict(traffic.punts),
         "punts_limited": dict(traffic.punts_limited),
-        "not_read": link.session.dropped_packets,
+        "not_read": link.session.dropped_messages,
         "injected": link.session.sent_packets,
     }
     if world.table is not None:
@@ -89,8 +89,8 @@ def _service(
     names, ratios, weights = world.names(service), balancer.ratios, view.weights
     if service.is_content:
         weights = available(world.state(), service)
-        whole = sum(weights.values()) or 1
-        ratios = {server.id: weights.get(server.id, 0) / whole for server in service.servers}
+        total = sum(weights.values()) or 1
+        ratios = {server.id: weights.get(server.id, 0) / total for server in service.servers}
     shown: dict[str, Any] = {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
@@ -103,32 +103,40 @@ def _service(
         "unpinned_share": _unpinned_share(counts),
         "refuses": view.refuses,
         "servers": [
-            _server(one, view, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
-            for one in service.servers
+            _server(
+                server,
+                view,
+                ledger[server.id],
+                windows,
+                pins,
+                ratio=ratios[server.id],
+                weight=weights.get(server.id, 0),
+            )
+            for server in service.servers
         ],
     }
-    for server, one in zip(service.servers, shown["servers"], strict=True):
-        one["open"], one["max_connections"] = loads[server.id], server.max_connections
+    for server, row in zip(service.servers, shown["servers"], strict=True):
+        row["open"], row["max_connections"] = loads[server.id], server.max_connections
     if world.resources is not None and service.config.resources is not None:
-        for server, one in zip(service.servers, shown["servers"], strict=True):
-            one["resources"] = server_status(world.resources, server.id)
+        for server, row in zip(service.servers, shown["servers"], strict=True):
+            row["resources"] = server_status(world.resources, server.id)
     if service.is_content:
         shown["content"] = _content(controller, service)
-        for server, one, agent in zip(service.servers, shown["servers"], shown["content"]["agents"], strict=True):
-            one["state"] = "absent" if server.id in world.absent else one["state"]
-            one["open"] = agent["connections"]
+        for server, row, agent in zip(service.servers, shown["servers"], shown["content"]["agents"], strict=True):
+            row["state"] = "absent" if server.id in world.absent else row["state"]
+            row["open"] = agent["connections"]
     return shown
 
 
 def _unpinned_share(counts: Mapping[str, int | None]) -> float | None:
-    """New connections without a pin among all new connections; None before the first."""
+    """Return the share of new connections that got no pin; None before the first."""
     pinned, unpinned = counts["pinned"] or 0, counts["unpinned_new"] or 0
     return unpinned / (pinned + unpinned) if pinned + unpinned else None
 
 
 def _content(controller: Controller, service: Service) -> dict[str, Any]:
-    """What agents tell of a content service."""
-    told = controller.agents.told(service)
+    """Return what agents report about a content service."""
+    totals = controller.agents.told(service)
     agents: list[dict[str, Any]] = []
     for server in service.servers:
         view = controller.agents.view(service, server.id)
@@ -152,24 +160,24 @@ def _content(controller: Controller, service: Service) -> dict[str, Any]:
         "generation": controller.world.rules.generation,
         "without_agents": config.without_agents if config is not None and service.id in unread else None,
         "agents": agents,
-        "counts": dict(told.counts),
-        "rules": dict(told.rules) | {"(default)": told.counts["by_default"]},
+        "counts": dict(totals.counts),
+        "rules": dict(totals.rules) | {"(default)": totals.counts["by_default"]},
         "groups": {
             name: {
-                "opened": told.opened[name],
-                "failed": told.failed.get(name, 0),
+                "opened": totals.opened[name],
+                "failed": totals.failed.get(name, 0),
                 "servers": _ability(controller, service, name),
             }
-            for name in told.opened
+            for name in totals.opened
         },
-        "refused": dict(told.refused),
+        "refused": dict(totals.refused),
     }
 
 
 def _ability(controller: Controller, service: Service, group: str) -> dict[str, Any] | None:
-    """What the group's servers can do by their handshakes; None when agents have seen none of late."""
-    of = controller.world.plan.service(group)
-    ability = None if of is None else controller.agents.ability(service, of)
+    """Return what a group's servers support by their handshakes; None if agents have recently seen none."""
+    group_service = controller.world.plan.service(group)
+    ability = None if group_service is None else controller.agents.ability(service, group_service)
     return None if ability is None else asdict(ability)
 
 
@@ -202,7 +210,7 @@ def _server(
 
 
 def news_status(view: NewsView) -> dict[str, Any]:
-    """What flash-crowd control makes of the switch, as JSON has it."""
+    """Return the state of flash-crowd control for JSON."""
     decision = view.decision
     shown: dict[str, Any] = {
         "mode": str(view.config.mode),

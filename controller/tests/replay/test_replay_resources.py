@@ -13,8 +13,8 @@ from sluice.dataplane.pins import ACK, SYN
 from sluice.loops.world import World
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Shared
-from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
+from sluice.replay.switchmodel import SwitchModel
 from sluice.replay.timeline import as_json, line
 from sluice.switch.transfers import read
 
@@ -70,7 +70,7 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
 
 def test_round_trips_are_those_of_the_capture() -> None:
     text = web().replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
-    switch = MeasuredSwitch(World.of(parse(text)))
+    switch = SwitchModel(World.of(parse(text)))
     for one in sorted(transfer(5000, 5, 2.0), key=lambda one: one.time_s):
         switch.take(one)
     columns = asyncio.run(read(switch.memory))
