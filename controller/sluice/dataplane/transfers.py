@@ -189,7 +189,7 @@ class TransferCells:
         octets, segments = divmod(self._sent[slot], 1 << SEGMENTS_BITS)
         octets = (octets + (edge - before) % _WRAP) % (1 << 35)
         self._sent[slot] = octets << SEGMENTS_BITS | (segments + 1) % (1 << SEGMENTS_BITS)
-        self._fly(now_us, slot, (edge - acked) % _WRAP)
+        self._record_flight(now_us, slot, (edge - acked) % _WRAP)
 
     def _active(self, now_us: int, slot: int, *, ends: bool = False) -> None:
         """Note the time of a packet that carries data or acknowledges some. ``ends``: it is the latest segment sent."""
@@ -264,7 +264,7 @@ class TransferCells:
         total, samples = divmod(self._rtt[slot], 1 << SAMPLES_BITS)
         self._rtt[slot] = (total + sample) % (1 << 40) << SAMPLES_BITS | (samples + 1) % (1 << SAMPLES_BITS)
 
-    def _fly(self, now_us: int, slot: int, octets: int) -> None:
+    def _record_flight(self, now_us: int, slot: int, octets: int) -> None:
         flight = min(_MOST, -(-octets // FLIGHT_UNIT))
         interval, flights = divmod(self._flight[slot], 1 << 2 * FLIGHT_BITS)
         before, largest = divmod(flights, 1 << FLIGHT_BITS)

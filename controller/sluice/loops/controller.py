@@ -25,7 +25,7 @@ from sluice.switch.plan import needs_new_numbers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
-from sluice.switch.upgrade import Program, bring
+from sluice.switch.upgrade import Program, ensure_program
 
 from . import news, resources, spilling
 from .adoption import adopt
@@ -151,7 +151,7 @@ class Controller:
         self.world.events.tell(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
-        program = await bring(session, may_end_connections=self._may_lose)
+        program = await ensure_program(session, may_end_connections=self._may_lose)
         await subscribe(session)
         found = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)

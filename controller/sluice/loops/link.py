@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from sluice.names import Meter, Table
-from sluice.switch.changes import in_words
+from sluice.switch.changes import describe
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.plan import Plan
 from sluice.switch.reconcile import Readback, read_back, reconcile
@@ -44,7 +44,7 @@ class Link:
     async def preview(self, state: State, before: Plan) -> list[str]:
         """What ``apply`` would write, in words; ``before`` names what the switch has. Raises SwitchError."""
         async with self._turn:
-            return in_words(self.session, self._found, state, before)
+            return describe(self.session, self._found, state, before)
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:

@@ -13,7 +13,7 @@ from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import mac_text
 from sluice.names import Digest
 
-from .errors import AlreadyThere
+from .errors import AlreadyExists
 from .session import Session
 from .state import Neighbour
 
@@ -40,7 +40,7 @@ def subscription() -> P4DigestEntry:
 
 async def subscribe(session: Session) -> None:
     """Subscribe to the digests, unless the switch already sends them. Raises SwitchError."""
-    with suppress(AlreadyThere):
+    with suppress(AlreadyExists):
         await session.write([subscription().encode_update(session.pipeline.schema)])
 
 

@@ -45,10 +45,10 @@ def connect(address: str, service: Service, timeout_s: float) -> Any:
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return over(connection, service)
+    return client_over(connection, service)
 
 
-def over(connection: socket.socket, service: Service) -> Any:
+def client_over(connection: socket.socket, service: Service) -> Any:
     """Return a client of the service over an open connection. Closing the client closes the connection."""
     carrier = TSocket()
     carrier.set_handle(connection)

@@ -43,7 +43,7 @@ class _Names:
         return names.get(value, str(value))
 
 
-def in_words(session: Session, readback: Readback, state: State, before: Plan) -> list[str]:
+def describe(session: Session, readback: Readback, state: State, before: Plan) -> list[str]:
     """Return a line for each update that would bring the switch to ``state``, in the order of writing. Writes nothing.
 
     ``before``: the plan that names what the switch holds now. Raises SwitchError.

@@ -23,7 +23,7 @@ from sluice.frames import tickle
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
 from sluice.resources.pauses import LENGTHS
 
-from .errors import AlreadyThere, SwitchError
+from .errors import AlreadyExists, SwitchError
 from .plan import Plan
 from .registers import Registers
 from .session import Session
@@ -110,7 +110,7 @@ class Closing:
         program."""
         session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
         entity = session.encode(self._session.pipeline.schema)
-        with suppress(AlreadyThere):
+        with suppress(AlreadyExists):
             await self._session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
 
     async def read_idle(self, now_s: float) -> IdleFlows:

@@ -17,7 +17,7 @@ class NotPrimary(SwitchError):
     """Another controller is the switch's primary controller now."""
 
 
-class AlreadyThere(SwitchError):
+class AlreadyExists(SwitchError):
     """The entity that was to be inserted already exists."""
 
 
@@ -39,7 +39,7 @@ def translated(error: P4ClientError, address: str, doing: str) -> SwitchError:
     ]
     shown = "; ".join(problems[:3]) + (f"; and {len(problems) - 3} more" if len(problems) > 3 else "")
     exists = all(detail.canonical_code is GRPCStatusCode.ALREADY_EXISTS for detail in error.details.values())
-    return (AlreadyThere if exists else SwitchError)(f"switch {address}: {doing}: {shown}")
+    return (AlreadyExists if exists else SwitchError)(f"switch {address}: {doing}: {shown}")
 
 
 def _flat(value: object) -> str:

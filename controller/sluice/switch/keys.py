@@ -8,7 +8,7 @@ from finsy.proto import p4r
 Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
 
 
-def exactly(table: int, *numbers: int) -> Key:
+def exact_key(table: int, *numbers: int) -> Key:
     """Return the key of the entry that matches these numbers, in a table (given by its id) of exact matches only."""
     fields = tuple(
         (field_id, number.to_bytes(4, "big").lstrip(b"\0"), -1) for field_id, number in enumerate(numbers, 1)

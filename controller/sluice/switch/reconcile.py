@@ -31,7 +31,7 @@ from . import (
 )
 from .bucket import Bucket
 from .errors import SwitchError
-from .keys import Key, exactly, key_of
+from .keys import Key, exact_key, key_of
 from .plan import Endpoint, InstalledServer
 from .rules import Rules
 from .session import Session
@@ -210,7 +210,7 @@ def _compared(
         compared = set(numbers.values())
         return {key: entry for key, entry in readback.entries.items() if key[0] in compared}
     keys = [
-        exactly(numbers[table], *matched)
+        exact_key(numbers[table], *matched)
         for service in state.plan.services
         for table, matches in {**balance.decision_keys(service), **resources.decision_keys(service)}.items()
         if table in numbers

@@ -30,7 +30,7 @@ class Program(Enum):
         return self is not Program.LOADED
 
 
-async def bring(session: Session, *, may_end_connections: bool) -> Program:
+async def ensure_program(session: Session, *, may_end_connections: bool) -> Program:
     """Make the switch run the session's program. Raises SwitchError, and changes nothing then.
 
     ``may_end_connections``: another version may be replaced even though that ends the switch's connections.

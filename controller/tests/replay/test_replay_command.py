@@ -136,7 +136,7 @@ def test_a_trace_without_a_server_of_the_configuration_is_named(
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "trace, line 2: web is without s2, which the configuration has" in err
+    assert "trace, line 2: web lacks s2, which the configuration has" in err
 
 
 @pytest.mark.parametrize("shift_s", [-3500.0, -4000.0, 4000.0])
