@@ -19,7 +19,7 @@ from sluice.news.rates import flow_mask
 from sluice.replay.driver import Balanced, Controlled, Driver
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Server, Service
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.state import Crowd
 from sluice.tokenbucket import TokenBucket
 
@@ -92,9 +92,9 @@ class CrowdSwitch:
         if keeps_usual and before.usual is not None:
             news.restore(before.usual)
         news.adopt(
-            Found(
+            Readback(
                 entries={},
-                meters={Meter.DESTINATION_LIMIT: crowd.anybody, Meter.RETURNING_LIMIT: crowd.returning},
+                meters={Meter.DESTINATION_LIMIT: crowd.general, Meter.RETURNING_LIMIT: crowd.returning},
                 destinations=dict(crowd.numbers),
                 limits={address: crowd.limits[i] for address, i in crowd.numbers.items() if i in crowd.limits},
             )
@@ -208,9 +208,9 @@ class CrowdSwitch:
     def _apply(self, crowd: Crowd) -> None:
         self._crowd, now, self._mask = crowd, self._clock.now, flow_mask(crowd.flow_share)
         self.least_share = min(self.least_share, crowd.flow_share)
-        for number in {0, *crowd.numbers.values(), *crowd.anybody}:
+        for number in {0, *crowd.numbers.values(), *crowd.general}:
             admission = self._admission.setdefault(number, Admission(self._remember_s))
-            admission.set(now, _pair(crowd.anybody.get(number)), _pair(crowd.returning.get(number)))
+            admission.set(now, _pair(crowd.general.get(number)), _pair(crowd.returning.get(number)))
 
 
 def _pair(bucket: Bucket | None) -> tuple[float, float] | None:

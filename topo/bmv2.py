@@ -22,6 +22,6 @@ def deepen_queues(namespace_pid: int, thrift_port: int) -> None:
         try:
             connection.settimeout(TIMEOUT_S)
             connection.connect(("127.0.0.1", thrift_port))
-            bmv2thrift.over(connection, "SimpleSwitch").set_all_egress_queue_depths(EGRESS_QUEUE_PACKETS)
+            bmv2thrift.client_over(connection, "SimpleSwitch").set_all_egress_queue_depths(EGRESS_QUEUE_PACKETS)
         except (OSError, TException) as error:
             raise LabError(f"BMv2 does not take a queue depth over Thrift: {error}") from error

@@ -1,6 +1,6 @@
-"""IP addresses as one type, of either version: how they are made of text, bytes and numbers, and what goes on the wire.
+"""IP addresses of either version as one type, and their conversion from and to text, bytes and numbers.
 
-P4Runtime's bytes are finsy's: an ``Address`` goes into an entry as it is.
+finsy encodes an ``Address`` in an entry by itself.
 """
 
 from __future__ import annotations
@@ -10,47 +10,47 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 Address = IPv4Address | IPv6Address
 Packed = bytes
-"""An address as packets have it, 4 or 16 bytes (``Address.packed``): what the data plane hashes.
+"""An address as in packets, 4 or 16 bytes (``Address.packed``). The data plane hashes it.
 
-It is also the key of the loops that look up an address per packet or per destination: an ``Address`` is slow there.
+Code that looks up an address per packet or per destination uses it as a key, since an ``Address`` is slow there.
 """
 BROADCAST = IPv4Address("255.255.255.255")
-"""IPv6 has none."""
+"""The limited broadcast address; IPv6 has none."""
 IPV4_BITS = 32
-"""Width of a field or a register cell for addresses of version 4."""
+"""Width of a field or register cell for IPv4 addresses."""
 
 
 def from_text(text: str) -> Address:
-    """As people write it. Raises ValueError."""
+    """Return the address in a text. Raises ValueError."""
     return ip_address(text)
 
 
 @lru_cache(maxsize=1 << 12)
 def from_packed(packed: Packed) -> Address:
-    """As packets have it; the length tells the version. Raises ValueError."""
+    """Return the address in bytes of a packet; their length determines the version. Raises ValueError."""
     return ip_address(packed)
 
 
 def from_number(number: int, bits: int) -> Address:
-    """As a field of so many bits has it. Raises OverflowError."""
+    """Return the address in a field of ``bits`` bits. Raises OverflowError."""
     return ip_address(packed(number, bits))
 
 
 def packed(number: int, bits: int) -> Packed:
-    """The same for loops. Raises OverflowError."""
+    """Return the bytes of the address in a field of ``bits`` bits. Raises OverflowError."""
     return number.to_bytes(bits // 8)
 
 
 def number(address: Packed) -> int:
-    """As a field or a trace has it."""
+    """Return an address as a number, as in a field or a trace."""
     return int.from_bytes(address)
 
 
 def text(address: Packed) -> str:
-    """As people write it. Raises ValueError."""
+    """Return an address as text. Raises ValueError."""
     return str(from_packed(address))
 
 
 def order(address: Address) -> tuple[int, int]:
-    """What a list of both versions is sorted by: they do not compare with each other."""
+    """Return a sort key for addresses of both versions, which do not compare with each other."""
     return address.version, int(address)

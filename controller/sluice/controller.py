@@ -33,11 +33,11 @@ from sluice.switch.choice import program_for
 from sluice.switch.connections import pins_of
 from sluice.switch.errors import NotPrimary, SwitchError, SwitchLost
 from sluice.switch.pipeline import Pipeline
-from sluice.switch.plan import has_strangers
+from sluice.switch.plan import needs_new_numbers
 from sluice.switch.reconcile import read_back
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
-from sluice.switch.upgrade import Program, bring
+from sluice.switch.upgrade import Program, ensure_program
 
 _log = logger("controller")
 
@@ -75,7 +75,7 @@ class Controller:
         news_trace: NewsTrace | None = None,
         *,
         target: str | None = None,
-        may_lose: bool = False,
+        may_end_connections: bool = False,
         status: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.world = world_of(config)
@@ -92,7 +92,7 @@ class Controller:
         self._led = False
         self._announce, self._status = announce, status
         self._target = target
-        self._may_lose = may_lose
+        self._may_end_connections = may_end_connections
         """Whether the program may be loaded although that ends connections."""
         self._pipeline: Pipeline | None = None
         """The compiled program; None until the kind of switch is known."""
@@ -146,13 +146,13 @@ class Controller:
         self.world.events.report(Kind.LINK, text, switch=self.world.config.switch.address, up=False)
 
     async def _lead(self, session: Session) -> None:
-        program = await bring(session, may_lose=self._may_lose)
+        program = await ensure_program(session, may_end_connections=self._may_end_connections)
         await subscribe(session)
         snapshot = await read_back(session)
         registers = await open_registers(session, self.world.config.switch.thrift)
         link = Link(session, registers, snapshot, asyncio.get_running_loop().time())
         try:
-            if snapshot.services and has_strangers(self.world.config, snapshot.services, snapshot.origins.values()):
+            if snapshot.services and needs_new_numbers(self.world.config, snapshot.services, snapshot.origins.values()):
                 await self._read_pinned(link)
             adopt(self.world, snapshot, asyncio.get_running_loop().time())
             for feature in self.world.features:
@@ -174,7 +174,7 @@ class Controller:
     async def _read_pinned(self, link: Link) -> None:
         """Read which servers have connections: such a server may not move, and its number is not free."""
         now_s = asyncio.get_running_loop().time()
-        self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).held
+        self.world.pinned = pins_of(*await kept_slots(self.world, link.registers, link.clock, now_s)).pinned
 
     def _announce_ready(self, program: Program, updates: int) -> None:
         at, plan = self.world.config.switch, self.world.plan
@@ -249,7 +249,7 @@ class Controller:
         changed += [key for feature in self.world.features for key in feature.restart_keys(fresh)]
         if changed:
             raise Refused(f"{changed[0]} has changed; that takes a restart of the controller (the switch goes on)")
-        if has_strangers(fresh, *self.world.present()):
+        if needs_new_numbers(fresh, *self.world.present()):
             await self._read_pinned(link)
         planned(self.world, fresh)  # refuses before the tasks are stopped
         return fresh
@@ -261,7 +261,7 @@ class Controller:
             order, old, modes = self._reloads[0], self.world.config, dict(self._balance.modes)
             try:
                 async with self._turn:
-                    if has_strangers(order.config, *self.world.present()):
+                    if needs_new_numbers(order.config, *self.world.present()):
                         await self._read_pinned(link)
                     plan = planned(self.world, order.config)
                     for feature in self.world.features:

@@ -1,5 +1,5 @@
-"""The few frames that the controller writes itself: ARP's questions, ICMP time exceeded, tickles, and the switch's own
-packets on their way to a neighbour. Pure."""
+"""Builds the few frames that the controller sends itself: ARP requests, ICMP time exceeded, tickles, and packets of the
+switch to a neighbour. Pure."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from .names import (
 
 _BROADCAST = b"\xff" * 6
 _TICKLED, _TICKLER = (bytes.fromhex(f"02000000000{octet}") for octet in (1, 2))
-"""MAC addresses of frames that enter the pipeline from nowhere."""
+"""MAC addresses of tickles, which enter the pipeline from the controller."""
 _MINIMUM = 60
-"""An Ethernet frame without its check sequence."""
+"""Least bytes of an Ethernet frame without its check sequence."""
 _ICMP_QUESTIONS = frozenset({ICMP_ECHO_REPLY, ICMP_ECHO, 13, 14})
-"""ICMP that is not an error message (RFC 1122 forbids errors about errors)."""
+"""ICMP types that are not errors (RFC 1122 forbids errors about errors)."""
 
 
 def mac_bytes(mac: str) -> bytes:
-    """``02:00:00:00:00:01`` as six bytes."""
+    """Return a MAC address such as ``02:00:00:00:00:01`` as six bytes."""
     return bytes.fromhex(mac.replace(":", ""))
 
 
 def mac_text(mac: bytes) -> str:
-    """Six bytes as ``02:00:00:00:00:01``."""
+    """Return six bytes as ``02:00:00:00:00:01``."""
     return mac.hex(":")
 
 
 def is_station(mac: str) -> bool:
-    """Whether a station can have this MAC address: not zero, and no group's (RFC 1812, section 3.3.2; IEEE 802)."""
+    """Return whether a station can have this MAC address: not zero, and not a group's (RFC 1812, section 3.3.2; IEEE
+    802)."""
     octets = mac_bytes(mac)
     return any(octets) and not octets[0] & 1
 
 
 @dataclass(frozen=True, slots=True)
 class Ethernet:
-    """A frame taken apart: addresses, VLAN tag (whole 16 bits) if any, type and what follows."""
+    """A parsed frame: addresses, the VLAN tag (all 16 bits) if any, the type, and the payload."""
 
     dst: bytes
     src: bytes
@@ -57,7 +58,7 @@ class Ethernet:
 
     @classmethod
     def parse(cls, frame: bytes) -> Ethernet | None:
-        """None for what is too short."""
+        """Parse a frame; None if it is too short."""
         if len(frame) < 14:
             return None
         ethertype = int.from_bytes(frame[12:14], "big")
@@ -69,19 +70,19 @@ class Ethernet:
         return cls(frame[:6], frame[6:12], tag, inner, frame[18:])
 
     def build(self) -> bytes:
-        """The frame, padded to the least length of Ethernet."""
+        """Return the frame, padded to Ethernet's least length."""
         return self.unpadded().ljust(_MINIMUM, b"\0")
 
     def unpadded(self) -> bytes:
-        """The frame with no padding but what it was parsed with."""
+        """Return the frame without padding, except for any that it was parsed with."""
         tag = b"" if self.tag is None else struct.pack("!HH", ETHERTYPE_VLAN, self.tag)
         return self.dst + self.src + tag + struct.pack("!H", self.ethertype) + self.payload
 
 
 def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "strip"]) -> bytes | None:
-    """A frame as a port sends it to a neighbour: from and to these MAC addresses, and with the port's VLAN tag.
+    """Return a frame as a port sends it to a neighbour: with these MAC addresses and the port's VLAN tag.
 
-    A tag that takes another's place keeps its priority (stage `tag`). None for what is too short to be a frame.
+    A tag that replaces another keeps its priority (stage `tag`). None if the frame is too short.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None:
@@ -97,15 +98,15 @@ def addressed(frame: bytes, src: str, dst: str, vlan: int | Literal["keep", "str
 
 
 def arp_request(mac: str, sender: Address, target: Address, vlan: int | None = None) -> bytes:
-    """The broadcast question for ``target`` (RFC 826)."""
-    ours, nobody = mac_bytes(mac), bytes(6)
+    """Return a broadcast ARP request for ``target`` (RFC 826)."""
+    ours, unknown = mac_bytes(mac), bytes(6)
     kind = struct.pack("!HHBBH", 1, ETHERTYPE_IPV4, 6, 4, ARP_REQUEST)
-    question = kind + ours + sender.packed + nobody + target.packed
+    question = kind + ours + sender.packed + unknown + target.packed
     return Ethernet(_BROADCAST, ours, vlan, ETHERTYPE_ARP, question).build()
 
 
 def checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum (RFC 1071)."""
     padded = data + b"\0" if len(data) % 2 else data
     total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
@@ -114,10 +115,10 @@ def checksum(data: bytes) -> int:
 
 
 def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
-    """The answer to a packet whose TTL ran out: its header and the eight bytes behind it, sent back.
+    """Return the ICMP error for a packet whose TTL ran out; it quotes the IP header and the eight bytes after it.
 
-    None where RFC 1122 and 1812 forbid an error: to ICMP errors, later fragments, and sources or destinations
-    that are not one host.
+    None where RFC 1122 and 1812 forbid an error: for ICMP errors, later fragments, and sources or destinations that are
+    not a single host.
     """
     ethernet = Ethernet.parse(frame)
     if ethernet is None or ethernet.ethertype != ETHERTYPE_IPV4 or len(ethernet.payload) < 20:
@@ -130,8 +131,8 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
         return None
     if packet[9] == PROTOCOL_ICMP and packet[header] not in _ICMP_QUESTIONS:
         return None
-    not_one_host = source.is_multicast or source.is_unspecified or source.is_loopback
-    if not_one_host or destination.is_multicast or source == BROADCAST:
+    is_no_host = source.is_multicast or source.is_unspecified or source.is_loopback
+    if is_no_host or destination.is_multicast or source == BROADCAST:
         return None
     quoted = packet[: header + 8]
     body = struct.pack("!BBHI", ICMP_TIME_EXCEEDED, 0, 0, 0) + quoted
@@ -154,7 +155,8 @@ def time_exceeded(frame: bytes, mac: str, sender: Address) -> bytes | None:
 
 
 def tickle(client: Address, client_port: int, service: Address, service_port: int) -> bytes:
-    """An ACK of numbers 0 and 0 from a client to its service: the server answers with its own (RFC 9293, 3.10.7.4)."""
+    """Return an ACK with numbers 0 and 0 from a client to its service, which the server answers by an ACK (RFC 9293,
+    section 3.10.7.4)."""
     ports = struct.pack("!HH", client_port, service_port)
     segment = ports + struct.pack("!IIBBHHH", 0, 0, 5 << 4, 0x10, 0xFFFF, 0, 0)
     pseudo = client.packed + service.packed + struct.pack("!BBH", 0, PROTOCOL_TCP, len(segment))

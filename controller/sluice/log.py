@@ -1,4 +1,4 @@
-"""Structured logs: one line an event, with time, level, switch and task, as key=value or as JSON."""
+"""Structured logs: one line per event, with time, level, switch and task, as key=value or as JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 switch_name: ContextVar[str] = ContextVar("switch_name", default="-")
-"""The switch that the running task deals with."""
+"""The address of the switch that the running task serves."""
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of one part of the controller; give fields with ``extra``."""
+    """Return the logger of a part of the controller; pass fields with ``extra``."""
     return logging.getLogger(f"sluice.{name}")
 
 
@@ -58,7 +58,7 @@ def _quoted(value: object) -> str:
 
 
 def configure(level: str = "info", *, as_json: bool = False, stream: TextIO | None = None) -> None:
-    """Send the controller's log to ``stream`` (standard error); libraries only speak up when they warn."""
+    """Send the controller's log to ``stream`` (default: standard error). Libraries only log warnings."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Formatter(as_json=as_json))
     root = logging.getLogger()

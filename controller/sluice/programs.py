@@ -1,4 +1,4 @@
-"""The programs beside the controller: ``sluice-switch`` and ``sluice-agent``."""
+"""Finds the programs that accompany the controller: ``sluice-switch`` and ``sluice-agent``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ _WHERE = "beside `sluice`, in a checkout, or on the PATH"
 
 
 def find(name: str) -> Path | None:
-    """A program: of a checkout, beside the `sluice` that runs, or on the PATH; None where there is none."""
+    """Return a program's path: in a checkout, beside the running `sluice`, or on the PATH; None if it is not found."""
     for folder in (_BUILT, *_beside()):
         if (program := folder / name).is_file() and os.access(program, os.X_OK):
             return program
-    found = shutil.which(name)
-    return Path(found) if found else None
+    path = shutil.which(name)
+    return Path(path) if path else None
 
 
 def missing(name: str) -> str:
-    """What to do about a program that is not found."""
+    """Return an error text, with the remedy, for a program that is not found."""
     return f"no {name} {_WHERE}; install the wheel sluice-switch where `sluice` is, or build it: `make setup`"
 
 
 def _beside() -> Iterator[Path]:
-    """Where an installation has put `sluice`: as it was called, behind symbolic links, and where its Python is, which
-    `python -m sluice` names only."""
+    """Yield the folders where an installation may have put `sluice`.
+
+    They are the folder of the command as called, that behind symbolic links, and Python's, for `python -m sluice`.
+    """
     called = Path(sys.argv[0])
     yield called.parent.absolute()
     yield called.resolve().parent

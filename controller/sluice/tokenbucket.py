@@ -1,10 +1,10 @@
-"""A token bucket that lets events pass, for those who keep it themselves. Pure: times come in as seconds."""
+"""A token bucket outside the switch. Pure: times are passed in as seconds."""
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """Filled with ``rate`` tokens a second up to ``burst``; full when it is set."""
+    """A bucket that gains ``rate`` tokens a second up to ``burst``; full at first."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")
 
@@ -13,7 +13,7 @@ class TokenBucket:
         self._tokens, self._at = burst, now_s
 
     def take(self, now_s: float) -> bool:
-        """Whether one passes."""
+        """Take a token. Returns whether there was one."""
         self._tokens = min(self.burst, self._tokens + (now_s - self._at) * self.rate)
         self._at = now_s
         if self._tokens < 1.0:

@@ -108,7 +108,7 @@ def test_misuse_is_status_2() -> None:
 def test_a_time_that_is_none_is_misuse(start: str) -> None:
     done = call("replay", "capture.pcap", f"--start={start}")
     assert done.returncode == 2
-    assert f"--start: {start!r} is no time; write seconds since the epoch, such as 1700000000.25" in done.stderr
+    assert f"--start: {start!r} is not a time; write seconds since the epoch, such as 1700000000.25" in done.stderr
 
 
 async def test_run_status_drain_metrics_and_a_clean_end(tmp_path: Path, unused_tcp_port: int) -> None:

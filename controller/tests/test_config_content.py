@@ -72,13 +72,13 @@ control: "/run/sluice.sock"
         ),
         ("    default: {to: all}\n", "", r"content\.default: is required but not given; add 'default'"),
         ("to: all}\n    rules", "too: all}\n    rules", r"content\.default\.too: unknown key; did you mean 'to'\?"),
-        ("else: {to: all}", "otherwise: {to: all}", r"rules\[1\]\.otherwise: unknown key; known here: else, goto, ma"),
-        ("to: fast, sticky: none", "sticky: none", r"rules\[0\]: says not what is to be done; give one of to, goto"),
+        ("else: {to: all}", "otherwise: {to: all}", r"rules\[1\]\.otherwise: unknown key; known keys: else, goto, ma"),
+        ("to: fast, sticky: none", "sticky: none", r"rules\[0\]: states no outcome; give one of to, goto"),
         ("to: fast, sticky: none", "to: fast, refuse: 403", r"rules\[0\]: has to and refuse; give one of to, goto"),
-        ("refuse: 403", "refuse: 403, sticky: none", r"rules\[2\]\.sticky: nothing sticks without a group"),
-        ("goto: admin", "goto: big", r"rules\[1\]\.goto: no later rule 'big'; behind it there is: admin$"),
+        ("refuse: 403", "refuse: 403, sticky: none", r"rules\[2\]\.sticky: `sticky` has no effect without a group"),
+        ("goto: admin", "goto: big", r"rules\[1\]\.goto: no later rule 'big'; later rules are: admin$"),
         ("name: admin", "name: big", r"rules\[2\]\.name: 'big' is already rules\[0\]; rename one"),
-        ("sticky: none", "sticky: client", r"rules\[0\]\.sticky: later connections of such a client pass the rules by"),
+        ("sticky: none", "sticky: client", r"rules\[0\]\.sticky: later connections of such a client bypass the rules"),
         ("{to: all}\n", "{to: all, sticky: client}\n", r"default\.sticky: later connections of such a client"),
         (
             "limits: {head",
@@ -98,7 +98,7 @@ control: "/run/sluice.sock"
             r"match: no match; write fields and what",
         ),
         ("unix:///run/a1.sock", "unix:run/a1.sock", r"control: not the absolute path of a Unix socket"),
-        ("unix:///run/a1.sock", "http://a1:80", r"control: a URL is not taken"),
+        ("unix:///run/a1.sock", "http://a1:80", r"control: a URL is not supported"),
         ("127.0.0.1:9471", "unix:///run/a1.sock", r"control: unix:///run/a1\.sock is a1's already"),
         ("10.0.4.32", "10.0.3.32", r"agents\[1\]\.address: 10\.0\.3\.0/24 has 1 port, and an agent of shop on each"),
         ("10.0.3.31", "192.168.0.1", r"agents\[0\]\.address: 192\.168\.0\.1 is in no interface's subnet"),
@@ -120,7 +120,7 @@ control: "/run/sluice.sock"
         (
             "    default:",
             "    without_agents: all\n    default:",
-            r"services\[0\]\.content\.without_agents: such connections pass the rules by, and there are rules that "
+            r"services\[0\]\.content\.without_agents: such connections bypass the rules, and there are rules that "
             r"refuse; write refuse, or leave the refusing rules",
         ),
         (

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from sluice.config import types
 from sluice.config.load import ConfigError, parse
 from sluice.config.model import Config
-from sluice.config.yamlplace import Path, dotted
+from sluice.config.yamllines import Path, dotted
 
 DOCUMENT: dict[str, Any] = {
     "switch": {"address": "127.0.0.1:9559"},
@@ -379,9 +379,9 @@ def test_seconds(written: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ("https://127.0.0.1:9559", "a URL is not taken, and there is no TLS"),
-        ("http://localhost:9559/", "a URL is not taken, and there is no TLS"),
-        ("dns:///switch:9559", "a URL is not taken, and there is no TLS"),
+        ("https://127.0.0.1:9559", "a URL is not supported, and neither is TLS"),
+        ("http://localhost:9559/", "a URL is not supported, and neither is TLS"),
+        ("dns:///switch:9559", "a URL is not supported, and neither is TLS"),
         ("unix:/run/switch.sock", "a Unix socket is not supported"),
         ("unix:///run/switch.sock", "a Unix socket is not supported"),
         ("ipv4:127.0.0.1:9559", "has no valid host"),

@@ -43,17 +43,17 @@ def test_sizes(size: str | int, octets: int) -> None:
 @pytest.mark.parametrize(
     ("resources", "server", "says"),
     [
-        ("", "", r":12: services\[0\]\.resources: nothing is below it; write \{\} behind it"),
-        ("{}", "", r":12: services\[0\]\.resources: asks for nothing; give one of send, receive and idle$"),
+        ("", "", r":12: services\[0\]\.resources: has no keys below it; write \{\} after the colon"),
+        ("{}", "", r":12: services\[0\]\.resources: manages nothing; give one of send, receive and idle$"),
         ("{send: {}}", "", r"resources\.send\.budget: is required but not given; add 'budget'$"),
-        ("{send: {budget: 1}}", "", r"send\.budget: 1 bytes are less than one connection begins with; give at least"),
+        ("{send: {budget: 1}}", "", r"send\.budget: 1 bytes are less than a single connection starts with; give"),
         ("{send: {budget: 64K}}", "", r"send\.budget: not a size \(got '64K'\); write digits .* such as 16KiB$"),
         ("{send: {budget: 1MB, sharing: fair}}", "", r"sharing: must be 'sabt', 'abt', 'equal' or 'fixed' \(got 'fair"),
         ("{send: {budget: 1MB, sharing: fixed}}", "", r"send\.sharing: fixed shares have no size; add size, such as"),
         (
             "{send: {budget: 1MB, size: 64KiB}}",
             "",
-            r"send\.size: sabt finds its own sizes; leave it out, or write shar",
+            r"send\.size: sabt computes its own sizes; leave it out, or write shar",
         ),
         (
             "{send: {budget: 1MB, needs: all}}",
@@ -63,12 +63,12 @@ def test_sizes(size: str | int, octets: int) -> None:
         (
             "{receive: {budget: 1MB, needs: paper}}",
             "",
-            r"receive\.needs: unknown key; known here: budget, size",
+            r"receive\.needs: unknown key; known keys: budget, size",
         ),
         (
             "{idle: {}}",
             "",
-            r"resources\.idle: nobody says how many connections .*; give limit, or write learned: true$",
+            r"resources\.idle: does not state how many connections .*; give limit, or write learned: true$",
         ),
         ("{idle: {limit: 0}}", "", r"idle\.limit: must be greater than or equal to 1 \(got 0\)$"),
         ("{idle: {limit: 9, treshold: 0.5}}", "", r"idle\.treshold: unknown key; did you mean 'threshold'\?$"),
@@ -97,8 +97,8 @@ def test_complaints_say_what_to_do(resources: str, server: str, says: str) -> No
 def test_content_services_and_their_groups_have_none() -> None:
     block = "  resources: {idle: {limit: 9}}\n"
     for name, says in (
-        ("shop", r"resources: shop is a content service, whose connections are its agents' to move; leave `resources`"),
-        ("all", r"resources: all is a group of shop, whose connections are its agents' to move"),
+        ("shop", r"resources: shop is a content service, whose connections agents may move .*; leave `resources` out"),
+        ("all", r"resources: all is a group of shop, whose connections agents may move between servers"),
     ):
         with pytest.raises(ConfigError, match=says):
             parse(content().replace(f"- name: {name}\n", f"- name: {name}\n{block}"))

@@ -174,7 +174,7 @@ async def test_watch_goes_on_and_ctrl_c_ends_it(tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_misuse(seconds: str) -> None:
     done = call("status", f"--watch={seconds}")
     assert done.returncode == 2
-    assert f"{seconds!r} is no time; write seconds" in done.stderr
+    assert f"{seconds!r} is not a time; write seconds" in done.stderr
 
 
 def at_terminal(*arguments: str, until: str | None = None, **environment: str) -> str:
@@ -398,7 +398,7 @@ def test_config_init_writes_a_good_file_over_nothing(tmp_path: Path) -> None:
     path.write_text("mine\n")
     again = call("config", "init", "-c", str(path))
     assert again.returncode == 1
-    assert again.stderr == f"sluice: {path} is there already; give another name with --config\n"
+    assert again.stderr == f"sluice: {path} exists already; give another name with --config\n"
     assert path.read_text() == "mine\n"
     wrong = call("check", "-c", str(path), "--json")
     assert wrong.returncode == 1

@@ -11,7 +11,7 @@ from content import content
 from sluice import programs
 from sluice.agents import binary
 from sluice.cli import main as cli
-from sluice.config.yamlplace import load, resolve
+from sluice.config.yamllines import load, resolve
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/content/sluice.yaml"
 PROGRAM = programs.find(binary.NAME)
@@ -82,7 +82,7 @@ def test_without_the_program_the_rest_is_checked_and_that_is_said(
     assert cli.main(["check", "-c", config]) == 0
     said = capsys.readouterr()
     assert ": good (" in said.out
-    assert "what its rules match is not checked: no sluice-agent beside" in said.err
+    assert "the contents of `match` are not checked: no sluice-agent beside" in said.err
     assert cli.main(["match", "-c", config, "shop", "--get", "http://a/"]) == 1
     assert "no sluice-agent beside" in capsys.readouterr().err
 

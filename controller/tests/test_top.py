@@ -130,7 +130,7 @@ def test_without_a_terminal_it_says_what_else_there_is() -> None:
     )
     assert (done.returncode, done.stderr) == (
         1,
-        "sluice: top needs a terminal; elsewhere there is `sluice status --watch`\n",
+        "sluice: top needs a terminal; without one use `sluice status --watch`\n",
     )
 
 
@@ -145,7 +145,7 @@ def test_at_a_dumb_terminal_too() -> None:
     os.close(theirs)
     assert (done.returncode, done.stderr) == (
         1,
-        "sluice: top needs a terminal that it can draw on, not TERM=dumb; there is `sluice status --watch`\n",
+        "sluice: top needs a terminal that it can draw on, not TERM=dumb; use `sluice status --watch`\n",
     )
 
 

@@ -114,7 +114,7 @@ class SplitPins:
         pins: list[Pin] = []
         for way, (cell, server, state) in enumerate((values[:3], values[3:]), start=1):
             fingerprint, stamp = divmod(cell, _WORD)
-            if fingerprint == key.whole_fingerprint:
+            if fingerprint == key.full_fingerprint:
                 pins.append(Pin(way, server, PinState(state), stamp))
         return pins
 
@@ -124,7 +124,7 @@ class SplitPins:
 
     def _cells(self, key: Tuple5, pin: Pin) -> Iterator[tuple[str, int, int]]:
         slot = self._place(key, pin.way)
-        values = (key.whole_fingerprint * _WORD | pin.stamp, pin.server, self.known(pin.state))
+        values = (key.full_fingerprint * _WORD | pin.stamp, pin.server, self.known(pin.state))
         for cell, value in zip(WAYS[pin.way - 1], values, strict=True):
             yield cell, slot, value
 

@@ -62,9 +62,9 @@ class Tuple5:
         return self.connection.place.fingerprint
 
     @property
-    def whole_fingerprint(self) -> int:
+    def full_fingerprint(self) -> int:
         """What Tofino has in its key cell."""
-        return self.connection.whole_fingerprint
+        return self.connection.full_fingerprint
 
     def drawn_by_ratio(self, total: int) -> int:
         """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""

@@ -28,7 +28,7 @@ from harness.flow import ANSWER, FIRST, Flow
 from harness.frames import Packet
 from harness.plan import S1, S3, WEB
 from harness.slots import colliding
-from sluice.dataplane.windows import LEARN_AFTER, Hello, Segment, agreed
+from sluice.dataplane.windows import LEARN_AFTER, HandshakeSegment, Segment, agreed
 from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 
@@ -542,7 +542,7 @@ class RandomSegments(Capped):
         """Some segments of a connection whose sides have these scales."""
         self.opens_talk(talk, options(one), options(other))
         syn, syn_ack = (
-            Hello(talk.first[side], SYN_WINDOW, MSS, scale) for side, scale in ((True, one), (False, other))
+            HandshakeSegment(talk.first[side], SYN_WINDOW, MSS, scale) for side, scale in ((True, one), (False, other))
         )
         model = dict(zip((True, False), agreed(syn, syn_ack, talk.next[True]), strict=True))
         defaults = caps = {True: self.send, False: self.receive}

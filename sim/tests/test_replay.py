@@ -12,8 +12,8 @@ import pytest
 from sluice.addresses import IPV4_BITS, Packed, packed
 from sluice.dataplane.pins import ACK, SYN
 from sluice.news import Decision
-from sluice.replay.againstnews import compare_news, first_news_reading, intervals
 from sluice.replay.capture import Segment
+from sluice.replay.comparenews import compare_news, first_news_reading, intervals
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
 from sluice.switch.plan import Server, Service
@@ -106,8 +106,8 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch) 
     trace = as_trace(lived)
     assert first_news_reading(trace, interval_s) == pytest.approx(DELAY_S, abs=1e-3)
     found = compare_news(moments, trace, interval_s)
-    assert found.same and found.missing == 0 and found.decisions == len(intervals(trace)) >= 6
-    assert found.ar_apart < 0.05 and max(found.offered_apart, found.admitted_apart) < 0.01
+    assert found.agrees and found.missing == 0 and found.decisions == len(intervals(trace)) >= 6
+    assert found.ar_difference < 0.05 and max(found.offered_difference, found.admitted_difference) < 0.01
     calm = as_trace([replace(one, detection=replace(one.detection, alarm=False), limits={}) for one in lived])
     other = compare_news(moments, calm, interval_s)
-    assert not other.same and other.alarms_apart and other.limits_apart
+    assert not other.agrees and other.differing_alarms and other.differing_limits

@@ -15,8 +15,8 @@ from sluice.dataplane.connection import Connection
 from sluice.dataplane.pins import ACK, SYN
 from sluice.dataplane.rates import place
 from sluice.news import Decision
-from sluice.replay.againstnews import compare_news
 from sluice.replay.capture import Segment
+from sluice.replay.comparenews import compare_news
 from sluice.replay.driver import Controlled
 from sluice.replay.replay import Replay
 from sluice.switch.plan import Server, Service
@@ -128,8 +128,10 @@ def test_a_replayed_crowd_is_decided_as_it_was(monkeypatch: pytest.MonkeyPatch, 
     moments = list(Replay(plan.config).run(tap.segments, start_s=0.0))
     assert plan.config.news is not None
     found = compare_news(moments, as_trace(lived), plan.config.news.interval_s)
-    assert found.same and found.missing == 0, found.sentence
-    assert (found.ar_apart, found.offered_apart, found.admitted_apart) == pytest.approx((0.0, 0.0, 0.0), abs=1e-3)
+    assert found.agrees and found.missing == 0, found.sentence
+    assert (found.ar_difference, found.offered_difference, found.admitted_difference) == pytest.approx(
+        (0.0, 0.0, 0.0), abs=1e-3
+    )
     limits = {round(one.limit.rate) for one in lived if one.limit}
     assert limits and (variant is HOT_SPOT or len(limits) > 5), "there was something to decide"
     replayed = [moment.event.decision for moment in moments if isinstance(moment.event, Controlled)]

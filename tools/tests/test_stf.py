@@ -159,7 +159,7 @@ def test_captures_survive_the_round_trip(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     assert captures.read(path) == frames[:1]
     path.write_bytes(b"nonsense that is long enough")
-    with pytest.raises(CaptureError, match="no capture"):
+    with pytest.raises(CaptureError, match="not a capture"):
         captures.read(path)
 
 

@@ -59,7 +59,7 @@ class Closer:
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
-            found = await self.closing.facts(noted, time.monotonic())
+            found = await self.closing.confirm_idle(noted, time.monotonic())
             assert {one.server for one in found} <= {self.server}
             if len(found) == number:
                 return [one.flow for one in found]

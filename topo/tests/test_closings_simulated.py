@@ -134,7 +134,7 @@ class Round:
         end = time.monotonic() + TIMEOUT_S
         found: list[int] = []
         while time.monotonic() < end:
-            found = [one.flow for one in await self.closer.closing.facts(flows_of(self.batch), time.monotonic())]
+            found = [one.flow for one in await self.closer.closing.confirm_idle(flows_of(self.batch), time.monotonic())]
             if len(found) == len(self.batch):
                 return found
             await asyncio.sleep(0.05)

@@ -1,1 +1,1 @@
-"""Agents of content services, as the controller meets them: its messages, the calls, and the agent's program."""
+"""The controller's interface to the agents of content services: messages, calls, and the agent's program."""

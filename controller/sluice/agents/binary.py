@@ -1,4 +1,4 @@
-"""The agent's program, which has the rule engine: what it says of rules, without an agent that runs."""
+"""Calls the agent's program, which has the rule engine, to check rules and to try requests without a running agent."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _PATIENCE_S = 60.0
 
 
 def check(program: Path, content: ContentConfig) -> tuple[list[Problem], list[Problem]]:
-    """What is wrong with rules, and what is worth knowing of them (rules that no request reaches)."""
+    """Return the problems of a rule set, and remarks, such as rules that no request reaches."""
     with _file(content) as file:
         done = _run([program, "check", file])
-    wrong, known = (
+    problems, remarks = (
         list(_problems(done.stderr)),
-        [one for one in _problems(done.stdout) if one.path.startswith("rules[")],
+        [remark for remark in _problems(done.stdout) if remark.path.startswith("rules[")],
     )
-    if done.returncode and not wrong:
-        wrong = [Problem("", done.stderr.strip() or f"{NAME} ends with {done.returncode}", "")]
-    return (wrong if done.returncode else []), known
+    if done.returncode and not problems:
+        problems = [Problem("", done.stderr.strip() or f"{NAME} ends with {done.returncode}", "")]
+    return (problems if done.returncode else []), remarks
 
 
 def decide(program: Path, content: ContentConfig, service: str, source: str | None, request: bytes) -> tuple[bool, str]:
-    """Whether a request to a service (ADDRESS:PORT) goes anywhere, and what becomes of it in words."""
+    """Return whether a request to a service (ADDRESS:PORT) is forwarded, and the decision as text."""
     with _file(content) as file:
-        at = ["--service", service, *(["--source", source] if source else [])]
-        done = _run([program, "match", file, *at, "--request", "-"], request)
+        addresses = ["--service", service, *(["--source", source] if source else [])]
+        done = _run([program, "match", file, *addresses, "--request", "-"], request)
     return done.returncode == 0, (done.stdout or done.stderr).strip()
 
 
 def _problems(text: str) -> Iterator[Problem]:
     for line in text.splitlines():
-        if (found := _LINE.fullmatch(line)) is not None:
-            yield Problem(found["path"], found["message"], found["remedy"] or "")
+        if (fields := _LINE.fullmatch(line)) is not None:
+            yield Problem(fields["path"], fields["message"], fields["remedy"] or "")
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def _file(content: ContentConfig) -> Generator[str]:
         yield file.name
 
 
-def _run(command: list[str | Path], given: bytes = b"") -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, input=given, capture_output=True, timeout=_PATIENCE_S, check=False)
+def _run(command: list[str | Path], stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=_PATIENCE_S, check=False)
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     )

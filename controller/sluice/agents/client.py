@@ -1,4 +1,4 @@
-"""Calls to an agent: its configuration, and what it tells of itself."""
+"""Calls to an agent: its configuration, and its reports."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from . import messages
 from .messages import MESSAGES, SERVICE, Problem, Report
 
 CONFIGURE_S = 30.0
-"""Rules may take a while to compile."""
+"""Seconds within which an agent must take its configuration: it compiles the rules."""
 SHARE_S = 10.0
+"""Seconds within which an agent must take what other agents have learned."""
 _LARGEST = 128 << 20
 
 
 class AgentError(Exception):
-    """An agent cannot be reached, or does not do what it is asked. The text says why."""
+    """An agent cannot be reached, or refuses a call. The text states why."""
 
 
 class AgentSilent(AgentError):
-    """An agent does not answer in time, though its connection stands."""
+    """An agent does not answer in time, though its connection is open."""
 
 
 class Agent:
-    """A connection to one."""
+    """An open connection to an agent."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
 
     async def configure(self, configuration: Any) -> list[Problem]:
-        """Replace what it does; returns what is wrong with it, and then nothing has changed. Raises AgentError."""
+        """Replace the agent's configuration. Returns its problems, in which case nothing has changed. Raises
+        AgentError."""
         call: Any = self._channel.unary_unary(
             f"/{SERVICE}/Configure",
             request_serializer=MESSAGES["Configuration"].SerializeToString,
@@ -49,8 +51,10 @@ class Agent:
             raise AgentError(_text(error)) from error
 
     async def share(self, abilities: Any) -> None:
-        """Send the agent what the other agents have learned of servers; it replaces what the last call sent. An agent
-        of an older version has no such call, and uses only what it learns itself. Raises AgentError."""
+        """Send the agent what the other agents have learned of servers, in place of what the last call sent.
+
+        An agent of an older version lacks this call, and uses only what it learns itself. Raises AgentError.
+        """
         call: Any = self._channel.unary_unary(
             f"/{SERVICE}/Share",
             request_serializer=MESSAGES["SharedAbilities"].SerializeToString,
@@ -66,7 +70,7 @@ class Agent:
                 raise AgentError(_text(error)) from error
 
     async def watch(self, interval_s: float, patience_s: float) -> AsyncGenerator[Report]:
-        """What it tells, again and again. Raises AgentError, AgentSilent when nothing came for ``patience_s``."""
+        """Yield the agent's periodic reports. Raises AgentError; AgentSilent if none comes for ``patience_s``."""
         start: Any = self._channel.unary_stream(
             f"/{SERVICE}/Watch",
             request_serializer=MESSAGES["WatchRequest"].SerializeToString,
@@ -94,11 +98,12 @@ def _text(error: grpc.aio.AioRpcError) -> str:
 
 @asynccontextmanager
 async def connected(control: str) -> AsyncGenerator[Agent]:
-    """A connection to the agent that listens there."""
+    """Connect to the agent that listens at ``control``."""
     options: list[tuple[str, str | int]] = [
         ("grpc.max_send_message_length", _LARGEST),
         ("grpc.use_local_subchannel_pool", 1),
-        # By default the path of a Unix socket, with percent signs: no authority, which the agent refuses.
+        # gRPC's default for a Unix socket is its percent-encoded path, which is no authority, and which the agent
+        # refuses.
         ("grpc.default_authority", "localhost"),
     ]
     async with grpc.aio.insecure_channel(control, options=options) as channel:

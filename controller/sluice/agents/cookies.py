@@ -1,6 +1,7 @@
-"""The key of SYN cookies: one for all agents, so that each takes the others' handshakes.
+"""The key of SYN cookies, one for all agents, so that each accepts handshakes that others began.
 
-It outlives the controller in a file beside the control socket: clients that were answered have until their request.
+A file beside the control socket preserves it over restarts of the controller: clients that have a SYN-ACK may send
+their ACK later.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from sluice.atomicfile import write_atomically
 from sluice.log import logger
-from sluice.wholefile import write_whole
 
 _log = logger("agents")
 
 KEY_BYTES = 16
 LIFE_S = 86_400.0
-"""Then another one takes its place; the former is still taken."""
+"""Seconds until a new key replaces it; the former key is still accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """The key in force, the one before, and when it began."""
+    """The current key, the former one, and when the current one was created (Unix time)."""
 
     key: bytes
     former: bytes
@@ -31,19 +32,19 @@ class Cookies:
 
     @classmethod
     def fresh(cls, former: bytes = b"") -> Cookies:
-        """A new key."""
+        """Return a new random key."""
         return cls(secrets.token_bytes(KEY_BYTES), former, time.time())
 
     def due(self, now_s: float) -> Cookies:
-        """The keys that are in force then."""
+        """Return the keys that are current at ``now_s``."""
         return self if 0 <= now_s - self.since_s < LIFE_S else Cookies.fresh(self.key)
 
 
 def load(path: Path) -> Cookies:
-    """What an earlier controller left there; fresh ones where there is nothing, or nothing of use."""
+    """Load the keys that an earlier controller saved; new ones if there is no file, or no valid one."""
     try:
-        said = json.loads(path.read_text())
-        cookies = Cookies(bytes.fromhex(said["key"]), bytes.fromhex(said["former"]), float(said["since_s"]))
+        content = json.loads(path.read_text())
+        cookies = Cookies(bytes.fromhex(content["key"]), bytes.fromhex(content["former"]), float(content["since_s"]))
         if len(cookies.key) != KEY_BYTES or len(cookies.former) not in (0, KEY_BYTES):
             raise ValueError("a key of another length")
     except FileNotFoundError:
@@ -55,9 +56,9 @@ def load(path: Path) -> Cookies:
 
 
 def save(path: Path, cookies: Cookies) -> None:
-    """For its owner alone. One that cannot be written is only lost at a restart."""
-    said = {"key": cookies.key.hex(), "former": cookies.former.hex(), "since_s": cookies.since_s}
+    """Save the keys in a file that only its owner can read. Keys that cannot be saved are only lost at a restart."""
+    content = {"key": cookies.key.hex(), "former": cookies.former.hex(), "since_s": cookies.since_s}
     try:
-        write_whole(path, json.dumps(said))
+        write_atomically(path, json.dumps(content))
     except OSError as error:
         _log.warning("cookie keys are not kept", extra={"file": str(path), "error": str(error)})

@@ -1,6 +1,6 @@
-"""What controller and agent say to each other (switch/agent/proto/agent.proto), as plain data.
+"""Messages between controller and agent (switch/agent/proto/agent.proto), as plain data.
 
-The messages are made from descriptors at run time: generated code would be bound to one version of protobuf.
+Message classes are made from descriptors at run time: generated code would depend on one version of protobuf.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ SERVICE = "sluice.agent.v1.Agent"
 
 def _messages() -> dict[str, type[Message]]:
     file = text_format.Parse(DESCRIPTORS.read_text(), descriptor_pb2.FileDescriptorProto())
-    found = message_factory.GetMessages([file], descriptor_pool.DescriptorPool())
-    return {name.rpartition(".")[2]: kind for name, kind in found.items()}
+    classes = message_factory.GetMessages([file], descriptor_pool.DescriptorPool())
+    return {name.rpartition(".")[2]: kind for name, kind in classes.items()}
 
 
 MESSAGES = _messages()
-"""By their short names."""
+"""Message classes by their short names."""
 
 
 def make(kind: str, /, **fields: object) -> Any:
-    """A message."""
+    """Return a message of a kind with these fields."""
     return cast(Any, MESSAGES[kind])(**fields)
 
 
 def configuration(plan: Plan, control: str, rules: Rules, cookies: Cookies) -> Any:
-    """What the agent that listens at ``control`` is to do."""
+    """Return the configuration of the agent that listens at ``control``."""
     services = {service.name: service for service in plan.services}
     served = [
         make(
@@ -73,22 +73,22 @@ def _endpoint(service: Service) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with rules."""
+    """A problem of a rule set."""
 
     path: str
-    """In the ``content:`` block, such as ``rules[3].match.path.regex``."""
+    """Path in the ``content:`` block, such as ``rules[3].match.path.regex``."""
     message: str
     remedy: str
     service: str = ""
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.service, self.path) if part)
+        place = ": ".join(component for component in (self.service, self.path) if component)
         return f"{place}: {self.message}" + (f"; {self.remedy}" if self.remedy else "")
 
 
 def problems(verdict: Any) -> list[Problem]:
-    """Of the answer to a configuration; none when it is in force."""
-    return [Problem(one.path, one.message, one.remedy, one.service) for one in verdict.problems]
+    """Return the problems in the answer to a configuration; none if it is in force."""
+    return [Problem(problem.path, problem.message, problem.remedy, problem.service) for problem in verdict.problems]
 
 
 COUNTS = tuple(
@@ -96,24 +96,25 @@ COUNTS = tuple(
     for field in MESSAGES["ServiceStatus"].DESCRIPTOR.fields
     if field.type == FieldDescriptor.TYPE_UINT64 and not field.is_repeated
 )
-"""What an agent counts of a service."""
+"""Names of the counts that an agent has for a service."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What an agent tells of a service, since it started; of several agents, together."""
+class ServiceCounts:
+    """A service's counts since an agent started; of several agents, their sums."""
 
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     rules: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Requests that each took, in list order."""
+    """Requests by the rule that decided them, in the list's order."""
     opened: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Connections opened to servers, by group."""
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Connections to groups."""
+    """Connections to servers that failed, by group."""
     refused: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Requests by reason."""
+    """Refused requests by reason."""
 
-    def __add__(self, other: Told) -> Told:
-        return Told(
+    def __add__(self, other: ServiceCounts) -> ServiceCounts:
+        return ServiceCounts(
             _sum(self.counts, other.counts),
             _sum(self.rules, other.rules),
             _sum(self.opened, other.opened),
@@ -122,33 +123,34 @@ class Told:
         )
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *other)}
+def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in (*first, *second)}
 
 
 GroupName = tuple[str, str]
-"""A content service, and a group of it."""
+"""Names of a content service and of one of its groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an agent tells of itself."""
+    """An agent's report about itself."""
 
     generation: int
     uptime_s: float
     connections: int
-    """In its hands."""
+    """Connections that the agent holds."""
     waiting: int
-    """Requests that are not complete."""
+    """Incomplete requests."""
     memory: int
+    """Bytes in use."""
     draining: bool
-    services: Mapping[str, Told]
+    services: Mapping[str, ServiceCounts]
     learned: Mapping[GroupName, Learned] = field(default_factory=dict[GroupName, Learned])
-    """Of its services' groups, by itself."""
+    """What the agent itself has learned of its services' groups."""
 
 
 def report(status: Any) -> Report:
-    """From the message."""
+    """Return the report in a status message."""
     return Report(
         generation=status.generation,
         uptime_s=status.uptime_ms / 1000,
@@ -156,23 +158,23 @@ def report(status: Any) -> Report:
         waiting=status.waiting,
         memory=status.memory,
         draining=status.draining,
-        services={one.name: _told(one) for one in status.services},
+        services={service.name: _counts(service) for service in status.services},
         learned={
-            (one.name, group.name): _learned(group.ability)
-            for one in status.services
-            for group in one.groups
+            (service.name, group.name): _learned(group.ability)
+            for service in status.services
+            for group in service.groups
             if group.HasField("ability")
         },
     )
 
 
 def _learned(ability: Any) -> Learned:
-    shown = {name: getattr(ability, name) for name in NAMES if ability.HasField(name)}
-    return Learned(frozenset(ability.servers), Ability(**shown))
+    values = {name: getattr(ability, name) for name in NAMES if ability.HasField(name)}
+    return Learned(frozenset(ability.servers), Ability(**values))
 
 
 def shared(learned: Mapping[GroupName, Learned]) -> Any:
-    """The message that hands an agent what the other agents have learned."""
+    """Return the message that sends an agent what other agents have learned."""
     groups = [
         make(
             "GroupAbility",
@@ -180,20 +182,20 @@ def shared(learned: Mapping[GroupName, Learned]) -> Any:
             group=group,
             ability=make(
                 "Ability",
-                servers=sorted(one.servers),
-                **{name: value for name in NAMES if (value := getattr(one.ability, name)) is not None},
+                servers=sorted(knowledge.servers),
+                **{name: value for name in NAMES if (value := getattr(knowledge.ability, name)) is not None},
             ),
         )
-        for (service, group), one in sorted(learned.items(), key=lambda item: item[0])
+        for (service, group), knowledge in sorted(learned.items(), key=lambda item: item[0])
     ]
     return make("SharedAbilities", groups=groups)
 
 
-def _told(one: Any) -> Told:
-    return Told(
-        counts={name: getattr(one, name) for name in COUNTS},
-        rules={rule.name: rule.hits for rule in one.rules},
-        opened={group.name: group.opened for group in one.groups},
-        failed={group.name: group.failed for group in one.groups},
-        refused=dict(one.refused),
+def _counts(service: Any) -> ServiceCounts:
+    return ServiceCounts(
+        counts={name: getattr(service, name) for name in COUNTS},
+        rules={rule.name: rule.hits for rule in service.rules},
+        opened={group.name: group.opened for group in service.groups},
+        failed={group.name: group.failed for group in service.groups},
+        refused=dict(service.refused),
     )

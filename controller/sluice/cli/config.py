@@ -1,4 +1,4 @@
-"""``sluice config init``: a commented configuration to begin with."""
+"""``sluice config init``: writes a commented example configuration."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ NAME = "sluice.yaml"
 
 
 def init(options: argparse.Namespace) -> int:
-    """Write it, over nothing. Raises Refused, OSError."""
+    """Write the example to a new file. Raises Refused if the file exists, OSError."""
     text = template().read_text(encoding="utf-8")
     text = text.replace(".venv/bin/sluice", "sluice").replace(f"examples/{NAME}", str(options.config))
     try:
         with Path(options.config).open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise Refused(f"{options.config} is there already; give another name with --config") from error
+        raise Refused(f"{options.config} exists already; give another name with --config") from error
     print(f"{options.config}: an example; change it, then `sluice check --config {options.config}`")
     return 0
 
 
 def template() -> Path:
-    """The example: in an installed package, or in ``examples`` of a checkout."""
+    """Return the example's path: in an installed package, or in ``examples`` of a checkout."""
     installed = Path(__file__).parents[1] / NAME
     return installed if installed.is_file() else Path(__file__).parents[3] / "examples" / NAME

@@ -1,4 +1,4 @@
-"""The commands that speak to a running controller: status, explain, drain, mode, reload, events."""
+"""The commands that talk to a running controller: status, explain, drain, mode, reload, events."""
 
 from __future__ import annotations
 
@@ -26,54 +26,57 @@ from sluice.views.statustext import render
 from . import terminal
 
 TIMED_OUT = 3
-"""Exit status: what was waited for has not come."""
+"""Exit status if a wait has timed out."""
 _LEAST_PAUSE_S = 1.0
-"""Between two looks at a drained server; a look at a large table takes longer, and then so does the pause."""
+"""Least seconds between two checks of a drained server. The pause grows with the time that a check of a large table
+takes."""
 _BAR_CELLS, _NUMBERS_CELLS = 40, 22
-"""Terminal cells of the bar at most, and of what stands beside name and bar: connections left, time, gaps."""
+"""Most terminal cells of the progress bar, and cells of the other columns: connections left, time, gaps."""
 
 Subparsers = Any
-"""What argparse gives no public name: the result of ``add_subparsers``."""
+"""The result of ``add_subparsers``, for whose type argparse has no public name."""
 
 
 def add(commands: Subparsers, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
     """Add these commands to the parser."""
 
     def command(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        one = commands.add_parser(name, help=text)
-        config_option(one)
-        one.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
-        one.add_argument("--json", action="store_true", help="as JSON")
-        one.set_defaults(run=run, misuse=one.error)
-        return one
+        parser = commands.add_parser(name, help=text)
+        config_option(parser)
+        parser.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
+        parser.add_argument("--json", action="store_true", help="as JSON")
+        parser.set_defaults(run=run, misuse=parser.error)
+        return parser
 
     status = command("status", "services, servers, ratios, R, counts, drops", _status)
     status.add_argument("--pins", action="store_true", help="count the pinned connections too (reads the whole table)")
     status.add_argument(
-        "--watch", metavar="SECONDS", nargs="?", const=2.0, type=_seconds, help="again every so many seconds [2]"
+        "--watch", metavar="SECONDS", nargs="?", const=2.0, type=_seconds, help="repeat every SECONDS [2]"
     )
-    explain = command("explain", "say where a client's connections go, and why", _explain)
+    explain = command("explain", "show where a client's connections go, and why", _explain)
     explain.add_argument(
         "client", metavar="CLIENT[:PORT]", nargs="?", help="an address; without a port all its connections"
     )
     explain.add_argument("service", metavar="SERVICE", nargs="?")
     explain.add_argument(
-        "--packet", metavar="FILE|HEX", help="in place of them: a frame's path through a copy of the embedded switch"
+        "--packet", metavar="FILE|HEX", help="instead: a frame's path through a copy of the embedded switch"
     )
-    explain.add_argument("--in-port", metavar="N", type=int, help="the port it comes in by; default: by its source")
+    explain.add_argument("--in-port", metavar="N", type=int, help="the frame's ingress port; default: by its source")
     drain = command("drain", "give a server no new connections", _drain)
-    drain.add_argument("--wait", action="store_true", help="until it has no open connection")
-    drain.add_argument("--timeout", metavar="S", type=_seconds, help="wait no longer; the server goes on draining")
+    drain.add_argument("--wait", action="store_true", help="wait until it has no open connection")
+    drain.add_argument(
+        "--timeout", metavar="S", type=_seconds, help="stop waiting after S seconds; the server goes on draining"
+    )
     undrain = command("undrain", "give a server its share again", _undrain)
-    for one in (drain, undrain):
-        one.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
-    mode = command("mode", "change who decides a service's ratios, until the next reload", _mode)
+    for parser in (drain, undrain):
+        parser.add_argument("server", metavar="SERVER", help="a server's name, or SERVICE/SERVER")
+    mode = command("mode", "change how a service's ratios are decided, until the next reload", _mode)
     mode.add_argument("service", metavar="SERVICE")
     mode.add_argument("mode", metavar="MODE", choices=list(Mode), help=", ".join(Mode))
     reload = command("reload", "have the controller read its configuration again", _reload)
-    reload.add_argument("--dry-run", action="store_true", help="only say what would change in the switch")
-    events = command("events", "what happened last: decisions, drains, crowds, links", _events)
-    events.add_argument("-f", "--follow", action="store_true", help="and what happens from now on")
+    reload.add_argument("--dry-run", action="store_true", help="only show what would change in the switch")
+    events = command("events", "the latest events: decisions, drains, crowds, links", _events)
+    events.add_argument("-f", "--follow", action="store_true", help="then show new events as they happen")
 
 
 def _seconds(text: str) -> float:
@@ -82,7 +85,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.05 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write seconds from 0.05 to 1000000, such as 2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write seconds from 0.05 to 1000000, such as 2")
     return value
 
 
@@ -90,7 +93,7 @@ def _socket(options: argparse.Namespace) -> str:
     return options.socket or load(options.config).control
 
 
-def _say(options: argparse.Namespace, result: Any, text: str | None = None) -> int:
+def _print_result(options: argparse.Namespace, result: Any, text: str | None = None) -> int:
     if options.json:
         print(json.dumps({"result": result} if isinstance(result, str) else result, indent=2))
     else:
@@ -98,19 +101,19 @@ def _say(options: argparse.Namespace, result: Any, text: str | None = None) -> i
     return 0
 
 
-# -- what is to be seen
+# -- commands that show something
 
 
 def _status(options: argparse.Namespace) -> int:
     path, request = _socket(options), {"command": "status", "pins": options.pins}
     result = controlclient.ask(path, request)
     if options.watch is None:
-        return _say(options, result, render(terminal.writable(result), terminal.width()))
+        return _print_result(options, result, render(terminal.writable(result), terminal.width()))
     return _watch(options, path, request, result)
 
 
 def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], result: Any) -> NoReturn:
-    """Ends by Ctrl-C. A controller that has gone is waited for."""
+    """Show the status repeatedly until Ctrl-C. If the controller ends, wait for the next one."""
     console = Console(highlight=False)
     screen = terminal.draws(console) and not options.json
     with Live(console=console, screen=screen, auto_refresh=False) if screen else _Plain() as live:
@@ -132,7 +135,7 @@ def _watch(options: argparse.Namespace, path: str, request: dict[str, Any], resu
 
 
 class _Plain:
-    """In place of a screen."""
+    """A context manager in place of ``Live``, for output that is not a terminal."""
 
     def __enter__(self) -> None:
         return None
@@ -146,12 +149,12 @@ def _explain(options: argparse.Namespace) -> int:
         if options.client is not None:
             options.misuse("--packet stands in place of CLIENT and SERVICE")
         path = packetpath.path_of(load(options.config), options.packet, options.in_port)
-        return _say(options, path, packetpath.render(path))
+        return _print_result(options, path, packetpath.render(path))
     if options.service is None:
         options.misuse("give CLIENT and SERVICE, or --packet")
     request = {"command": "explain", "client": options.client, "service": options.service}
     result = controlclient.ask(_socket(options), request)
-    return _say(options, result, explaintext.render(result))
+    return _print_result(options, result, explaintext.render(result))
 
 
 def _events(options: argparse.Namespace) -> int:
@@ -170,16 +173,16 @@ def _events(options: argparse.Namespace) -> int:
     return 0
 
 
-# -- what is to be done
+# -- commands that change something
 
 
 def _undrain(options: argparse.Namespace) -> int:
-    return _say(options, controlclient.ask(_socket(options), {"command": "undrain", "server": options.server}))
+    return _print_result(options, controlclient.ask(_socket(options), {"command": "undrain", "server": options.server}))
 
 
 def _mode(options: argparse.Namespace) -> int:
     request = {"command": "mode", "service": options.service, "mode": options.mode}
-    return _say(options, controlclient.ask(_socket(options), request))
+    return _print_result(options, controlclient.ask(_socket(options), request))
 
 
 def _reload(options: argparse.Namespace) -> int:
@@ -188,9 +191,9 @@ def _reload(options: argparse.Namespace) -> int:
         request["config"] = str(Path(options.config).absolute())
     result = controlclient.ask(path, request)
     if not options.dry_run:
-        return _say(options, result)
+        return _print_result(options, result)
     changes = "\n".join([*result, f"{len(result)} updates; nothing was written"])
-    return _say(options, {"updates": result}, changes)
+    return _print_result(options, {"updates": result}, changes)
 
 
 def _drain(options: argparse.Namespace) -> int:
@@ -199,22 +202,22 @@ def _drain(options: argparse.Namespace) -> int:
     path = _socket(options)
     result = controlclient.ask(path, {"command": "drain", "server": options.server})
     if not options.wait:
-        return _say(options, result)
+        return _print_result(options, result)
     began = time.monotonic()
-    left = _wait(path, options.server, options.timeout)
+    remaining = _wait(path, options.server, options.timeout)
     waited_s = round(time.monotonic() - began, 1)
-    if left:
-        text = f"{options.server} drains and has {left} open connections after {waited_s:g} s"
+    if remaining:
+        text = f"{options.server} drains and has {remaining} open connections after {waited_s:g} s"
         print(f"sluice: {text}", file=sys.stderr)
     else:
         text = f"{options.server} is drained: no open connection is left"
-    if options.json or not left:
-        _say(options, {"server": options.server, "left": left, "waited_s": waited_s}, text)
-    return TIMED_OUT if left else 0
+    if options.json or not remaining:
+        _print_result(options, {"server": options.server, "left": remaining, "waited_s": waited_s}, text)
+    return TIMED_OUT if remaining else 0
 
 
 def _wait(path: str, server: str, timeout_s: float | None) -> int:
-    """Wait until a server has no open connection, or for so long; how many are left. Raises Refused."""
+    """Wait until a server has no open connection, or for ``timeout_s``. Returns how many are left. Raises Refused."""
     console = Console(stderr=True, highlight=False)
     cells = min(_BAR_CELLS, console.width // 4)
     columns = (TextColumn("{task.description}"), BarColumn(cells), TextColumn("{task.fields[left]} left"))
@@ -223,14 +226,14 @@ def _wait(path: str, server: str, timeout_s: float | None) -> int:
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not bar) as progress:
         task, most, last = progress.add_task(name, total=None, left="?"), 0, -1
         while True:
-            asked = time.monotonic()
-            left = int(controlclient.ask(path, {"command": "left", "server": server}))
-            took = time.monotonic() - asked
-            most = max(most, left)
-            progress.update(task, total=max(1, most), completed=most - left if most else 1, left=left)
-            if not bar and left != last:
-                print(f"{server}: {left} connections left", file=sys.stderr, flush=True)
-            last, now = left, time.monotonic()
-            if not left or now >= until:
-                return left
-            time.sleep(min(max(_LEAST_PAUSE_S, 10 * took), until - now))
+            asked_at_s = time.monotonic()
+            remaining = int(controlclient.ask(path, {"command": "left", "server": server}))
+            duration_s = time.monotonic() - asked_at_s
+            most = max(most, remaining)
+            progress.update(task, total=max(1, most), completed=most - remaining if most else 1, left=remaining)
+            if not bar and remaining != last:
+                print(f"{server}: {remaining} connections left", file=sys.stderr, flush=True)
+            last, now = remaining, time.monotonic()
+            if not remaining or now >= until:
+                return remaining
+            time.sleep(min(max(_LEAST_PAUSE_S, 10 * duration_s), until - now))

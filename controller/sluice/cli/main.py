@@ -1,4 +1,4 @@
-"""The ``sluice`` command: run the controller, check a configuration, and speak to a running controller."""
+"""The ``sluice`` command: run the controller, check a configuration, and control a running controller."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from sluice.loops.commands import Refused
 from sluice.loops.supervisor import Supervisor
 from sluice.loops.watchedtime import WatchedLoop
 from sluice.replay import command
-from sluice.replay.against import TraceError
 from sluice.replay.capture import CaptureError
+from sluice.replay.compare import TraceError
 from sluice.switch.errors import SwitchError
 from sluice.switch.targets import TARGETS
 from sluice.views import control, metrics
@@ -37,8 +37,11 @@ _log = log.logger("control")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status: 0 done, 1 failed or refused, 2 misused, 3 timed out, 130 ended by Ctrl-C, 141
-    when whoever reads the output has enough (`| head`)."""
+    """Run a command. Returns the exit status.
+
+    0: done, 1: failed or refused, 2: misused, 3: timed out, 130: ended by Ctrl-C, 141: the reader closed the output
+    (`| head`).
+    """
     terminal.prepare()
     options = make_parser().parse_args(arguments)
     proxies.ignore()
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SwitchError, Refused, control.ControlInUse, CaptureError, TraceError) as error:
         print(f"sluice: {error}", file=sys.stderr)
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
+        if isinstance(error, BrokenPipeError) and _is_output_closed():
             return 128 + signal.SIGPIPE
         place = f"{error.filename}: " if error.filename else ""
         print(f"sluice: {place}{error.strerror or error}", file=sys.stderr)
@@ -60,30 +63,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _nobody_reads() -> bool:
-    """The reader of standard output has gone. What is left for it in Python's buffer goes nowhere then: the interpreter
-    would complain at its end."""
+def _is_output_closed() -> bool:
+    """Return whether the reader of standard output has closed it.
+
+    If so, the rest of Python's buffer is discarded, since otherwise the interpreter would report an error at exit.
+    """
     poll = select.poll()
     poll.register(_STDOUT, 0)
-    if not any(what & select.POLLERR for _, what in poll.poll(0)):
+    if not any(events & select.POLLERR for _, events in poll.poll(0)):
         return False
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     return True
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
+    """Return the parser of all commands and their options."""
     parser = argparse.ArgumentParser(prog="sluice", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sluice {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="drive a switch by a configuration")
     _config_option(run)
-    run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: what it says of itself")
+    run.add_argument("--target", choices=list(TARGETS), help="kind of switch; default: as the switch reports it")
     run.add_argument(
         "--replace-program",
         action="store_true",
-        help="load the program though the switch runs another version and cannot keep its connections",
+        help="load the program even if the switch runs another version and cannot keep its connections",
     )
     run.add_argument("--trace-file", metavar="FILE", help="append one JSON line per decision")
     run.add_argument("--news-trace", metavar="FILE", help="append a CSV line per decision of flash-crowd control")
@@ -96,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="as JSON")
     check.set_defaults(run=rules.check)
 
-    match = commands.add_parser("match", help="say which rule of a content service takes a request, offline")
+    match = commands.add_parser("match", help="show which rule of a content service decides a request, offline")
     _config_option(match)
     match.add_argument("--json", action="store_true", help="as JSON")
     rules.add_options(match)
@@ -106,7 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
     page.add(commands, _config_option)
     top.add(commands, _config_option)
 
-    config = commands.add_parser("config", help="a configuration to begin with")
+    config = commands.add_parser("config", help="create a configuration")
     init = config.add_subparsers(required=True, metavar="COMMAND").add_parser("init", help="write a commented example")
     _config_option(init)
     init.set_defaults(run=write_example)
@@ -115,7 +120,7 @@ def make_parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
     completion.set_defaults(run=_complete, parser=parser)
 
-    replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would have")
+    replay = commands.add_parser("replay", help="decide from a capture, offline, as the controller would")
     _config_option(replay)
     command.add_options(replay)
     replay.set_defaults(run=command.replay)
@@ -165,12 +170,12 @@ async def _serve(
             _announcer(supervisor),
             news_trace,
             target=options.target,
-            may_lose=options.replace_program,
+            may_end_connections=options.replace_program,
             status=supervisor.show,
         )
         loop.add_signal_handler(signal.SIGHUP, lambda: _reload_on_signal(controller))
         for number in (signal.SIGUSR1, signal.SIGUSR2):
-            loop.add_signal_handler(number, _pass_over, number)  # by default it ends the process without a word
+            loop.add_signal_handler(number, _ignore_signal, number)  # by default it would end the process silently
         await stack.enter_async_context(control.serve(controller, config.control))
         if config.metrics:
             stack.enter_context(metrics.serve(controller, config.metrics.address))
@@ -181,7 +186,7 @@ async def _serve(
             await controller.run()
 
 
-def _pass_over(number: signal.Signals) -> None:
+def _ignore_signal(number: signal.Signals) -> None:
     _log.warning("signal without a meaning", extra={"signal": number.name})
 
 
@@ -213,7 +218,7 @@ def _announce(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError:
-        # Who waited for it has read enough. What is left of it is not to fail once more at the end.
+        # The reader of the line has closed the pipe. Discard the rest, so that flushing does not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

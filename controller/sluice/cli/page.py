@@ -1,4 +1,4 @@
-"""``sluice page``: the live page of a controller that runs, and the same as a child of ``sluice run``."""
+"""``sluice page``: serves the live page of a running controller; also as a child of ``sluice run``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
     page.add_argument("--socket", metavar="PATH", help="control socket; default: the one the configuration names")
     page.add_argument("--address", metavar="HOST:PORT", type=_address, help="default: the one the configuration names")
     page.add_argument(
-        "--history", action="store_true", help="read while nobody looks, too, so that charts begin with this command"
+        "--history", action="store_true", help="read also without viewers, so that charts begin with this command"
     )
-    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # ends with standard input
+    page.add_argument("--attached", action="store_true", help=argparse.SUPPRESS)  # end with standard input
     page.set_defaults(run=_page)
 
 
@@ -63,7 +63,7 @@ def _announce(line: str) -> None:
 
 @asynccontextmanager
 async def child(config_path: str) -> AsyncGenerator[None]:
-    """The page in a process of its own, for the length of a block. One that ends is started again, ever more rarely."""
+    """Run the page as a child process while the block runs. If it ends it is restarted, after ever longer pauses."""
     task = asyncio.create_task(_keep(config_path), name="page")
     try:
         yield
@@ -78,26 +78,26 @@ async def _keep(config_path: str) -> None:
     while True:
         began = loop.time()
         try:
-            said = await _once(config_path)
-        except (OSError, ValueError) as error:  # no process to be had; a line without an end
-            said = str(error)
+            reason = await _once(config_path)
+        except (OSError, ValueError) as error:  # the process cannot be started, or a line is too long
+            reason = str(error)
         pause = _FIRST_PAUSE_S if loop.time() - began > _LONGEST_PAUSE_S else min(2 * pause, _LONGEST_PAUSE_S)
-        _log.error("the page has ended; it is started again", extra={"error": said, "in_s": pause})
+        _log.error("the page has ended; it is started again", extra={"error": reason, "in_s": pause})
         await asyncio.sleep(pause)
 
 
 async def _once(config_path: str) -> str:
-    """Run it until it ends; the last that it said on standard error."""
+    """Run the page until it ends. Returns its last line on standard error, or its exit status."""
     command = [sys.executable, "-m", "sluice", "page", "--attached", "--config", config_path]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True
     )
     assert process.stderr is not None
-    said = ""
+    last_line = ""
     try:
         while line := await process.stderr.readline():
-            said = line.decode(errors="replace").strip() or said
-            _log.debug("page", extra={"said": said})
+            last_line = line.decode(errors="replace").strip() or last_line
+            _log.debug("page", extra={"said": last_line})
         await process.wait()
     finally:
         if process.returncode is None:
@@ -108,4 +108,4 @@ async def _once(config_path: str) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return said or f"exit status {process.returncode}"
+    return last_line or f"exit status {process.returncode}"

@@ -1,4 +1,4 @@
-"""``sluice check`` and ``sluice match``: rules, offline. The agent's program has the rule engine."""
+"""``sluice check`` and ``sluice match``: evaluate rules offline, by the agent's program, which has the rule engine."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from sluice.agents.messages import Problem
 from sluice.config import resourcescheck
 from sluice.config.load import Complaint, ConfigError, complaint_of, load, load_with_lines
 from sluice.config.model import Config, ServiceConfig
-from sluice.config.yamlplace import Finding, resolve
-from sluice.config.yamlplace import Path as Place
+from sluice.config.yamllines import Finding, resolve
+from sluice.config.yamllines import Path as Place
 from sluice.loops.commands import Refused
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of ``sluice match``."""
+    """Add the options of ``sluice match``."""
     parser.add_argument("service", metavar="SERVICE", help="a content service")
-    parser.add_argument("--source", metavar="ADDRESS", help="the client's")
+    parser.add_argument("--source", metavar="ADDRESS", help="the client's address")
     request = parser.add_mutually_exclusive_group(required=True)
-    request.add_argument("--request", metavar="FILE", help="what the client sends; - for standard input")
+    request.add_argument("--request", metavar="FILE", help="a file with the client's bytes; - for standard input")
     request.add_argument("--get", metavar="URL", help="an HTTP request of this URL")
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a configuration, and its rules by the engine; 1 when something is wrong."""
+    """Check a configuration, and its rules by the rule engine. Returns the exit status: 1 if there are problems."""
     if not options.json:
         return _check(options)
     try:
         return _check(options)
     except ConfigError as error:
-        wrong = [asdict(one) for one in error.complaints]
-        print(json.dumps({"config": options.config, "good": False, "complaints": wrong}, indent=2))
+        complaints = [asdict(complaint) for complaint in error.complaints]
+        print(json.dumps({"config": options.config, "good": False, "complaints": complaints}, indent=2))
         return 1
 
 
 def _check(options: argparse.Namespace) -> int:
     config, lines = load_with_lines(options.config)
     program = programs.find(binary.NAME) if config.contents else None
-    wrong: list[Complaint] = []
+    complaints: list[Complaint] = []
     for index, service in enumerate(config.services):
         if service.content is None or program is None:
             continue
         below: Place = ("services", index, "content")
-        problems, known = binary.check(program, service.content)
-        wrong += [_complaint(options.config, one, below, lines) for one in problems]
-        for one in known:
-            print(_complaint(options.config, one, below, lines), file=sys.stderr)
+        problems, remarks = binary.check(program, service.content)
+        complaints += [_complaint(options.config, problem, below, lines) for problem in problems]
+        for remark in remarks:
+            print(_complaint(options.config, remark, below, lines), file=sys.stderr)
     for finding in resourcescheck.warnings(config):
         print(complaint_of(options.config, finding, lines), file=sys.stderr)
-    if wrong:
-        raise ConfigError(sorted(wrong, key=lambda one: (one.line, one.field)))
-    servers = len({(one.address, one.port) for service in config.services for one in service.members})
+    if complaints:
+        raise ConfigError(sorted(complaints, key=lambda complaint: (complaint.line, complaint.field)))
+    servers = len({(server.address, server.port) for service in config.services for server in service.members})
     if options.json:
         shown = {"config": options.config, "good": True, "services": len(config.services), "servers": servers}
         print(json.dumps(shown, indent=2))
@@ -65,7 +65,8 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{options.config}: good ({len(config.services)} services, {servers} servers)")
     if config.contents and program is None:
         print(
-            f"{options.config}: what its rules match is not checked: {programs.missing(binary.NAME)}", file=sys.stderr
+            f"{options.config}: the contents of `match` are not checked: {programs.missing(binary.NAME)}",
+            file=sys.stderr,
         )
     return 0
 
@@ -76,24 +77,26 @@ def _complaint(name: str, problem: Problem, below: Place, lines: dict[Place, int
 
 
 def match(options: argparse.Namespace) -> int:
-    """Say which rule takes a request; 1 when it is refused. Raises Refused."""
+    """Show which rule decides a request. Returns the exit status: 1 if the request is refused. Raises Refused."""
     service = _content(load(options.config), options.service)
     program = programs.find(binary.NAME)
     if program is None:
         raise Refused(programs.missing(binary.NAME))
     assert service.content is not None
     address = f"{service.address}:{service.port}"
-    taken, words = binary.decide(program, service.content, address, options.source, _request(options))
-    print(json.dumps({"taken": taken, "text": words}) if options.json else words)
-    return 0 if taken else 1
+    is_taken, text = binary.decide(program, service.content, address, options.source, _request(options))
+    print(json.dumps({"taken": is_taken, "text": text}) if options.json else text)
+    return 0 if is_taken else 1
 
 
 def _content(config: Config, name: str) -> ServiceConfig:
-    known = [service for service in config.services if service.content]
-    for service in known:
+    candidates = [service for service in config.services if service.content]
+    for service in candidates:
         if service.name == name:
             return service
-    raise Refused(f"no content service {name!r}; there is: {', '.join(one.name for one in known) or 'none'}")
+    raise Refused(
+        f"no content service {name!r}; there is: {', '.join(service.name for service in candidates) or 'none'}"
+    )
 
 
 def _request(options: argparse.Namespace) -> bytes:

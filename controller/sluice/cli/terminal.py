@@ -1,5 +1,4 @@
-"""Output for people: as wide as the terminal, in colours where there is one (NO_COLOR turns them off), and in letters
-that its encoding has."""
+"""Output for users: fits the terminal's width and encoding, and has colours on a terminal unless NO_COLOR is set."""
 
 from __future__ import annotations
 
@@ -22,14 +21,14 @@ _STYLES = (
     (r"(?m)\b(?:in|primary|is back)\b(?=  |$)", "green"),
     (r"(?m)^ *(?:server|destination)  .*$", "dim"),
 )
-"""What is set off in a status: a pattern, and its style."""
+"""Highlighted parts of a status: a pattern, and its style."""
 _SYMBOLS = {"…": "~", "–": "-", "▾": "v", "↑": "^", "↓": "v"}
-"""Symbols of our own texts, and what an encoding without them gets: as wide, so that columns stay aligned."""
+"""Symbols in our texts, and replacements for encodings without them: equally wide, so that columns stay aligned."""
 _ESCAPING = "sluice-escape"
 
 
 def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """An error handler for encoding (see `codecs.register_error`)."""
+    """Replace a character that the encoding lacks (an error handler for `codecs.register_error`)."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     error.end = error.start + 1
@@ -41,7 +40,7 @@ codecs.register_error(_ESCAPING, _escaped)
 
 
 def prepare() -> None:
-    """Have standard output and error escape what their encoding does not have, such as a name's letters in ASCII.
+    """Make standard output and error escape characters that their encoding lacks, such as a name's letters in ASCII.
 
     An error handler that the environment chose (``PYTHONIOENCODING=ascii:replace``) stays.
     """
@@ -51,7 +50,7 @@ def prepare() -> None:
 
 
 def writable(value: Any) -> Any:
-    """Plain data whose texts are as standard output will show them: layout needs to know how wide an escape is."""
+    """Return plain data with its texts escaped as on standard output, since layout depends on an escape's width."""
     if isinstance(value, str):
         encoding, errors = getattr(sys.stdout, "encoding", None), getattr(sys.stdout, "errors", None)
         return value.encode(encoding, errors or "strict").decode(encoding) if encoding else value
@@ -61,7 +60,7 @@ def writable(value: Any) -> Any:
 
 
 def width() -> int | None:
-    """Cells of a line on standard output: what COLUMNS says, else the terminal's; None where neither does."""
+    """Return the width of standard output in cells: COLUMNS, else the terminal's width; None without either."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
@@ -69,7 +68,7 @@ def width() -> int | None:
 
 
 def styled(text: str) -> Text:
-    """A text with its states in colours."""
+    """Return a text with its states in colours."""
     marked = Text(text, no_wrap=True, overflow="ignore")
     for pattern, style in _STYLES:
         marked.highlight_regex(pattern, style)
@@ -77,12 +76,12 @@ def styled(text: str) -> Text:
 
 
 def draws(console: Console) -> bool:
-    """Whether its lines can be written over: it is a terminal, and no dumb one (TERM)."""
+    """Return whether a console can overwrite its lines: it is a terminal, and not a dumb one (TERM)."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
 def show(text: str) -> None:
-    """Print to standard output, in lines no longer than it shows."""
+    """Print to standard output, wrapped to its width."""
     console, text = Console(highlight=False), wrapped(text, width())
     if console.is_terminal:
         console.print(styled(text), soft_wrap=True)

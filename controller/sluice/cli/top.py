@@ -1,4 +1,4 @@
-"""``sluice top``: the servers of a running controller in a terminal, with keys."""
+"""``sluice top``: shows the servers of a running controller in a terminal, controlled by keys."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .topview import Choice
 
 _PERIOD_S = 2.0
 _KEY = re.compile(r"\x1b\[.|.", re.DOTALL)
-"""An arrow, or one character: a key that is held down sends several at once."""
+"""An arrow key or a single character; a key that is held down sends several at once."""
 _SPARE = 1
-"""Lines left empty: a newline behind the last one would scroll."""
+"""Lines left empty at the bottom: a newline after the last line would scroll."""
 
 
 def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -46,10 +46,10 @@ def add(commands: Any, config_option: Callable[[argparse.ArgumentParser], None])
 
 def _top(options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("top needs a terminal; elsewhere there is `sluice status --watch`")
+        raise Refused("top needs a terminal; without one use `sluice status --watch`")
     console = Console(highlight=False)
     if not terminal.draws(console):
-        raise Refused("top needs a terminal that it can draw on, not TERM=dumb; there is `sluice status --watch`")
+        raise Refused("top needs a terminal that it can draw on, not TERM=dumb; use `sluice status --watch`")
     path = options.socket or load(options.config).control
     screen = _Screen(path, console)
     with _keys() as key, Live(screen.show(), console=console, screen=True, auto_refresh=False) as live:
@@ -65,7 +65,7 @@ def _top(options: argparse.Namespace) -> int:
 
 
 class _Screen:
-    """What is shown, and what it is made from."""
+    """The screen's content, and the status that it shows."""
 
     def __init__(self, path: str, console: Console) -> None:
         self._path, self._console = path, console
@@ -75,12 +75,12 @@ class _Screen:
         self._error = ""
 
     def read(self) -> None:
-        """Ask the controller again, at the end of a period: rates are of periods."""
+        """Read the status again, at the end of a period, so that rates are those of whole periods."""
         if self._ask():
             self._rates, self._rated = Rates(self._sample, self._rated), self._sample
 
     def _ask(self) -> bool:
-        """One that has gone is waited for."""
+        """Read the status. Returns whether the controller answered; otherwise the old status stays."""
         try:
             self._sample = Sample(time.time(), controlclient.ask(self._path, {"command": "status"}))
         except Refused as error:
@@ -90,27 +90,27 @@ class _Screen:
         return True
 
     def press(self, key: str) -> None:
-        """Do what a key wants."""
+        """Handle a key."""
         self._choice, request = topview.pressed(self._choice, key)
         if request is not None:
             try:
-                said = str(controlclient.ask(self._path, request))
+                reply = str(controlclient.ask(self._path, request))
             except Refused as error:
-                said = str(error)
-            self._choice = replace(self._choice, said=said)
+                reply = str(error)
+            self._choice = replace(self._choice, reply=reply)
             self._ask()
 
     def show(self) -> RenderableType:
-        """All of it."""
+        """Return the whole screen."""
         self._choice, rows = topview.ordered(self._choice, self._sample, self._rates)
         chosen = rows[self._choice.at] if rows else None
-        above = [
+        top_lines = [
             _line(view.head(self._sample.status)),
             _line(self._error or "; ".join(view.out(self._sample.status)), "red" if self._error else "yellow"),
         ]
-        below = [
+        bottom_lines = [
             _text(topview.details(chosen).plain if self._choice.details and chosen else ""),
-            _text(self._choice.said),
+            _text(self._choice.reply),
             _text(f"chosen: {topview.named(chosen)}" if chosen else ""),
             _text(topview.KEYS, "dim"),
         ]
@@ -118,10 +118,10 @@ class _Screen:
 
         def screen(height: int) -> RenderableType:
             table = topview.table(self._choice, rows, self._rates, height, size.width, writable=terminal.writable)
-            return Group(*above, table, *below)
+            return Group(*top_lines, table, *bottom_lines)
 
-        around = len(self._console.render_lines(screen(0)))
-        return screen(max(1, size.height - around - _SPARE))
+        other_lines = len(self._console.render_lines(screen(0)))
+        return screen(max(1, size.height - other_lines - _SPARE))
 
 
 def _text(text: str, style: str = "") -> Text:
@@ -134,7 +134,7 @@ def _line(text: str, style: str = "") -> Text:
 
 @contextmanager
 def _keys() -> Generator[Callable[[float], str]]:
-    """Reads a key from the terminal: what it sends, or nothing when none came in so many seconds."""
+    """Yield a function that reads a key from the terminal, or returns "" if none comes within the given seconds."""
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
 
@@ -146,7 +146,7 @@ def _keys() -> Generator[Callable[[float], str]]:
         if not select.select([keyboard], [], [], max(0.0, patience_s))[0]:
             return ""
         sent = os.read(keyboard, 256).decode(errors="replace")
-        waiting.extend(_KEY.findall(sent) or ["q"])  # its end: the terminal has gone
+        waiting.extend(_KEY.findall(sent) or ["q"])  # end of input: the terminal is closed
         return waiting.popleft()
 
     try:

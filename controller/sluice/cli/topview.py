@@ -1,4 +1,4 @@
-"""``sluice top`` as text: which servers stand where, and what a key changes. Pure."""
+"""The content of ``sluice top``: the order of servers, the table, and the effect of keys. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice.page.rates import Rates, Sample
 from sluice.views.textlayout import GAP, labels
 
 Row = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""A service of a status, and one of its servers."""
+"""The status of a service, and of one of its servers."""
 
 _NUMBERS: dict[str, Callable[[Row, Rates], float | None]] = {
     "ratio": lambda row, rates: float(row[1]["ratio"]),
@@ -26,24 +26,25 @@ _NUMBERS: dict[str, Callable[[Row, Rates], float | None]] = {
     "RST/s": lambda row, rates: rates.server(row[0]["name"], row[1], "reset"),
 }
 SORTS = ("server", "state", *_NUMBERS)
-"""What ``s`` goes through; numbers are sorted downwards."""
+"""The columns that ``s`` cycles through; numbers are sorted in descending order."""
 _NAME_CELLS = 21
-"""Terminal cells that names keep: those of 255.255.255.255:65535, which stands for names that are alike once cut."""
+"""Least terminal cells of the names' column: those of 255.255.255.255:65535, which replaces names that would look
+alike."""
 KEYS = "q ends  s sorts  ↑↓ or k j choose  d drains  u undrains  i details"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person has chosen."""
+    """The user's choices."""
 
     sort: str = "server"
     at: int = 0
-    """The chosen row."""
+    """The chosen row's index."""
     details: bool = False
-    said: str = ""
-    """What the last command answered."""
+    reply: str = ""
+    """The answer to the last command."""
     rows: tuple[str, ...] = field(default=())
-    """The rows' names, in their order."""
+    """The rows' server names, in order."""
 
     @property
     def chosen(self) -> str | None:
@@ -52,8 +53,10 @@ class Choice:
 
 
 def ordered(choice: Choice, sample: Sample, rates: Rates) -> tuple[Choice, list[Row]]:
-    """All servers in the order that was chosen; the chosen one stays chosen."""
-    rows: list[Row] = [(one, server) for one in sample.status.get("services", ()) for server in one["servers"]]
+    """Return all servers in the chosen order. The chosen server stays chosen."""
+    rows: list[Row] = [
+        (service, server) for service in sample.status.get("services", ()) for server in service["servers"]
+    ]
     if choice.sort == "state":
         rows.sort(key=lambda row: row[1]["state"] == "in")
     elif (number := _NUMBERS.get(choice.sort)) is not None:
@@ -64,10 +67,10 @@ def ordered(choice: Choice, sample: Sample, rates: Rates) -> tuple[Choice, list[
 
 
 def pressed(choice: Choice, key: str) -> tuple[Choice, dict[str, Any] | None]:
-    """What a key changes, and what it asks of the controller."""
+    """Return the choices after a key, and the request that it sends to the controller, if any."""
     match key:
         case "s":
-            return replace(choice, sort=SORTS[(SORTS.index(choice.sort) + 1) % len(SORTS)], said=""), None
+            return replace(choice, sort=SORTS[(SORTS.index(choice.sort) + 1) % len(SORTS)], reply=""), None
         case "j" | "\x1b[B":
             return replace(choice, at=min(choice.at + 1, max(0, len(choice.rows) - 1))), None
         case "k" | "\x1b[A":
@@ -81,7 +84,7 @@ def pressed(choice: Choice, key: str) -> tuple[Choice, dict[str, Any] | None]:
 
 
 def named(row: Row) -> str:
-    """A row's server in full: SERVICE/SERVER, and its address."""
+    """Return a row's server in full: SERVICE/SERVER, and its address."""
     return f"{_name(row)} ({row[1]['address']})"
 
 
@@ -98,19 +101,19 @@ def table(
     *,
     writable: Callable[[str], str] = str,
 ) -> Table:
-    """A table of at most ``height`` rows, the chosen one among them, and ``width`` terminal cells.
+    """Return a table of at most ``height`` rows, the chosen one among them, and ``width`` terminal cells.
 
-    Names are cut (see `textlayout.labels`), numbers are whole; a caption lists the columns for which there is no room.
-    ``writable`` makes of a name what the terminal's encoding has letters for.
+    Names are cut (see `textlayout.labels`), numbers are not; a caption lists the columns that do not fit. ``writable``
+    escapes characters of a name that the terminal's encoding lacks.
     """
     values = [_values(row, rates) | {"server": writable(_name(row))} for row in rows]
     heads = {title: f"{title}▾" if title == choice.sort else title for title in SORTS}
     widths = {title: max(cell_len(text) for text in (heads[title], *(row[title] for row in values))) for title in SORTS}
-    left_out = _left_out(widths, choice.sort, width)
-    titles = [title for title in SORTS if title not in left_out]
+    omitted = _omitted(widths, choice.sort, width)
+    titles = [title for title in SORTS if title not in omitted]
     room = width - sum(len(GAP) + widths[title] for title in titles[1:])
     names = labels([row["server"] for row in values], [row[1]["address"] for row in rows], room)
-    caption = f"no room for {', '.join(left_out)}" if left_out else None
+    caption = f"no room for {', '.join(omitted)}" if omitted else None
     shown = Table(box=None, header_style="bold", pad_edge=False, caption=caption, caption_justify="left")
     for title in titles:
         shown.add_column(heads[title], justify="left" if title in ("server", "state") else "right", no_wrap=True)
@@ -128,20 +131,21 @@ def _values(row: Row, rates: Rates) -> dict[str, str]:
     return {"state": str(row[1]["state"])} | numbers
 
 
-def _left_out(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
-    """The columns to leave out, from the last on, so that names keep some cells; the one that sorts stays."""
+def _omitted(widths: Mapping[str, int], sort: str, width: int) -> list[str]:
+    """Return the columns to omit, from the last one on, so that names keep their least width. The sorting column
+    stays."""
     names = min(_NAME_CELLS, widths["server"])
     needed = names + sum(len(GAP) + cells for title, cells in widths.items() if title != "server")
-    left_out: list[str] = []
+    omitted: list[str] = []
     for title in reversed(SORTS[1:]):
         if needed > width and title != sort:
             needed -= len(GAP) + widths[title]
-            left_out.insert(0, title)
-    return left_out
+            omitted.insert(0, title)
+    return omitted
 
 
 def details(row: Row) -> Text:
-    """All that a status has of a server, and its service's sentence."""
-    one, server = row
-    told = [f"{key} {value}" for key, value in server.items() if not isinstance(value, dict)]
-    return Text("\n".join([f"{one['name']}: {one['sentence']}", ", ".join(told)]))
+    """Return all values of a server in the status, and its service's sentence."""
+    service, server = row
+    values = [f"{key} {value}" for key, value in server.items() if not isinstance(value, dict)]
+    return Text("\n".join([f"{service['name']}: {service['sentence']}", ", ".join(values)]))

@@ -1,1 +1,1 @@
-"""The configuration: its fields, how a file becomes one, and what is wrong with it."""
+"""The configuration: its fields, how a file is read, and the checks."""

@@ -1,4 +1,4 @@
-"""What several fields of a configuration must agree on. Offline: nothing here asks a switch."""
+"""Checks of a configuration that concern several fields. They are offline: none asks a switch."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from sluice.news import MODES
 
 from . import contentcheck, listenercheck, resourcescheck
 from .model import Config
-from .yamlplace import Finding, Path
+from .yamllines import Finding, Path
 
 INTERVAL_MIN_S = 0.01
-"""The shortest interval between two decisions: a switch is not read faster."""
+"""The shortest interval between two decisions, in seconds: a switch cannot be read faster."""
 MOST_INTERVALS = 10_000
-"""In a window: all of them are kept, of each server."""
+"""The most intervals in a window: the counts of all of them are stored for each server."""
 _FOR_HOT_SPOTS = 2
-"""Numbers that are left for hot spots that nobody listed: the one that is limited, and the one that overtakes it."""
+"""Destination numbers reserved for hot spots that the configuration does not list: the limited one, and one that
+overtakes it."""
 
 
 def findings(config: Config) -> list[Finding]:
-    """Every semantic problem of a configuration whose single fields are right."""
+    """Return every semantic problem of a configuration whose single fields are valid."""
     return [
         *_interfaces(config),
         *_routes(config),
@@ -45,15 +46,15 @@ def _interfaces(config: Config) -> Iterator[Finding]:
     for index, interface in enumerate(config.interfaces):
         path: Path = ("interfaces", index)
         if interface.port in ports:
-            other = ports[interface.port]
+            earlier_index = ports[interface.port]
             yield Finding(
                 (*path, "port"),
-                f"port {interface.port} is already interfaces[{other}]",
+                f"port {interface.port} is already interfaces[{earlier_index}]",
                 "give every port once",
             )
         ports.setdefault(interface.port, index)
         network = interface.address.network
-        if (kind := _no_host(interface.address.ip)) is not None:
+        if (kind := _unusable(interface.address.ip)) is not None:
             yield Finding(
                 (*path, "address"), f"{interface.address.ip} is {kind}", "give the switch an address of its own"
             )
@@ -64,14 +65,14 @@ def _interfaces(config: Config) -> Iterator[Finding]:
                 f"take one between, such as {network.network_address + 1}/{network.prefixlen}",
             )
         for number, earlier in enumerate(config.interfaces[:index]):
-            theirs = earlier.address.network
-            if network != theirs and network.overlaps(theirs):
+            other_network = earlier.address.network
+            if network != other_network and network.overlaps(other_network):
                 yield Finding(
                     (*path, "address"),
-                    f"{network} overlaps interfaces[{number}] ({theirs})",
+                    f"{network} overlaps interfaces[{number}] ({other_network})",
                     "use the same prefix for ports of one subnet, or separate subnets",
                 )
-            elif network == theirs and interface.address.ip != earlier.address.ip:
+            elif network == other_network and interface.address.ip != earlier.address.ip:
                 yield Finding(
                     (*path, "address"),
                     f"{interface.address.ip} differs from interfaces[{number}] ({earlier.address.ip}) in one subnet",
@@ -84,13 +85,13 @@ def _connected(config: Config, address: object) -> bool:
 
 
 def _routes(config: Config) -> Iterator[Finding]:
-    seen: dict[object, int] = {}
+    indices: dict[object, int] = {}
     vips = {service.address: service.name for service in config.services}
     for index, route in enumerate(config.routes):
         path: Path = ("routes", index)
-        if route.to in seen:
-            yield Finding((*path, "to"), f"{route.to} is already routes[{seen[route.to]}]", "keep one of the two")
-        seen.setdefault(route.to, index)
+        if route.to in indices:
+            yield Finding((*path, "to"), f"{route.to} is already routes[{indices[route.to]}]", "keep one of the two")
+        indices.setdefault(route.to, index)
         if not _connected(config, route.via):
             yield Finding(
                 (*path, "via"),
@@ -131,7 +132,7 @@ def _services(config: Config) -> Iterator[Finding]:
             )
         yield from _hosts(config, (*path, "address"), service.address)
         if service.looks is not None and (service.second_look is False or service.content is not None):
-            why = "the service has `second_look: false`" if service.content is None else "its agents are not looked at"
+            why = "the service has `second_look: false`" if service.content is None else "agents take no second look"
             yield Finding((*path, "looks"), f"{service.looks} looks, and {why}", "take `looks` out")
         if not service.members:
             yield Finding((*path, "servers"), "is required but not given", "add 'servers', or 'content'")
@@ -142,8 +143,8 @@ def _services(config: Config) -> Iterator[Finding]:
                 "name services in `to` that have them",
             )
         elif all(server.drain for server in service.members):
-            whose = ("servers",) if service.content is None else ("content", "agents")
-            yield Finding((*path, *whose), "every server is draining", "set drain: false on at least one server")
+            members_key = ("servers",) if service.content is None else ("content", "agents")
+            yield Finding((*path, *members_key), "every server is draining", "set drain: false on at least one server")
 
 
 def _servers(config: Config) -> Iterator[Finding]:
@@ -152,10 +153,10 @@ def _servers(config: Config) -> Iterator[Finding]:
     vips = {service.address: service.name for service in config.services}
     for number, service in enumerate(config.services):
         names: set[str] = set()
-        front = contents.get(service.name)
-        whose: Path = ("servers",) if service.content is None else ("content", "agents")
+        content = contents.get(service.name)
+        members_key: Path = ("servers",) if service.content is None else ("content", "agents")
         for index, server in enumerate(service.members):
-            path: Path = ("services", number, *whose, index)
+            path: Path = ("services", number, *members_key, index)
             if server.name in names:
                 yield Finding(
                     (*path, "name"),
@@ -164,7 +165,7 @@ def _servers(config: Config) -> Iterator[Finding]:
                 )
             names.add(server.name)
             key = (server.address, service.protocol, server.port)
-            shared_by = front.name if front else None
+            shared_by = content.name if content else None
             if key in owner and (shared_by is None or owner[key][1] != shared_by):
                 yield Finding(
                     (*path, "port") if service.content is None else path,
@@ -223,26 +224,26 @@ def _balance(config: Config) -> Iterator[Finding]:
 def _news(config: Config) -> Iterator[Finding]:
     if config.news is None:
         return
-    seen: dict[object, str] = {service.address: f"service {service.name}" for service in config.services}
-    seen |= {interface.address.ip: "an interface" for interface in config.interfaces}
+    owners: dict[object, str] = {service.address: f"service {service.name}" for service in config.services}
+    owners |= {interface.address.ip: "an interface" for interface in config.interfaces}
     for index, host in enumerate(config.news.hosts):
-        if host.address in seen:
+        if host.address in owners:
             yield Finding(
                 ("news", "hosts", index, "address"),
-                f"{host.address} is already the address of {seen[host.address]}",
+                f"{host.address} is already the address of {owners[host.address]}",
                 "leave it out: services are watched anyway, and everything else is named once",
             )
-        seen.setdefault(host.address, f"hosts[{index}]")
+        owners.setdefault(host.address, f"hosts[{index}]")
         yield from _hosts(config, ("news", "hosts", index, "address"), host.address)
 
 
 def _hosts(config: Config, path: Path, address: Address) -> Iterator[Finding]:
-    if (kind := _no_host(address) or _of_a_subnet(config, address)) is not None:
-        yield Finding(path, f"{address} is {kind}", "name a host by its own address")
+    if (problem := _unusable(address) or _reserved_in_subnet(config, address)) is not None:
+        yield Finding(path, f"{address} is {problem}", "name a host by its own address")
 
 
-def _no_host(address: Address) -> str | None:
-    """What an address is that no host can have anywhere; None for others."""
+def _unusable(address: Address) -> str | None:
+    """Return why an address cannot be a host's in any network; None if it can."""
     if address.is_multicast:
         return "a multicast address"
     if address.is_loopback:
@@ -252,7 +253,7 @@ def _no_host(address: Address) -> str | None:
     return None
 
 
-def _of_a_subnet(config: Config, address: Address) -> str | None:
+def _reserved_in_subnet(config: Config, address: Address) -> str | None:
     for interface in config.interfaces:
         network = interface.address.network
         if network.prefixlen < 31 and address in (network.network_address, network.broadcast_address):

@@ -1,6 +1,6 @@
-"""The ``content:`` block of a service: who reads its requests, and by which rules they go to groups of servers.
+"""The ``content:`` block of a service: its agents, and the rules by which they send requests to groups of servers.
 
-What may stand in a ``match`` is known to the rule engine alone, which the agent has.
+The contents of a ``match`` are checked by the agent's rule engine.
 """
 
 from __future__ import annotations
@@ -14,36 +14,38 @@ from .types import Control, Extension, IpAddress, Match, Name, Refusal, Section,
 
 Sticky = Literal["connection", "client", "none"]
 REFUSE = "refuse"
-"""In place of a group's name."""
+"""The value of ``without_agents`` that refuses connections, in place of a group's name."""
 
 
 class AgentConfig(Section):
-    """An agent: it takes handshakes and reads requests."""
+    """An agent: it answers handshakes and reads requests."""
 
     name: Name
     address: IpAddress
-    """In the subnet of an interface, on a port of its own; its TCP port is the service's."""
+    """Its address, in the subnet of an interface, on a switch port of its own. It listens on the service's TCP port."""
     control: Control
     """Where it listens for the controller: unix:///PATH or HOST:PORT."""
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Relative to the other agents'."""
+    """Its capacity relative to the other agents'."""
     drain: bool = False
-    """It gets no new connections; those that it has stay."""
+    """Whether it drains: it gets no new connections, and keeps those that it has."""
 
 
 class LimitsConfig(Section):
-    """How much of a connection an agent looks at."""
+    """How much of a connection an agent reads."""
 
     head: Size = "16KiB"
-    """Of an HTTP head, a ClientHello, or a mail dialogue."""
+    """The most bytes of an HTTP head, a ClientHello, or a mail dialogue."""
     body: Size = "64KiB"
-    """Of a body that rules ask about; a rule that would need more does not match. Values may take four times that."""
+    """The most bytes of a body that rules examine; a rule that would need more does not match. Decoded values may take
+    four times that."""
     wait_s: Annotated[float, Field(gt=0, le=3600)] | None = None
-    """A request is to be there within so many seconds: 2 if not told. Mail: the time between two commands, 300."""
+    """Seconds within which a request must be complete; default 2. For mail: the most seconds between two commands;
+    default 300."""
     depth: Annotated[int, Field(ge=1, le=1000)] = 32
-    """Levels of XML and JSON."""
+    """The deepest nesting of XML and JSON."""
     encoded_slash: Literal["refuse", "keep"] = "refuse"
-    """What becomes of %2f, %5c and a backslash in a path."""
+    """Whether requests with %2f, %5c or a backslash in the path are refused, or these are kept."""
 
 
 class TargetConfig(Section):
@@ -56,31 +58,32 @@ class TargetConfig(Section):
 
 
 class OutcomeConfig(Section):
-    """What becomes of a request: one of to, goto and refuse."""
+    """What happens to a request: one of to, goto and refuse."""
 
     to: Name | None = None
     """A group: the name of a service."""
     sticky: Sticky | None = None
-    """As in ``default``; beside ``to``."""
+    """How long the decision holds, as in ``default``; only beside ``to``."""
     goto: Name | None = None
-    """The name of a later rule to go on with."""
+    """The name of a later rule at which evaluation continues."""
     refuse: Refusal | None = None
-    """The status of a refusal, or true for the protocol's own."""
+    """The status of a refusal, such as 403; true: the protocol's default."""
 
 
 class RuleConfig(OutcomeConfig):
     """A rule: the first that matches decides."""
 
     name: Name
-    """For ``goto``, counts and messages."""
+    """The rule's name, for ``goto``, counts and messages."""
     match: Match | None = None
-    """A mapping of fields, all of which must hold, or a list of mappings, one of which must; left out: everything."""
+    """A mapping of fields, all of which must match, or a list of mappings, one of which must. Left out: matches
+    everything."""
     otherwise: Annotated[OutcomeConfig | None, Field(alias="else")] = None
-    """When it does not match; left out: the next rule."""
+    """The outcome if the rule does not match. Left out: the next rule decides."""
 
     @property
     def outcomes(self) -> tuple[tuple[str | None, OutcomeConfig], ...]:
-        """What it does when it matches, and when it does not, each with the key that it is below."""
+        """The outcomes of match and mismatch, each with the key under which it is written (None: the rule's own)."""
         return ((None, self), *((("else", self.otherwise),) if self.otherwise else ()))
 
 
@@ -88,53 +91,54 @@ class ContentConfig(Section):
     """Content switching (Chow, Wang & Prakash)."""
 
     protocol: Literal["http", "tls", "smtp", "imap", "pop3"]
-    """What clients speak."""
+    """The protocol that clients use."""
     limits: LimitsConfig = LimitsConfig()
     agents: Annotated[tuple[AgentConfig, ...], Field(min_length=1)]
-    """At least one."""
+    """The agents, at least one."""
     default: TargetConfig
-    """Where a request goes that no rule decides."""
+    """Where a request goes that no rule matches."""
     rules: tuple[RuleConfig, ...] = ()
-    """In the order in which they are asked."""
+    """The rules, in the order of evaluation."""
     guess: bool | None = None
-    """A client's next connection goes straight to its last server, and is moved when its request is another group's.
-    Left out: yes, unless a rule refuses. HTTP and TLS only; connections with ``sticky: none`` are not remembered."""
+    """Whether a client's next connection goes directly to its last server, and is moved if its request is for another
+    group. Left out: yes, unless a rule refuses. HTTP and TLS only; ``sticky: none`` connections are not remembered."""
     remember_s: Annotated[float, Field(ge=0, le=86_400)] = 300.0
-    """How long a client's last server is remembered, for ``guess`` and ``sticky: client``."""
+    """Seconds for which a client's last server is remembered, for ``guess`` and ``sticky: client``."""
     without_agents: Name = REFUSE
-    """What becomes of new connections while no agent is left: ``refuse``, or the name of a group that gets them unread.
-    Beside a rule that refuses, ``refuse`` only."""
+    """What happens to new connections while no agent answers: ``refuse``, or the name of a group that gets them unread.
+    With a rule that refuses, only ``refuse`` is valid."""
     offer: tuple[Extension, ...] = ()
-    """Extensions that the agent offers in the servers' name; mail protocols only."""
+    """Mail extensions that the agent announces on behalf of the servers; mail protocols only."""
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the services that requests go to, the default's first."""
-        outcomes = [one for rule in self.rules for _, one in rule.outcomes]
-        named = (self.default.to, *(one.to for one in outcomes if one.to is not None))
+        outcomes = [outcome for rule in self.rules for _, outcome in rule.outcomes]
+        named = (self.default.to, *(outcome.to for outcome in outcomes if outcome.to is not None))
         return tuple(dict.fromkeys((*named, *((self.unread_group,) if self.unread_group else ()))))
 
     @property
     def unread_group(self) -> str | None:
-        """The group that gets new connections while no agent is left; None: they are refused."""
+        """The group that gets new connections while no agent answers; None: they are refused."""
         return None if self.without_agents == REFUSE else self.without_agents
 
     @property
     def refuses(self) -> bool:
-        """Whether a rule refuses: then no request may reach a server before the rules have read it."""
-        return any(one.refuse is not None for rule in self.rules for _, one in rule.outcomes)
+        """Whether any rule refuses requests. If so, no request may reach a server before the rules have been
+        evaluated."""
+        return any(outcome.refuse is not None for rule in self.rules for _, outcome in rule.outcomes)
 
     @property
     def guesses(self) -> bool:
-        """Whether agents have clients remembered for guesses: where the client speaks first, and no rule refuses."""
+        """Whether the switch remembers clients for guesses: only if the client sends first, and no rule refuses."""
         return self.guess is not False and not self.refuses and self.remember_s > 0 and self.protocol in ("http", "tls")
 
     def rule_set_json(self) -> str:
-        """What the rule engine reads."""
+        """Return the rule set as the rule engine reads it, in JSON."""
         return json.dumps(self.rule_set())
 
     def rule_set(self) -> dict[str, Any]:
-        """The same as data."""
+        """Return the rule set as data."""
         return self.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude={"agents", "guess", "remember_s", "without_agents"}
         )

@@ -1,6 +1,6 @@
-"""What content services must agree on with the rest of a configuration: groups, agents, and which rule names which.
+"""Checks of content services against the rest of a configuration: groups, agents, and references between rules.
 
-The meaning of a ``match`` is the rule engine's.
+The rule engine checks the contents of a ``match``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from sluice.names import AGENTS
 
 from .content import REFUSE, ContentConfig
 from .model import Config, ServerConfig, ServiceConfig
-from .yamlplace import Finding, Path
+from .yamllines import Finding, Path
 
 
 def findings(config: Config) -> Iterator[Finding]:
-    """Every problem of content services."""
+    """Yield every problem of content services."""
     for index, service in enumerate(config.services):
         if service.content is not None:
             path: Path = ("services", index, "content")
@@ -33,7 +33,7 @@ def findings(config: Config) -> Iterator[Finding]:
 
 
 def _groups(config: Config, service: ServiceConfig, content: ContentConfig, path: Path) -> Iterator[Finding]:
-    services, fronts = {one.name: one for one in config.services}, config.contents
+    services, contents = {item.name: item for item in config.services}, config.contents
     places: list[tuple[Path, str]] = [((*path, "default", "to"), content.default.to)]
     for number, rule in enumerate(content.rules):
         for key, outcome in rule.outcomes:
@@ -44,27 +44,27 @@ def _groups(config: Config, service: ServiceConfig, content: ContentConfig, path
         if content.refuses:
             yield Finding(
                 (*path, "without_agents"),
-                "such connections pass the rules by, and there are rules that refuse",
+                "such connections bypass the rules, and there are rules that refuse",
                 f"write {REFUSE}, or leave the refusing rules to a service of their own",
             )
     for place, name in places:
         group = services.get(name)
         if group is None:
-            known = ", ".join(one.name for one in config.services if one.content is None)
-            yield Finding(place, f"no service {name!r}", f"there is: {known or 'none; add one'}")
+            candidates = ", ".join(item.name for item in config.services if item.content is None)
+            yield Finding(place, f"no service {name!r}", f"there is: {candidates or 'none; add one'}")
         elif group.content is not None:
             yield Finding(place, f"{name} is a content service", "name one with servers")
-        elif (front := fronts[name]) is not service:
+        elif (content_service := contents[name]) is not service:
             yield Finding(
                 place,
-                f"{name} is a group of {front.name} already",
+                f"{name} is a group of {content_service.name} already",
                 "give each content service groups of its own; their servers listen on other ports",
             )
 
 
 def _agents(config: Config, service: ServiceConfig, content: ContentConfig, path: Path) -> Iterator[Finding]:
     controls: dict[str, str] = {}
-    there: dict[object, int] = {}
+    agents_by_network: dict[object, int] = {}
     for number, agent in enumerate(content.agents):
         place: Path = (*path, "agents", number)
         if agent.control in controls:
@@ -74,18 +74,24 @@ def _agents(config: Config, service: ServiceConfig, content: ContentConfig, path
                 "each agent listens at a place of its own",
             )
         controls.setdefault(agent.control, agent.name)
-        for other in config.services:
-            for theirs in other.content.agents if other.content else ():
-                if other is not service and (theirs.address == agent.address) != (theirs.control == agent.control):
+        for other_service in config.services:
+            for other_agent in other_service.content.agents if other_service.content else ():
+                if other_service is not service and (other_agent.address == agent.address) != (
+                    other_agent.control == agent.control
+                ):
                     yield Finding(
                         place,
-                        f"{agent.name} and {other.name}/{theirs.name} share one of address and control",
+                        f"{agent.name} and {other_service.name}/{other_agent.name} share one of address and control",
                         "an agent of two services has the same of both",
                     )
-                elif other is not service and theirs.address == agent.address and other.address == service.address:
+                elif (
+                    other_service is not service
+                    and other_agent.address == agent.address
+                    and other_service.address == service.address
+                ):
                     yield Finding(
                         place,
-                        f"{agent.name} serves {other.name} at {service.address} as well",
+                        f"{agent.name} serves {other_service.name} at {service.address} as well",
                         "an agent's services have addresses of their own",
                     )
         network = next((i.address.network for i in config.interfaces if agent.address in i.address.network), None)
@@ -96,9 +102,9 @@ def _agents(config: Config, service: ServiceConfig, content: ContentConfig, path
                 "an agent must be a neighbour of the switch, on a port of its own",
             )
             continue
-        there[network] = there.get(network, 0) + 1
+        agents_by_network[network] = agents_by_network.get(network, 0) + 1
         ports = sum(interface.address.network == network for interface in config.interfaces)
-        if there[network] > ports:
+        if agents_by_network[network] > ports:
             yield Finding(
                 (*place, "address"),
                 f"{network} has {ports} port{'s' if ports > 1 else ''}, and an agent of {service.name} on each already",
@@ -116,54 +122,58 @@ def _rules(content: ContentConfig, path: Path) -> Iterator[Finding]:
             "leave it out, or leave the refusing rules to a service of their own",
         )
     if content.default.sticky == "client" and refusing:
-        yield _passes((*path, "default", "sticky"))
+        yield _bypasses((*path, "default", "sticky"))
     for number, rule in enumerate(content.rules):
         place: Path = (*path, "rules", number)
         if names[rule.name] != number:
             yield Finding((*place, "name"), f"{rule.name!r} is already rules[{names[rule.name]}]", "rename one")
         for key, outcome in rule.outcomes:
-            at: Path = (*place, key) if key else place
-            given = [name for name in ("to", "goto", "refuse") if getattr(outcome, name) is not None]
-            if len(given) != 1:
-                problem = f"has {' and '.join(given)}" if given else "says not what is to be done"
-                yield Finding(at, problem, "give one of to, goto and refuse")
+            outcome_path: Path = (*place, key) if key else place
+            outcomes = [name for name in ("to", "goto", "refuse") if getattr(outcome, name) is not None]
+            if len(outcomes) != 1:
+                problem = f"has {' and '.join(outcomes)}" if outcomes else "states no outcome"
+                yield Finding(outcome_path, problem, "give one of to, goto and refuse")
             if outcome.sticky is not None and outcome.to is None:
-                yield Finding((*at, "sticky"), "nothing sticks without a group", "leave it out, or give to")
-            elif outcome.sticky == "client" and refusing:
-                yield _passes((*at, "sticky"))
-            if outcome.goto is not None and names.get(outcome.goto, -1) <= number:
-                known = ", ".join(later.name for later in content.rules[number + 1 :])
                 yield Finding(
-                    (*at, "goto"),
+                    (*outcome_path, "sticky"), "`sticky` has no effect without a group", "leave it out, or give to"
+                )
+            elif outcome.sticky == "client" and refusing:
+                yield _bypasses((*outcome_path, "sticky"))
+            if outcome.goto is not None and names.get(outcome.goto, -1) <= number:
+                later_rules = ", ".join(later.name for later in content.rules[number + 1 :])
+                yield Finding(
+                    (*outcome_path, "goto"),
                     f"no later rule {outcome.goto!r}",
-                    f"behind it there is: {known}" if known else "it is the last rule",
+                    f"later rules are: {later_rules}" if later_rules else "it is the last rule",
                 )
 
 
-def _passes(path: Path) -> Finding:
+def _bypasses(path: Path) -> Finding:
     return Finding(
         path,
-        "later connections of such a client pass the rules by, and there are rules that refuse",
+        "later connections of such a client bypass the rules, and there are rules that refuse",
         "write connection, or leave the refusing rules to a service of their own",
     )
 
 
 def _shared(config: Config) -> Iterator[Finding]:
-    """A server of several groups is one server."""
-    seen: dict[object, tuple[str, ServerConfig]] = {}
+    """Check that a server in several groups has the same settings in each."""
+    first_uses: dict[object, tuple[str, ServerConfig]] = {}
     for index, service in enumerate(config.services):
         if service.name not in config.contents:
             continue
         for number, server in enumerate(service.servers):
             path: Path = ("services", index, "servers", number)
             key = (server.address, service.protocol, server.port)
-            group, same = seen.setdefault(key, (service.name, server))
-            if same.name != server.name:
+            group, first_use = first_uses.setdefault(key, (service.name, server))
+            if first_use.name != server.name:
                 yield Finding(
-                    (*path, "name"), f"{server.address}:{server.port} is {group}/{same.name} already", "name it alike"
+                    (*path, "name"),
+                    f"{server.address}:{server.port} is {group}/{first_use.name} already",
+                    "name it alike",
                 )
             for field in ("drain", "max_connections"):
-                if getattr(same, field) != getattr(server, field):
+                if getattr(first_use, field) != getattr(server, field):
                     yield Finding(
-                        (*path, field), f"differs from {group}/{same.name}, the same server", "set both alike"
+                        (*path, field), f"differs from {group}/{first_use.name}, the same server", "set both alike"
                     )

@@ -1,4 +1,4 @@
-"""Reading a configuration: every complaint names file, line, field, what is wrong and what to do about it."""
+"""Reads a configuration file. Every complaint names the file, the line, the field, the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from . import yamlplace
+from . import yamllines
 from .check import findings
 from .model import Config
 
 DEFAULT_CONFIG = "sluice.yaml"
-"""The file that commands read which are given none."""
+"""The file that commands read by default."""
 _SHOWN = 60
-"""Characters that are shown of a value."""
+"""The most characters of a value that a complaint quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One thing that is wrong with a configuration."""
+    """A problem of a configuration, with its place in the file."""
 
     file: str
     line: int
@@ -36,12 +36,12 @@ class Complaint:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: "
-        what = f"{self.field}: {self.problem}" if self.field else self.problem
-        return place + what + (f"; {self.remedy}" if self.remedy else "")
+        text = f"{self.field}: {self.problem}" if self.field else self.problem
+        return place + text + (f"; {self.remedy}" if self.remedy else "")
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; the text has a line per problem."""
+    """The configuration is invalid. The text has a line for each problem."""
 
     def __init__(self, complaints: list[Complaint]) -> None:
         super().__init__("\n".join(map(str, complaints)))
@@ -49,12 +49,12 @@ class ConfigError(Exception):
 
 
 def load(path: str | Path) -> Config:
-    """Read and check a configuration file. Raises ConfigError, with every problem found."""
+    """Read and check a configuration file. Raises ConfigError with every problem."""
     return load_with_lines(path)[0]
 
 
-def load_with_lines(path: str | Path) -> tuple[Config, dict[yamlplace.Path, int]]:
-    """The same, and where everything stands in the file."""
+def load_with_lines(path: str | Path) -> tuple[Config, dict[yamllines.Path, int]]:
+    """Read and check a configuration file; return it, and the line of each value. Raises ConfigError."""
     name = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -67,24 +67,24 @@ def load_with_lines(path: str | Path) -> tuple[Config, dict[yamlplace.Path, int]
 
 
 def parse(text: str, name: str = "sluice.yaml") -> Config:
-    """Check the text of a configuration; ``name`` stands in the complaints. Raises ConfigError."""
+    """Parse and check a configuration's text. Complaints name the file ``name``. Raises ConfigError."""
     return _parsed(text, name)[0]
 
 
-def _parsed(text: str, name: str) -> tuple[Config, dict[yamlplace.Path, int]]:
+def _parsed(text: str, name: str) -> tuple[Config, dict[yamllines.Path, int]]:
     try:
-        document, lines = yamlplace.load(text)
-    except yamlplace.YamlError as error:
+        document, lines = yamllines.load(text)
+    except yamllines.YamlError as error:
         remedy = error.remedy or "see the YAML around this line"
         raise ConfigError([Complaint(name, error.line, "", error.problem, remedy)]) from error
     try:
-        # By the strict rules for JSON no value is taken for one of another kind, such as a boolean for a number.
+        # Strict JSON rules convert no value to another type, such as a boolean to a number.
         config = Config.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        # pydantic calls a list empty when all of its items are wrong; those speak for themselves.
-        real = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
-        complaints = [_complaint(name, detail, lines) for detail in real]
+        # pydantic also reports a list as too short if all its items are invalid; those are reported themselves.
+        relevant = [d for d in details if not (d["type"] == "too_short" and d.get("input"))]
+        complaints = [_complaint(name, detail, lines) for detail in relevant]
         raise ConfigError(sorted(set(complaints), key=lambda c: (c.line, c.field, c.problem))) from error
     problems = [complaint_of(name, finding, lines) for finding in findings(config)]
     if problems:
@@ -92,21 +92,21 @@ def _parsed(text: str, name: str) -> tuple[Config, dict[yamlplace.Path, int]]:
     return config, lines
 
 
-def complaint_of(name: str, finding: yamlplace.Finding, lines: dict[yamlplace.Path, int]) -> Complaint:
-    """A finding with its place in the file."""
+def complaint_of(name: str, finding: yamllines.Finding, lines: dict[yamllines.Path, int]) -> Complaint:
+    """Return a finding as a complaint with its place in the file."""
     path = finding.path
-    return Complaint(name, yamlplace.line_of(path, lines), yamlplace.dotted(path), finding.problem, finding.remedy)
+    return Complaint(name, yamllines.line_of(path, lines), yamllines.dotted(path), finding.problem, finding.remedy)
 
 
-def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int]) -> Complaint:
-    path, given = error["loc"], error.get("input")
-    line = yamlplace.line_of(path, lines)
-    field = yamlplace.dotted(path)
+def _complaint(name: str, error: ErrorDetails, lines: dict[yamllines.Path, int]) -> Complaint:
+    path, value = error["loc"], error.get("input")
+    line = yamllines.line_of(path, lines)
+    field = yamllines.dotted(path)
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            known = _known_keys(path[:-1])
-            near = difflib.get_close_matches(str(path[-1]), known, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+            keys = _known_keys(path[:-1])
+            close_matches = difflib.get_close_matches(str(path[-1]), keys, n=1)
+            remedy = f"did you mean {close_matches[0]!r}?" if close_matches else f"known keys: {', '.join(keys)}"
             return Complaint(name, line, field, "unknown key", remedy)
         case "missing":
             return Complaint(name, line, field, "is required but not given", f"add {path[-1]!r}")
@@ -120,8 +120,8 @@ def _complaint(name: str, error: ErrorDetails, lines: dict[yamlplace.Path, int])
             message = error["msg"].removeprefix("Value error, ")
             message = message.replace("Input should be ", "must be ", 1)
             problem, _, remedy = message.partition("; ")
-            remedy = remedy or (_NOTHING if given is None else _REMEDIES.get(kind, ""))
-            return Complaint(name, line, field, f"{problem}{_got(given)}", remedy)
+            remedy = remedy or (_NOTHING if value is None else _REMEDIES.get(kind, ""))
+            return Complaint(name, line, field, f"{problem}{_got(value)}", remedy)
 
 
 _NOTHING = "write its value behind the colon, or leave the key out"
@@ -132,26 +132,26 @@ _REMEDIES = {
     "bool_type": "write true or false without quotes",
     "string_type": "put it in quotes",
 }
-"""By pydantic's type of error. The words of others name what is taken."""
+"""Remedies by pydantic's type of error. For other types pydantic's own message names the valid values."""
 
 
-def _got(given: object) -> str:
-    if given is None or isinstance(given, (dict, list)):
+def _got(value: object) -> str:
+    if value is None or isinstance(value, (dict, list)):
         return ""
-    shown = repr(given)
+    shown = repr(value)
     return f" (got {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'})"
 
 
-def _known_keys(path: yamlplace.Path) -> list[str]:
-    """The keys that the mapping at ``path`` may have, from the types of the models."""
+def _known_keys(path: yamllines.Path) -> list[str]:
+    """Return the keys that the mapping at ``path`` may have, by the types of the models."""
     kind: Any = Config
-    for part in path:
-        if isinstance(part, int):
+    for step in path:
+        if isinstance(step, int):
             kind = _item(kind)
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
-            kind = next(field for key, field in _keys(kind) if key == part).annotation
+            kind = next(field for key, field in _keys(kind) if key == step).annotation
         else:
-            kind = get_type_hints(kind)[part]
+            kind = get_type_hints(kind)[step]
         kind = _plain(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return sorted(key for key, _ in _keys(kind))
@@ -159,7 +159,7 @@ def _known_keys(path: yamlplace.Path) -> list[str]:
 
 
 def _keys(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """The keys of a section, as they are written."""
+    """Return the keys of a section as written in the file."""
     return ((field.alias or name, field) for name, field in model.model_fields.items())
 
 
@@ -168,7 +168,7 @@ def _item(kind: Any) -> Any:
 
 
 def _plain(kind: Any) -> Any:
-    """Without None and Annotated."""
+    """Return the type without None."""
     if get_origin(kind) in (Union, types.UnionType):
         kind = next(arm for arm in get_args(kind) if arm is not type(None))
     return kind

@@ -1,4 +1,4 @@
-"""``sluice.yaml``: its fields. Unknown keys are refused; see configcheck for what several fields must agree on."""
+"""The fields of ``sluice.yaml``. Unknown keys are refused. ``check`` has the conditions between several fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from .content import ContentConfig
 from .resources import ResourcesConfig, ServerResourcesConfig
 from .types import (
     FilePath,
-    Given,
     HostName,
     HostPort,
     Interface,
@@ -23,6 +22,7 @@ from .types import (
     MacAddress,
     Name,
     Network,
+    NotNull,
     Protocol,
     Section,
     SocketPath,
@@ -33,42 +33,43 @@ from .types import (
 
 
 class SwitchConfig(Section):
-    """Where the switch is."""
+    """How the controller reaches the switch."""
 
     address: HostPort = "127.0.0.1:9559"
-    """P4Runtime server."""
+    """The switch's P4Runtime server."""
     device_id: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
-    """P4Runtime's id of the switch."""
+    """The switch's device id in P4Runtime."""
     thrift: HostPort | None = None
-    """BMv2's Thrift server, used for registers where P4Runtime does not read them."""
+    """BMv2's Thrift server, for registers that it does not offer over P4Runtime."""
     election_id: Annotated[int, Field(ge=1, lt=1 << 63)] | None = None
-    """Higher wins. Left out: the controller that started first stays, later ones stand by."""
+    """P4Runtime election id; the highest one is primary. Left out: the controller that started first is primary, later
+    ones are backups."""
     pipeline: FilePath | None = None
-    """Directory with sluice.json and sluice.p4info.txtpb; left out: those that came with this program."""
+    """Directory with sluice.json and sluice.p4info.txtpb. Left out: the program that comes with sluice."""
     target: Literal["embedded", "bmv2", "tofino"] | None = None
-    """What kind of switch it is; left out: what it says of itself."""
+    """The kind of switch. Left out: as the switch reports it."""
 
 
 class InterfaceConfig(Section):
     """A port of the switch as a router interface."""
 
     port: SwitchPort
-    """P4Runtime's number of the port."""
+    """The port's number in P4Runtime."""
     mac: MacAddress
-    """The router's MAC address at this port."""
+    """The router's MAC address on this port."""
     address: Interface
-    """The router's address and its subnet; ports of one subnet share it."""
+    """The router's address and its subnet. Ports of one subnet have the same address."""
     vlan: Vlan = "keep"
-    """What leaves by this port: tags as they are, without a tag, or with this VLAN id."""
+    """Frames that leave by this port: with their tag kept, without a tag, or with this VLAN id."""
     inside: bool | None = None
-    """Servers are behind this port; left out: when the way to a server or a watched host leads there."""
+    """Whether servers are behind this port. Left out: if a route to a server or a watched host leads there."""
 
 
 class RouteConfig(Section):
     """A static route."""
 
     to: Network
-    """The prefix."""
+    """The destination prefix."""
     via: IpAddress
     """The next hop, in the subnet of an interface."""
 
@@ -79,7 +80,7 @@ class AdmissionConfig(Section):
     rate_per_s: Annotated[int, Field(ge=1, le=10_000_000)]
     """New connections per second."""
     burst: Annotated[int, Field(ge=1, le=10_000_000)]
-    """The bucket: so many at once."""
+    """The bucket's size: new connections that may come at once."""
 
 
 class ServerConfig(Section):
@@ -87,18 +88,18 @@ class ServerConfig(Section):
 
     name: Name
     address: IpAddress
-    """A host in the subnet of an interface, or behind a route."""
+    """Its address, in the subnet of an interface or behind a route."""
     port: TransportPort
     """The TCP port that the server listens on."""
     capacity: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """Relative to the other servers'."""
+    """Its capacity relative to the other servers'."""
     drain: bool = False
-    """It gets no new connections; those that it has stay."""
+    """Whether it drains: it gets no new connections, and keeps those that it has."""
     max_connections: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """At so many open connections, half-open ones too, new ones go to other servers; with all full they are refused.
-    Left out: no cap."""
-    resources: Annotated[ServerResourcesConfig | None, Given] = None
-    """Where it has others than the service's ``resources`` say."""
+    """The most open connections, half-open ones included. At this number new connections go to other servers; if all
+    are full, they are refused. Left out: no cap."""
+    resources: Annotated[ServerResourcesConfig | None, NotNull] = None
+    """Resources of this server that differ from the service's ``resources``."""
 
 
 class ServiceConfig(Section):
@@ -106,87 +107,88 @@ class ServiceConfig(Section):
 
     name: Name
     address: IpAddress
-    """What clients connect to; no host has it."""
+    """The virtual address that clients connect to; no host has it."""
     port: TransportPort
     """The TCP port that clients connect to."""
     protocol: Protocol = "tcp"
     admission: AdmissionConfig | None = None
-    """A limit on its new connections; left out: none."""
+    """A limit on the service's new connections. Left out: none."""
     balance: BalanceOptions = BalanceOptions()
-    """Who decides the servers' shares, and how."""
+    """How the servers' shares of new connections are decided."""
     second_look: bool | None = None
-    """New connections go to an idle server (not on Tofino), or the one of a few with least to do for its weight.
-
-    Left out: in production mode."""
+    """Whether new connections go to an idle server (not on Tofino) or else to the least loaded, by weight, of a few
+    drawn servers. Left out: in production mode only."""
     looks: Annotated[int, Field(ge=2, le=MOST_LOOKS)] | None = None
-    """Servers that such a connection looks at; left out: 4, on Tofino 2."""
+    """How many servers a second look compares. Left out: 4, on Tofino 2."""
     servers: Annotated[tuple[ServerConfig, ...], Field(min_length=1)] = ()
-    """At least one, unless the service has ``content``."""
+    """The servers: at least one, unless the service has ``content``."""
     content: ContentConfig | None = None
-    """Requests go to groups by what they say; then its agents stand for servers."""
-    resources: Annotated[ResourcesConfig | None, Given] = None
-    """Its servers' TCP buffers and idle connections are managed; left out: they are not."""
+    """Content switching: requests go to groups by their content, and agents take the place of servers."""
+    resources: Annotated[ResourcesConfig | None, NotNull] = None
+    """Management of the servers' TCP buffers and idle connections. Left out: none."""
 
     @property
     def members(self) -> tuple[ServerConfig, ...]:
-        """Whom the switch chooses from: the servers, or the agents of a content service."""
+        """What the switch selects from: the servers, or a content service's agents."""
         if self.content is None:
             return self.servers
         return tuple(
-            ServerConfig(name=one.name, address=one.address, port=self.port, capacity=one.capacity, drain=one.drain)
-            for one in self.content.agents
+            ServerConfig(
+                name=agent.name, address=agent.address, port=self.port, capacity=agent.capacity, drain=agent.drain
+            )
+            for agent in self.content.agents
         )
 
 
 class ConnectionsConfig(Section):
-    """How long the connection table keeps a connection's server for it behind the last packet that counted, in seconds.
+    """How many seconds the connection table keeps a connection's server after the last packet that renews it.
 
-    RFC 5382, REQ-5: an established connection 2 hours 4 minutes, one that is half open or half closed 4 minutes.
+    RFC 5382, REQ-5: 2 hours 4 minutes for an established connection, 4 minutes for a half-open or half-closed one.
     """
 
     idle_s: Annotated[float, Field(gt=0, le=86_400)] = 7_440.0
-    """An established connection, as long as the table is less than a quarter full."""
+    """For an established connection, while the table is less than a quarter full."""
     idle_least_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
-    """An established connection, when the table is half full or more; never longer than ``idle_s``."""
+    """For an established connection, when the table is half full or more; never longer than ``idle_s``."""
     pending_s: Annotated[float, Field(gt=0, le=3_600)] = 10.0
-    """A SYN that was not answered. Shorter than the RFC's: a flood's entries are to live short."""
+    """For a SYN without an answer. Shorter than the RFC's time, so that entries of a SYN flood expire soon."""
     answered_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    """A SYN-ACK that the client has not acknowledged: as long as Linux repeats it."""
+    """For a SYN-ACK that the client has not acknowledged: as long as Linux repeats it."""
     half_closed_s: Annotated[float, Field(gt=0, le=3_600)] = 240.0
-    """A connection that its server has closed and its client has not, or that its client has reset."""
+    """For a connection that its server has closed and its client has not, or that its client has reset."""
     linger_s: Annotated[float, Field(gt=0, le=3_600)] = 2.0
-    """A connection that both ends have closed, or that its server has reset."""
+    """For a connection that both ends have closed, or that its server has reset."""
 
 
 class PuntsConfig(Section):
-    """How much the switch may send to the controller, per reason."""
+    """How much the switch may send to the controller, for each reason."""
 
     rate_per_s: Annotated[int, Field(ge=1, le=100_000)] = 100
     """Packets and digests per second."""
     burst: Annotated[int, Field(ge=1, le=100_000)] = 50
-    """So many at once."""
+    """Packets and digests that may come at once."""
     time_exceeded_per_s: Annotated[float, Field(gt=0, le=10_000)] = 50.0
-    """ICMP time-exceeded answers."""
+    """The most ICMP time-exceeded messages that are sent per second."""
 
 
 class NeighboursConfig(Section):
-    """ARP. Times in seconds."""
+    """Resolution of neighbours by ARP."""
 
     refresh_s: Annotated[float, Field(ge=1, le=3_600)] = 30.0
-    """A known neighbour is asked again so often."""
+    """Seconds between ARP requests to a known neighbour."""
     retry_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
-    """An unknown neighbour is asked again so often."""
+    """Seconds between ARP requests to a neighbour that has not answered."""
     forget_after: Annotated[int, Field(ge=1, le=100)] = 5
-    """Unanswered refreshes after which a neighbour that no one configured is forgotten."""
+    """Unanswered requests after which a neighbour is forgotten that the configuration does not need."""
 
 
 class WatchedHost(Section):
-    """A host that is no service and whose requests are counted, so that a crowd there is limited without delay."""
+    """A host, not a service, whose requests are counted, so that a crowd there can be limited without delay."""
 
     name: Name
     address: IpAddress
     limit: AdmissionConfig | None = None
-    """A limit of its own, in force unless flash-crowd control sets a lower one."""
+    """A permanent limit on its new connections; flash-crowd control may set a lower one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,65 +196,67 @@ class NewsConfig(NewsOptions):
     """Flash-crowd control: its parameters, and how the switch measures for it."""
 
     hosts: tuple[WatchedHost, ...] = ()
-    """Watched beside the services' addresses."""
+    """Hosts that are watched in addition to the services' addresses."""
     refuse: Literal["drop", "reset"] = "drop"
-    """What a refused SYN gets: silence, as in Chen & Heidemann, or an answer that ends the attempt."""
+    """What happens to a refused SYN: it is dropped, as in Chen & Heidemann, or answered by a reset."""
     poll_s: Annotated[float, Field(gt=0, le=60)] = 1.0
-    """The switch is read so often, at least once an interval; an interval has a whole number of readings."""
+    """Seconds between readings of the switch, rounded so that an interval has a whole number of readings, at least
+    one."""
     rate_window_s: Annotated[float, Field(ge=0.001, le=60)] = 1.0
-    """The window of a flow's response rate, rounded to a power of two of a microsecond."""
+    """The window of a response's rate in seconds, rounded so that its step is a power of two of the switch's ticks."""
     trace_file: FilePath | None = None
-    """A line of comma-separated values per decision is appended here."""
+    """A file to which a line of comma-separated values is appended for each decision."""
     baseline_file: FilePath | None = None
-    """What production mode knows of usual traffic is kept here, for a controller that starts within an hour. Default:
-    `control` with `.baseline` behind it."""
+    """A file in which production mode keeps what it has learned of usual traffic, for a controller that starts within
+    an hour. Default: `control` with `.baseline` appended."""
 
 
 class MetricsConfig(Section):
     """The Prometheus endpoint."""
 
     address: HostPort = "127.0.0.1:9464"
-    """Where Prometheus scrapes; unencrypted."""
+    """The address at which Prometheus scrapes, without encryption."""
 
 
 class PageConfig(Section):
-    """The live page, served by a process of its own; takes the extra ``page`` of the package."""
+    """The live page, served by a process of its own. It needs the package's extra ``page``."""
 
     address: HostPort = "127.0.0.1:8080"
-    """Where browsers find it; unencrypted."""
+    """The address at which browsers find the page, without encryption."""
     names: tuple[HostName, ...] = ()
-    """Names that a proxy in front of it has for browsers, such as `status.example`; with a port, such as
-    `status.example:8443`, where browsers name one. `localhost`, any IP address and the host of `address` need none."""
+    """Host names by which browsers reach the page through a proxy, such as `status.example`, or `status.example:8443`
+    if browsers use a port. `localhost`, IP addresses and the host of `address` are accepted without being listed."""
     control: bool = False
-    """Whoever has the token can drain servers and change modes there; false: it only shows."""
+    """Whether users with the token can drain servers and change modes there; false: the page only shows."""
     token_file: FilePath | None = None
-    """The token, for its owner's eyes only; made when it is missing. Default: `control` with `.token` behind it."""
+    """The file with the token, readable by its owner only; created if missing. Default: `control` with `.token`
+    appended."""
 
 
 class Config(Section):
-    """The whole file."""
+    """The configuration file."""
 
     switch: SwitchConfig = SwitchConfig()
     interfaces: Annotated[tuple[InterfaceConfig, ...], Field(min_length=1)]
-    """The ports that the switch routes between."""
+    """The ports between which the switch routes."""
     routes: tuple[RouteConfig, ...] = ()
     """Static routes; the interfaces' subnets need none."""
     services: Annotated[tuple[ServiceConfig, ...], Field(min_length=1)]
-    """The virtual addresses."""
+    """The services: virtual addresses and the servers behind them."""
     connections: ConnectionsConfig = ConnectionsConfig()
     punts: PuntsConfig = PuntsConfig()
     neighbours: NeighboursConfig = NeighboursConfig()
-    news: Annotated[NewsConfig | None, Given] = None
-    """Flash-crowd control; left out: none."""
-    metrics: Annotated[MetricsConfig | None, Given] = None
-    page: Annotated[PageConfig | None, Given] = None
-    """A live page of services, servers, decisions and drops; left out: none."""
+    news: Annotated[NewsConfig | None, NotNull] = None
+    """Flash-crowd control. Left out: none."""
+    metrics: Annotated[MetricsConfig | None, NotNull] = None
+    page: Annotated[PageConfig | None, NotNull] = None
+    """A live page of services, servers, decisions and drops. Left out: none."""
     control: SocketPath = "/run/sluice.sock"
-    """Unix socket of ``sluice status`` and the other commands."""
+    """The Unix socket for ``sluice status`` and other commands."""
     trace_file: FilePath | None = None
-    """One JSON line per decision is appended here."""
+    """A file to which a JSON line is appended for each decision."""
 
     @property
     def contents(self) -> dict[str, ServiceConfig]:
-        """The content service of every group, by the group's name."""
+        """The content service of each group, by the group's name."""
         return {name: item for item in reversed(self.services) if item.content for name in item.content.groups}

@@ -1,4 +1,4 @@
-"""The ``resources:`` block of a service: what its servers have for connections, and how it is shared."""
+"""The ``resources:`` block of a service: its servers' TCP buffers and connections, and how they are shared."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ from pydantic import Field
 from sluice.resources.idle import IdleOptions
 from sluice.resources.need import Needs
 
-from .types import Given, Section, Size
+from .types import NotNull, Section, Size
 
 Sharing = Literal["sabt", "abt", "equal", "fixed"]
 
 
 class ReceiveConfig(Section):
-    """Buffers of each server for what clients send. Each open connection has an equal share, of 64 KB at least."""
+    """Each server's receive buffers, for data from clients. Each open connection gets an equal share, of at least 64
+    KB."""
 
     budget: Size
-    """Bytes of a server for all of its connections together."""
+    """Bytes that each server has for all its connections together."""
     size: Size | None = None
-    """Everybody's share, whatever the budget."""
+    """A fixed share for each connection, whatever the budget."""
 
 
 class SendConfig(ReceiveConfig):
-    """The same towards clients, by what each transfer needs. Those below 64 KB are left alone."""
+    """Each server's send buffers, for data to clients, shared by need. Transfers below 64 KB are left alone."""
 
     sharing: Sharing = "sabt"
-    """`sabt`: the rest of equal shares by need (Matsuo et al.); `abt`: equally; `equal`: whatever is needed; `fixed`:
-    everybody `size`."""
+    """How the budget is shared. `sabt`: the unneeded part of equal shares goes to the others by need (Matsuo et al.);
+    `abt`: it goes to them equally; `equal`: equal shares, needed or not; `fixed`: each transfer gets `size`."""
     needs: Needs = Needs.PRODUCTION
-    """`paper`: throughput times round trip, no more; `production`: the same of today's senders, and what is left as
-    room for TCP's swing and growth; `present`: twice what is in flight (ABT, Semke et al.)."""
+    """How needs are estimated. `paper`: throughput times round trip; `production`: the same for today's senders, with
+    the unneeded rest given as room for TCP's growth; `present`: twice the bytes in flight (ABT, Semke et al.)."""
 
 
 class ResourcesConfig(Section):
-    """TCP resources of the servers (Matsuo et al., Azuma et al.). One of send, receive and idle at least."""
+    """TCP resources of the servers (Matsuo et al., Azuma et al.). At least one of send, receive and idle."""
 
-    send: Annotated[SendConfig | None, Given] = None
-    """Send buffers, by what clients may advertise to a server; left out: as the server has them."""
-    receive: Annotated[ReceiveConfig | None, Given] = None
-    """Receive buffers, by what a server may advertise to clients; left out: as the server has them."""
-    idle: Annotated[IdleOptions | None, Given] = None
-    """When idle connections are closed; left out: never."""
+    send: Annotated[SendConfig | None, NotNull] = None
+    """Send buffers, controlled by the windows that clients may advertise to a server. Left out: not managed."""
+    receive: Annotated[ReceiveConfig | None, NotNull] = None
+    """Receive buffers, controlled by the windows that a server may advertise to clients. Left out: not managed."""
+    idle: Annotated[IdleOptions | None, NotNull] = None
+    """When idle connections are closed. Left out: never."""
     sampling: Annotated[int, Field(ge=0, le=16)] = 0
-    """Of 2^sampling connections one is measured; the others share alike. 4,096 can be measured at a time."""
+    """One in 2^sampling connections is measured; the others get the default cap. At most 4,096 are measured at a
+    time."""
 
 
 class ServerResourcesConfig(Section):
-    """What a server has that differs from its service's other servers."""
+    """A server's resources where they differ from those of the service's other servers."""
 
     send: Size | None = None
-    """Its budget for sending."""
+    """Its budget for send buffers."""
     receive: Size | None = None
-    """Its budget for receiving."""
+    """Its budget for receive buffers."""
     limit: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Connections that it can have."""
+    """Connections that it can have open."""

@@ -1,4 +1,4 @@
-"""What ``resources:`` must agree on with the rest of a configuration."""
+"""Checks of ``resources:`` against the rest of a configuration."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ from sluice.resources.pauses import DEFAULT_AGE_S
 from .model import Config, ServerConfig
 from .resources import ReceiveConfig, ResourcesConfig, SendConfig
 from .types import Size, in_bytes
-from .yamlplace import Finding, Path
+from .yamllines import Finding, Path
 
 LEAST_BUDGET = 16 << 10
-"""Less than Linux gives one connection to begin with: below it nothing is left to share."""
+"""The least budget in bytes: less than Linux gives a single connection at first, so there would be nothing to share."""
 
 
 def findings(config: Config) -> Iterator[Finding]:
-    """Every problem of the servers' resources."""
+    """Yield every problem of the servers' resources."""
     groups = config.contents
     for index, service in enumerate(config.services):
         path: Path = ("services", index, "resources")
         if service.resources is not None:
             if service.content is not None or service.name in groups:
-                whose = (
-                    "a content service" if service.content is not None else f"a group of {groups[service.name].name}"
-                )
+                kind = "a content service" if service.content is not None else f"a group of {groups[service.name].name}"
                 yield Finding(
                     path,
-                    f"{service.name} is {whose}, whose connections are its agents' to move",
+                    f"{service.name} is {kind}, whose connections agents may move between servers",
                     "leave `resources` out, or give these servers a service without `content`",
                 )
                 continue
-            yield from _asked(service.resources, path)
+            yield from _service(service.resources, path)
         for number, server in enumerate(service.servers):
             yield from _server(server, service.resources, ("services", index, "servers", number, "resources"))
 
 
 def warnings(config: Config) -> Iterator[Finding]:
-    """What may be meant, and yet harms."""
+    """Yield settings that are valid but risky."""
     for index, service in enumerate(config.services):
         idle = service.resources and service.resources.idle
         if idle and idle.least_age_s is not None and idle.least_age_s < DEFAULT_AGE_S:
@@ -48,15 +46,17 @@ def warnings(config: Config) -> Iterator[Finding]:
             )
 
 
-def _asked(resources: ResourcesConfig, path: Path) -> Iterator[Finding]:
+def _service(resources: ResourcesConfig, path: Path) -> Iterator[Finding]:
     if (resources.send, resources.receive, resources.idle) == (None, None, None):
-        yield Finding(path, "asks for nothing", "give one of send, receive and idle")
+        yield Finding(path, "manages nothing", "give one of send, receive and idle")
     for name, share in (("send", resources.send), ("receive", resources.receive)):
         if share is not None:
             yield from _share(share, (*path, name))
     if resources.idle is not None and resources.idle.limit is None and not resources.idle.learned:
         yield Finding(
-            (*path, "idle"), "nobody says how many connections a server can have", "give limit, or write learned: true"
+            (*path, "idle"),
+            "does not state how many connections a server can have",
+            "give limit, or write learned: true",
         )
     if resources.sampling and resources.send is None:
         yield Finding((*path, "sampling"), "nothing is measured", "leave it out, or give send")
@@ -68,15 +68,17 @@ def _share(share: ReceiveConfig, path: Path) -> Iterator[Finding]:
             yield Finding((*path, "sharing"), "fixed shares have no size", "add size, such as 64KiB")
         if share.sharing != "fixed" and share.size is not None:
             remedy = "leave it out, or write sharing: fixed"
-            yield Finding((*path, "size"), f"{share.sharing} finds its own sizes", remedy)
+            yield Finding((*path, "size"), f"{share.sharing} computes its own sizes", remedy)
     for name, size in (("budget", share.budget), ("size", share.size)):
-        yield from _enough(size, (*path, name))
+        yield from _check_size(size, (*path, name))
 
 
-def _enough(size: Size | None, path: Path) -> Iterator[Finding]:
+def _check_size(size: Size | None, path: Path) -> Iterator[Finding]:
     if size is not None and in_bytes(size) < LEAST_BUDGET:
         yield Finding(
-            path, f"{in_bytes(size)} bytes are less than one connection begins with", f"give at least {LEAST_BUDGET}"
+            path,
+            f"{in_bytes(size)} bytes are less than a single connection starts with",
+            f"give at least {LEAST_BUDGET}",
         )
 
 
@@ -84,15 +86,15 @@ def _server(server: ServerConfig, resources: ResourcesConfig | None, path: Path)
     own = server.resources
     if own is None:
         return
-    for name, value, asked in (
+    for name, value, managed in (
         ("send", own.send, resources and resources.send),
         ("receive", own.receive, resources and resources.receive),
         ("limit", own.limit, resources and resources.idle),
     ):
-        if value is not None and not asked:
+        if value is not None and not managed:
             block = "idle" if name == "limit" else name
             yield Finding(
                 (*path, name), f"the service has no resources.{block}", f"give it {block}, or leave {name} out here"
             )
-    yield from _enough(own.send, (*path, "send"))
-    yield from _enough(own.receive, (*path, "receive"))
+    yield from _check_size(own.send, (*path, "send"))
+    yield from _check_size(own.receive, (*path, "receive"))

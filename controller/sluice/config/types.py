@@ -1,6 +1,6 @@
-"""The kinds of value that a configuration has beside plain numbers: how each is written, and what is said otherwise.
+"""Types of configuration values other than plain numbers: their syntax, and the complaint about any other value.
 
-A complaint is a problem and, behind "; ", its remedy.
+A complaint is a problem and, after "; ", its remedy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pydantic import (
 )
 
 _SOCKET_PATH = 107
-"""Linux's ``sun_path`` without its last byte, which is 0."""
+"""The longest path in bytes: Linux's ``sun_path`` without its terminating zero."""
 _HOST_LENGTH = 253
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""One label of a host name (RFC 1123, section 2.1), with the underscore that container networks use."""
+"""A label of a host name (RFC 1123, section 2.1), with the underscore that container networks use."""
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
-"""A last label that resolvers take for a part of an IPv4 address."""
+"""A last label that resolvers take for part of an IPv4 address."""
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
 _SIZE = re.compile(rf"([1-9][0-9]{{0,8}}) ?({'|'.join(_UNITS)})")
@@ -36,7 +36,7 @@ _EXTENSION = re.compile(r"[A-Z0-9][A-Z0-9=+ -]*")
 
 
 class Section(BaseModel):
-    """A mapping of the file: unknown keys are refused, and nothing changes it."""
+    """A mapping of the file. Unknown keys are refused, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -45,7 +45,7 @@ def _host_port(value: str) -> str:
     if value.startswith("unix:"):
         raise ValueError("a Unix socket is not supported; write HOST:PORT, such as 127.0.0.1:9559")
     if "://" in value:
-        raise ValueError("a URL is not taken, and there is no TLS; write HOST:PORT, such as 127.0.0.1:9559")
+        raise ValueError("a URL is not supported, and neither is TLS; write HOST:PORT, such as 127.0.0.1:9559")
     host, colon, port = value.rpartition(":")
     if not colon or value.endswith("]"):
         raise ValueError("has no port; write HOST:PORT, such as 127.0.0.1:9559")
@@ -68,7 +68,10 @@ def _host_name(value: str) -> str:
 
 
 def _is_host(host: str) -> bool:
-    """An IPv6 address without a zone: gRPC takes the percent sign in front of it for an escape."""
+    """Return whether a host is valid: a name, an IPv4 address, or an IPv6 address in brackets without a zone.
+
+    gRPC would take the percent sign before a zone for an escape.
+    """
     if host.startswith("["):
         return host.endswith("]") and "%" not in host and _is_address(IPv6Address, host[1:-1])
     labels = host.removesuffix(".").split(".")
@@ -86,14 +89,14 @@ def _is_address(kind: Callable[[str], object], text: str) -> bool:
 
 
 def _mac(value: str) -> str:
-    parts = value.lower().replace("-", ":").split(":")
-    if len(parts) != 6 or any(len(p) != 2 or not all(c in "0123456789abcdef" for c in p) for p in parts):
+    octets = value.lower().replace("-", ":").split(":")
+    if len(octets) != 6 or any(len(p) != 2 or not all(c in "0123456789abcdef" for c in p) for p in octets):
         raise ValueError("not a MAC address; write one such as 02:00:00:00:00:01")
-    if int(parts[0], 16) & 1:
+    if int(octets[0], 16) & 1:
         raise ValueError("a multicast address cannot be an interface's own; make its first number even")
-    if not any(int(part, 16) for part in parts):
+    if not any(int(octet, 16) for octet in octets):
         raise ValueError("no interface has the address 0; write one such as 02:00:00:00:00:01")
-    return ":".join(parts)
+    return ":".join(octets)
 
 
 def _name(value: str) -> str:
@@ -132,12 +135,12 @@ def _size(value: int | str) -> int | str:
 
 
 def in_bytes(size: Size) -> int:
-    """A size as a number."""
+    """Return a size in bytes."""
     if isinstance(size, int):
         return size
-    found = _SIZE.fullmatch(size)
-    assert found is not None, size
-    return int(found[1]) * _UNITS[found[2]]
+    match = _SIZE.fullmatch(size)
+    assert match is not None, size
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def _extension(value: str) -> str:
@@ -148,7 +151,7 @@ def _extension(value: str) -> str:
 
 def _match(value: object) -> object:
     alternatives = cast("list[object]", value) if isinstance(value, list) else [value]
-    if not alternatives or not all(isinstance(one, dict) and one for one in alternatives):
+    if not alternatives or not all(isinstance(mapping, dict) and mapping for mapping in alternatives):
         raise ValueError(
             "no match; write fields and what they must be, such as {path: {prefix: /a}}, or a list of such"
         )
@@ -167,14 +170,14 @@ def _with_prefix_length(value: object) -> object:
     return value
 
 
-def _given(value: object) -> object:
+def _not_null(value: object) -> object:
     if value is None:
-        raise ValueError("nothing is below it; write {} behind it to have it as it is by default, or leave it out")
+        raise ValueError("has no keys below it; write {} after the colon for the defaults, or leave it out")
     return value
 
 
 def _or(complaint: str) -> WrapValidator:
-    """Says ``complaint`` of whatever the type itself does not take."""
+    """Return a validator that replaces the type's own complaints by ``complaint``."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -187,13 +190,13 @@ def _or(complaint: str) -> WrapValidator:
 
 HostPort = Annotated[str, AfterValidator(_host_port)]
 HostName = Annotated[str, AfterValidator(_host_name)]
-"""A host, with a port where it is not the usual one."""
+"""A host, with a port if it is not the default one."""
 MacAddress = Annotated[str, AfterValidator(_mac)]
 Name = Annotated[str, AfterValidator(_name)]
 FilePath = Annotated[str, AfterValidator(_path)]
 SocketPath = Annotated[FilePath, AfterValidator(_socket_path)]
 Control = Annotated[str, AfterValidator(_control)]
-"""Where an agent listens for its controller."""
+"""The address at which an agent listens for its controller."""
 Size = Annotated[
     Annotated[int, Field(ge=1, le=1 << 30)] | str,
     AfterValidator(_size),
@@ -201,7 +204,7 @@ Size = Annotated[
 ]
 Extension = Annotated[str, AfterValidator(_extension)]
 Match = Annotated[Any, AfterValidator(_match), WithJsonSchema({"type": "object"})]
-"""What the fields mean the rule engine says."""
+"""The contents of a rule's ``match``, which the rule engine checks."""
 Refusal = Annotated[
     Literal[True] | Annotated[int, Field(ge=100, le=599)],
     _or("not a refusal; write a status such as 403 without quotes, or true for the protocol's own"),
@@ -214,7 +217,7 @@ Vlan = Annotated[
 ]
 Protocol = Annotated[Literal["tcp"], _or("no protocol of a service, which is TCP only; write tcp, or leave it out")]
 IpAddress = Annotated[IPv4Address, _or("not an IPv4 address; write four numbers from 0 to 255, such as 10.0.2.2")]
-"""Like the next two of version 4 only: here stands that limit, and only here."""
+"""An IPv4 address. This type and the next two are the only places that exclude IPv6."""
 Interface = Annotated[
     IPv4Interface,
     _or("not an IPv4 address and prefix length; write them as in 10.0.1.1/24"),
@@ -226,5 +229,5 @@ Network = Annotated[
     _or("not an IPv4 network; write its first address and prefix length, such as 10.9.0.0/16"),
     BeforeValidator(_prefix_length),
 ]
-Given = AfterValidator(_given)
-"""Of an optional section: its key alone is no section."""
+NotNull = AfterValidator(_not_null)
+"""For an optional section: its key without a value is refused."""

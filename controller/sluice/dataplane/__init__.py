@@ -1,4 +1,4 @@
-"""A model of the data plane: packets and a time in, decisions and register cells out. Pure.
+"""A pure model of the data plane: it takes packets and a time, and returns decisions and register cells.
 
-Simulation, replay and packet tests share it. The packet tests `model` and `rates` hold it against the compiled program.
+Simulation, replay and packet tests share it. The packet tests `model` and `rates` compare it with the compiled program.
 """

@@ -1,4 +1,5 @@
-"""Candidates: where a new connection goes whose client and port still hold a pin to a server that takes none."""
+"""Candidates: the server of a new connection whose client and port still have a pin to a server that takes no new
+ones."""
 
 from __future__ import annotations
 
@@ -11,25 +12,25 @@ from .memory import Memory
 from .table import WRAP, later
 
 _FINGERPRINT_SHIFT = 32
-"""Of a key: below is the time until which it is kept."""
+"""Lowest bit of a key's fingerprint; below it is the time until which the cell is kept."""
 _ANSWERED, _SERVER_SHIFT, _SERVER = 1 << 48, 32, 0xFFFF
-"""Of a pin: below the server is the number that the client's ACK has to have."""
+"""Fields of a candidate's pin. Below the server is the acknowledgement number that the client's ACK must have."""
 
 
 class Candidates:
-    """One place for each low part of a connection's slot in way 1."""
+    """The cells of candidates, one for each value of the low bits of a connection's slot in way 1."""
 
     def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
-        """``lifetimes``: see ConnectionTable."""
+        """``lifetimes``: ticks that a slot is kept in each state."""
         self._lifetimes = lifetimes
         self._keys, self._pins = memory.of(Register.CANDIDATE_KEY), memory.of(Register.CANDIDATE_PIN)
 
     def of(self, now: int, place: Place) -> int | None:
-        """The server that a connection's SYNs go to; None: it has no candidate."""
+        """Return the candidate that a connection's SYNs go to; None without one."""
         return self._server(place.slot_1 % CANDIDATES) if self._holds(now, place) else None
 
     def syn(self, now: int, place: Place, choice: int) -> int | None:
-        """A client's SYN: the server that it goes to. None: the place is another connection's."""
+        """Handle a client's SYN. Returns the server that it goes to; None if another connection has the cell."""
         cell = place.slot_1 % CANDIDATES
         if self._holds(now, place):
             return self._server(cell)
@@ -40,18 +41,20 @@ class Candidates:
         return choice
 
     def syn_ack(self, now: int, place: Place, server: int, sequence: int) -> bool:
-        """A SYN-ACK of a server that the connection's pin does not name; whether it repeats the candidate's."""
+        """Handle a SYN-ACK of a server that the connection's pin does not name. Returns whether it repeats the
+        candidate's."""
         cell = place.slot_1 % CANDIDATES
         if not self._holds(now, place) or self._server(cell) != server:
             return False
         answered = _ANSWERED | server << _SERVER_SHIFT | (sequence + 1) % WRAP
-        again = self._pins[cell] == answered
+        is_repeat = self._pins[cell] == answered
         self._pins[cell] = answered
         self._keep(now, place, PinState.ANSWERED)
-        return again
+        return is_repeat
 
     def ack(self, now: int, place: Place, number: int) -> int | None:
-        """A client's ACK: the server that its connection moves to, if it ends the handshake there."""
+        """Handle a client's ACK. Returns the candidate that its connection moves to, if the ACK ends the handshake
+        there."""
         cell = place.slot_1 % CANDIDATES
         pin = self._pins[cell]
         if not self._holds(now, place) or not pin & _ANSWERED or pin % WRAP != number:

@@ -1,4 +1,4 @@
-"""A connection's five fields, and what the switch's hashes make of them: CRC-32, each over an order of its own."""
+"""A connection's five fields, and the switch's hashes of them: CRC-32, each over its own order of the fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FINGERPRINT_BITS = 27
 
 
 class _Orders:
-    """The orders of a connection's fields that the switch hashes, with addresses of so many bytes."""
+    """The field orders that the switch hashes, for addresses of ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         address = f"{size}s"
@@ -31,7 +31,7 @@ _ORDERS = {size: _Orders(size) for size in (4, 16)}
 
 
 class Place(NamedTuple):
-    """Where the connection table keeps a connection, if it does."""
+    """A connection's slot in each way of the connection table, and its fingerprint."""
 
     slot_1: int
     slot_2: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """As both directions see it."""
+    """A connection's five fields, the same for packets of both directions."""
 
     client: Packed
     client_port: int
@@ -49,46 +49,46 @@ class Connection(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Its cell in each way of the connection table, and its fingerprint."""
+        """The connection's slot in each way of the connection table, and its fingerprint."""
         return _place(*self)
 
     def place_in(self, slots: int) -> Place:
-        """The same in a table of so many slots a way: builds of other sizes differ."""
+        """Return the place in a table of ``slots`` slots a way: builds differ in size."""
         client, client_port, service, service_port, protocol = self
         orders = _ORDERS[len(client)]
         return Place(
             crc32(orders.slot_1.pack(client, service, client_port, service_port, protocol)) % slots,
             crc32(orders.slot_2.pack(service_port, client_port, protocol, service, client)) % slots,
-            self.whole_fingerprint % (1 << FINGERPRINT_BITS),
+            self.full_fingerprint % (1 << FINGERPRINT_BITS),
         )
 
     @property
-    def whole_fingerprint(self) -> int:
-        """All 32 bits of its fingerprint, which Tofino's keys hold."""
+    def full_fingerprint(self) -> int:
+        """All 32 bits of the connection's fingerprint, which Tofino's keys hold."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].fingerprint.pack(protocol, client_port, client, service_port, service))
 
     @property
     def draw(self) -> int:
-        """What the selector `ratios` draws by."""
+        """The hash by which the selector `ratios` draws."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].first.pack(client_port, client, service_port, service, protocol))
 
     @property
     def other_draw(self) -> int:
-        """What the selector `others_by_ratio` draws by."""
+        """The hash by which the selector `others_by_ratio` draws."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].other.pack(protocol, service, client, service_port, client_port))
 
     @property
     def stable_draw(self) -> int:
-        """What the selector `capacities` draws by."""
+        """The hash by which the selector `capacities` draws."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].stable.pack(service, client_port, client, service_port, protocol))
 
     @property
     def rate_key(self) -> int:
-        """Slot (low bits) and fingerprint of its response in the response rates."""
+        """Slot (low bits) and fingerprint of the connection's response among the response rates."""
         client, client_port, service, service_port, protocol = self
         return crc32(_ORDERS[len(client)].rate.pack(service, service_port, client_port, client, protocol))
 

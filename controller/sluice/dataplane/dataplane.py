@@ -1,4 +1,4 @@
-"""What becomes of the packets of services: stages balance, connections, candidates, second_look and ledger in one."""
+"""The decision for each packet of a service: stages balance, connections, candidates, second_look and ledger in one."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ from .table import LOADS, REFUSING, STALE, WRAP, ConnectionTable, open_connectio
 
 @dataclass
 class Service:
-    """What the tables have of a service."""
+    """A service's table entries."""
 
     id: int
     draws: Draws | None = None
-    """By the weights that R decides."""
+    """The selector groups for new connections, by the weights that R decides."""
     sought: Sought = NOBODY
-    """Those that a second look seeks out while they are idle."""
+    """The servers that a second look may select because they are idle."""
     capacities: Group | None = None
-    """For packets without a pin."""
+    """The stable group, for packets without a pin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A segment of a connection; UDP and ICMP errors are Event.NONE."""
+    """A segment of a connection. UDP packets and ICMP errors have Event.NONE."""
 
     connection: Connection
     event: Event
     sequence: int = 0
     acknowledgement: int = 0
     acknowledges: bool = True
-    """Whether ACK is set; it matters for a server's RST: one that answers a SYN has it (RFC 9293, 3.10.7.1)."""
+    """Whether the ACK flag is set. An RST of a server with it answers a SYN (RFC 9293, section 3.10.7.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a packet."""
+    """The decision on a packet."""
 
     server: int
-    """That it was sent to, or came from; of a dropped packet any."""
+    """The server that the packet was sent to or came from; undefined for a dropped packet."""
     drop: DropReason = DropReason.NONE
     idle: bool = False
-    """A new connection goes there because nobody has been idle for longer."""
+    """A new connection goes to this server because no server has been idle for longer."""
 
 
 @dataclass
 class DataPlane:
-    """One switch. Times are those of the connection table, see ConnectionTable."""
+    """The model of one switch. Times are in the connection table's ticks, see ConnectionTable."""
 
     memory: Memory
     lifetimes: Mapping[PinState, int]
     draining: dict[int, bool] = field(default_factory=dict[int, bool])
-    """The servers that the switch knows, and whether they take no new connections."""
+    """The servers in the switch's table, and whether each takes no new connections."""
     counters: Tally[tuple[Counter, int]] = field(default_factory=Tally[tuple[Counter, int]])
 
     def __post_init__(self) -> None:
@@ -70,7 +70,8 @@ class DataPlane:
         self._idle = IdleServers(self.memory)
 
     def request(self, now: int, service: Service, packet: Packet, *, refused: bool = False) -> Outcome:
-        """A client's packet. ``refused``: a SYN above its service's or its destination's rate."""
+        """Handle a client's packet. ``refused``: the packet is a SYN above the rate limit of its service or
+        destination."""
         if packet.event is Event.SYN:
             outcome = self._syn(now, service, packet.connection, refused)
             if outcome.drop is DropReason.NONE:
@@ -82,16 +83,16 @@ class DataPlane:
             self.counters[Counter.UNPINNED_MID, service.id] += 1
             return self._sent(self._stable(service, packet.connection))
         server = None
-        leaves = pin.before in HANDSHAKES or self.draining.get(pin.server, True)
-        if leaves and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
+        may_move = pin.before in HANDSHAKES or self.draining.get(pin.server, True)
+        if may_move and packet.event in (Event.ACK, Event.PAYLOAD, Event.FIN):
             server = self._candidates.ack(now, place, packet.acknowledgement)
         if server is None:
-            self._stepped(service, pin)
+            self._record_transition(service, pin)
         else:
-            left, pin = pin, self._table.move(now, place, server) or pin
-            if is_open(left.before):
-                self._changed(service, left.server, -1 if left.server == server else 0)
-            self._changed(service, server)
+            former, pin = pin, self._table.move(now, place, server) or pin
+            if is_open(former.before):
+                self._record_load(service, former.server, -1 if former.server == server else 0)
+            self._record_load(service, server)
         outcome = self._sent(pin.server)
         completes = packet.event in (Event.ACK, Event.PAYLOAD) and pin.before is PinState.ANSWERED
         if completes and outcome.drop is DropReason.NONE:
@@ -99,18 +100,18 @@ class DataPlane:
         return outcome
 
     def answer(self, now: int, service: Service, server: int, packet: Packet) -> Outcome:
-        """A packet of a service's server."""
+        """Handle a packet of a service's server."""
         place = packet.connection.place
         pin = self._table.answer(now, place, packet.event, server)
-        self._stepped(service, pin, by_fin=packet.event is Event.FIN)
+        self._record_transition(service, pin, by_fin=packet.event is Event.FIN)
         if pin is not None and pin.server == server and pin.before in (PinState.PENDING, PinState.REOPENING):
             self._answered_syn(server, packet)
         if packet.event is Event.SYN_ACK:
             if pin is not None and pin.server != server:
-                again = self._candidates.syn_ack(now, place, server, packet.sequence)
+                is_repeat = self._candidates.syn_ack(now, place, server, packet.sequence)
             else:
-                again = pin is not None and pin.answered_again
-            self._note(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK, server)
+                is_repeat = pin is not None and pin.is_repeated_syn_ack
+            self._note(Register.LEDGER_SYNACK_AGAIN if is_repeat else Register.LEDGER_SYNACK, server)
         elif packet.event is Event.RESET:
             self._note(Register.LEDGER_RESET, server)
             if not packet.acknowledges and (pin is None or pin.server != server):
@@ -118,7 +119,7 @@ class DataPlane:
         return Outcome(server)
 
     def _answered_syn(self, server: int, packet: Packet) -> None:
-        """A server refuses from its RST in answer to a SYN until its next SYN-ACK."""
+        """Record whether the server refuses connections: from an RST that answers a SYN until its next SYN-ACK."""
         refuses = packet.event is Event.RESET and packet.acknowledges
         if refuses or packet.event is Event.SYN_ACK:
             for register in REFUSING:
@@ -129,38 +130,38 @@ class DataPlane:
         drawn = self._drawn(service, connection)
         first = drawn[0]
         place = connection.place
-        found = self._table.syn(now, place)
-        if isinstance(found, Pin):
-            self._stepped(service, found)
-            if not self.draining.get(found.server, True) or (first == found.server and not refused):
-                return self._sent(found.server)
+        slot = self._table.syn(now, place)
+        if isinstance(slot, Pin):
+            self._record_transition(service, slot)
+            if not self.draining.get(slot.server, True) or (first == slot.server and not refused):
+                return self._sent(slot.server)
             if refused:
                 return Outcome(0, DropReason.ADMISSION_REFUSED)
             before = self._candidates.of(now, place)
             server = self._candidates.syn(now, place, first) if first else None
             if server is None:
                 return Outcome(0, DropReason.NO_SERVER)
-            self._moved(service, found.before in HANDSHAKES and before is None)
+            self._count_moved(service, slot.before in HANDSHAKES and before is None)
             return self._sent(server)
         if refused:
             self.counters[Counter.REFUSED, service.id] += 1
             return Outcome(0, DropReason.ADMISSION_REFUSED)
-        if found and first:
+        if slot and first:
             server, idle = self._preferred(service, drawn)
-            left = self._table.claim(now, place, found, server)
-            self._changed(service, server)
+            former = self._table.claim(now, place, slot, server)
+            self._record_load(service, server)
             self.counters[Counter.CLAIMED, service.id] += 1
-            self._moved(service, left not in {None, server})
+            self._count_moved(service, former not in {None, server})
             return replace(self._sent(server), idle=idle)
         self.counters[Counter.UNPINNED_NEW, service.id] += 1
         server = self._stable(service, connection)
         return Outcome(0, DropReason.NO_SERVER) if self.draining.get(server, True) else Outcome(server)
 
-    def _moved(self, service: Service, moved: bool) -> None:
-        self.counters[Counter.MOVED, service.id] += moved
+    def _count_moved(self, service: Service, has_moved: bool) -> None:
+        self.counters[Counter.MOVED, service.id] += has_moved
 
     def _drawn(self, service: Service, connection: Connection) -> tuple[int, ...]:
-        """First (0: none) and other servers for a SYN."""
+        """Return the servers drawn for a SYN, the first one in front; (0,) without a server."""
         if service.draws is None:
             return (0,)
         if not service.draws.shares:
@@ -171,7 +172,7 @@ class DataPlane:
         return service.draws.evenly(last)
 
     def _preferred(self, service: Service, drawn: tuple[int, ...]) -> tuple[int, bool]:
-        """The server, and whether it is taken only because it is idle."""
+        """Return the preferred server, and whether it is selected only because it is idle."""
         assert service.draws is not None
         loads: dict[int, int] = {}
         for server, load, stale in zip(drawn, LOADS, STALE, strict=False):
@@ -183,17 +184,20 @@ class DataPlane:
         server = lightest(drawn, loads, weights, idle, before_any=service.sought.before_any, refusing=refusing)
         return server, server == idle and server != lightest(drawn, loads, weights, refusing=refusing)
 
-    def _stepped(self, service: Service, pin: Pin | None, *, by_fin: bool = False) -> None:
+    def _record_transition(self, service: Service, pin: Pin | None, *, by_fin: bool = False) -> None:
         if pin is not None and is_open(pin.before) != is_open(pin.after):
-            self._changed(service, pin.server, by_fin=by_fin)
+            self._record_load(service, pin.server, by_fin=by_fin)
 
-    def _changed(self, service: Service, server: int, meanwhile: int = 0, *, by_fin: bool = False) -> None:
-        """A server's load has changed, and meanwhile by so much from what it is now."""
+    def _record_load(self, service: Service, server: int, meanwhile: int = 0, *, by_fin: bool = False) -> None:
+        """Report a server's new load to the service's queue of idle servers.
+
+        ``meanwhile``: the difference of that load from what the register holds now, if another change has followed.
+        """
         load = self.memory.of(Register.LOAD_FIRST)[server] + meanwhile
         self._idle.note(service.id, server, load, by_fin=by_fin)
 
     def _load(self, load: Register, stale: Register, server: int) -> int:
-        """Open connections, less those known to have ended."""
+        """Return a server's open connections, less those known to have ended unseen."""
         return open_connections(self.memory.of(load)[server], self.memory.of(stale)[server])
 
     def _stable(self, service: Service, connection: Connection) -> int:

@@ -1,4 +1,4 @@
-"""The choice of a server for a new connection: weighted groups, even draws, and the power of two choices."""
+"""The selection of a server for a new connection: weighted groups, even draws, and the power of two choices."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .connection import Connection
 from .table import WRAP
 
 GOLDEN = 0x9E3779B9
-"""2^32 times the golden ratio's fraction: a Weyl sequence's step."""
-_NOBODY: Mapping[int, Mapping[int, int]] = {}
+"""2^32 times the golden ratio's fractional part: the step of a Weyl sequence."""
+_NO_GROUPS: Mapping[int, Mapping[int, int]] = {}
 
 
 class Group:
-    """Members of a selector: each has as many places as its weight, side by side, in the order written."""
+    """A selector group: each member has as many adjacent places as its weight, in the order written."""
 
     def __init__(self, weights: Mapping[int, int]) -> None:
-        """Raises ValueError when every weight is 0."""
+        """Raises ValueError if every weight is 0."""
         self.weights = {server: weight for server, weight in weights.items() if weight > 0}
         self._servers, self._sums = list(self.weights), list(accumulate(self.weights.values()))
         if not self._sums:
@@ -28,58 +28,60 @@ class Group:
         self.size = self._sums[-1]
 
     def at(self, place: int) -> int:
-        """The server that has this place; places are counted modulo the group's size."""
+        """Return the server at a place. Places are counted modulo the group's size."""
         return self._servers[self._index(place)]
 
-    def together(self, place: int, looks: int) -> tuple[int, ...]:
-        """Who has this place, and who those at equal distances behind it, one less than looks; each once. In a large
-        pool distances are counted in servers."""
-        parts, count = looks - 1, len(self._servers)
+    def spread(self, place: int, looks: int) -> tuple[int, ...]:
+        """Return the servers, each once, at ``looks`` - 1 equally spaced places that begin with the given one.
+
+        In a large pool the spacing is counted in servers.
+        """
+        draws, count = looks - 1, len(self._servers)
         if count > SMALL_POOL:
-            seen = [self._servers[(self._index(place) + part * count // parts) % count] for part in range(parts)]
+            servers = [self._servers[(self._index(place) + number * count // draws) % count] for number in range(draws)]
         else:
-            seen = [self.at(place + part * self.size // parts) for part in range(parts)]
-        return tuple(dict.fromkeys(seen))
+            servers = [self.at(place + number * self.size // draws) for number in range(draws)]
+        return tuple(dict.fromkeys(servers))
 
     def _index(self, place: int) -> int:
         return bisect.bisect_right(self._sums, place % self.size)
 
 
 class Draws:
-    """How a service's servers are drawn: by the weights that R decides, and others beside the first."""
+    """The draws of a service's servers: the first by the weights that R decides, and others for a second look."""
 
     def __init__(
         self,
         weights: Mapping[int, int],
-        others: Mapping[int, Mapping[int, int]] = _NOBODY,
+        others: Mapping[int, Mapping[int, int]] = _NO_GROUPS,
         shares: int = 0,
         looks: int = 2,
     ) -> None:
-        """``others``: the group that the other servers are drawn from, by the first one; ``looks`` less one of them.
+        """``others``: for each first server, the weights of the group from which ``looks`` - 1 other servers are drawn.
 
-        ``shares``: what the whole pool's weights sum to, if it is drawn from evenly.
+        ``shares``: the sum of the whole pool's weights if draws are even; 0: draws are by hash.
         """
         self.first, self.shares, self.looks = Group(weights), shares, looks
         groups = {id(group): Group(group) for group in others.values()}
         self.others = {server: groups[id(group)] for server, group in others.items()}
 
     def by_hash(self, connection: Connection) -> tuple[int, ...]:
-        """First server and the others, where there are any."""
+        """Return the first server and the others, if any, by the connection's hashes."""
         first = self.first.at(connection.draw)
-        others = self.others.get(first)
-        return (first,) if others is None else (first, *others.together(connection.other_draw, self.looks))
+        group = self.others.get(first)
+        return (first,) if group is None else (first, *group.spread(connection.other_draw, self.looks))
 
     def evenly(self, last: int) -> tuple[int, ...]:
-        """First server and the others, where there are any, at the two points that follow ``last`` in the sequence."""
+        """Return the first server and the others, if any, at the two points that follow ``last`` in the sequence."""
         first = self.first.at(self._place(last + GOLDEN, self.shares))
-        others = self.others.get(first)
-        if others is None:
+        group = self.others.get(first)
+        if group is None:
             return (first,)
-        left_out = 0 if first in others.weights else self.first.weights[first]
-        return first, *others.together(self._place(last + 2 * GOLDEN, self.shares - left_out), self.looks)
+        own_weight = 0 if first in group.weights else self.first.weights[first]
+        return first, *group.spread(self._place(last + 2 * GOLDEN, self.shares - own_weight), self.looks)
 
     def weight(self, first: int, server: int) -> int:
-        """Of a server that was drawn beside, or as, the first."""
+        """Return a server's weight in the draw whose first server is ``first``."""
         return self.first.weights[server] if server == first else self.others[first].weights[server]
 
     @staticmethod
@@ -96,10 +98,11 @@ def lightest(
     before_any: bool = False,
     refusing: Collection[int] = (),
 ) -> int:
-    """Which of the servers drawn takes a connection; or the idle one, where the lighter of two is busy or it comes
-    ``before_any``. A third and a fourth are looked at only while the lightest so far has a connection open.
+    """Return which of the drawn servers gets a new connection: the lightest, or the idle one.
 
-    ``refusing``: servers whose last answer to a SYN was a RST. They have no load, and are preferred to none.
+    The ``idle`` server is selected if the lighter of the first two is busy, or in any case with ``before_any``. A third
+    and a fourth server are compared only while the lightest so far has an open connection. ``refusing``: servers whose
+    last answer to a SYN was an RST; their low load does not count, so they are not preferred to any other.
     """
     best, *others = servers
     for number, other in enumerate(others):
@@ -113,9 +116,9 @@ def lightest(
 
 
 def lighter(load: int, weight: int, other_load: int, other_weight: int) -> bool:
-    """Whether the other server, with one more, has less to do for its weight than the first, by an eighth at least.
+    """Return whether the other server would have less load for its weight than the first, by an eighth at least.
 
-    Loads are open connections; below 0 they count as 0.
+    Loads are open connections, to which the new one is added; loads below 0 count as 0.
     """
     work = (max(0, load) + 1) * other_weight
     other_work = (max(0, other_load) + 1) * weight

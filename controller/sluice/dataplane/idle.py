@@ -9,15 +9,16 @@ from .memory import Memory
 from .table import open_connections
 
 PLACES = REGISTER_SIZES[Register.IDLE_QUEUE] // SERVICES
-"""Servers in a queue."""
+"""Places in a service's queue."""
 _HAS_TICKET = 1 << 16
 _TICKETS = 1 << 16
 
 
 class IdleServers:
-    """A server has its queue's ticket from the FIN that ends its last open connection until its next one begins.
+    """The queues of idle servers. A server holds a ticket from the end of its last open connection to its next one.
 
-    Loads are the cells of a register, of 32 bits: open connections that may have ended unseen.
+    Only the server's FIN gives a ticket. Loads are 32-bit register cells: open connections, including some whose end
+    the switch did not see.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -26,21 +27,25 @@ class IdleServers:
         self._stale = memory.of(Register.STALE_IDLE)
 
     def find(self, service: int, first: int, load: int, sought: Sought) -> int | None:
-        """Whom a new connection finds that draws ``first``, which has so much to do. A head that cannot be had is
-        dropped."""
+        """Return the idle server for a new connection whose drawn server is ``first``, with load ``load``; None without
+        one.
+
+        A server at the head of the queue whose ticket is void is removed.
+        """
         head, tail = divmod(self._ends[service], _TICKETS)
         if head == tail:
             return None
-        front = self._queue[service * PLACES + head % PLACES]
-        if self._tickets[1][front] != _HAS_TICKET + head or not sought.has(front):
+        candidate = self._queue[service * PLACES + head % PLACES]
+        if self._tickets[1][candidate] != _HAS_TICKET + head or not sought.has(candidate):
             self._put(service, head + 1, tail)
             return None
         ticket = self._tickets[0][first]
         queued = ticket and (ticket - head) % _TICKETS < (tail - head) % _TICKETS
-        return first if sought.before_any and self._idle(first, load) and not queued else front
+        return first if sought.before_any and self._idle(first, load) and not queued else candidate
 
     def note(self, service: int, server: int, load: int, *, by_fin: bool = False) -> None:
-        """A server's load has changed to this by a connection of the service's; or by the server's FIN of one."""
+        """Record a server's new load after a connection of the service. ``by_fin``: the server's FIN ended a
+        connection."""
         head, tail = divmod(self._ends[service], _TICKETS)
         if not self._idle(server, load):
             self._give(server, 0)
@@ -49,8 +54,8 @@ class IdleServers:
         elif by_fin and not self._tickets[0][server]:
             self._give(server, _HAS_TICKET + tail)
             self._queue[service * PLACES + tail % PLACES] = server
-            full = (tail - head) % _TICKETS == PLACES
-            self._put(service, head + full, tail + 1)
+            is_full = (tail - head) % _TICKETS == PLACES
+            self._put(service, head + is_full, tail + 1)
 
     def _idle(self, server: int, load: int) -> bool:
         return open_connections(load, self._stale[server]) <= 0

@@ -1,4 +1,4 @@
-"""Registers in memory, read as a switch's are."""
+"""Registers in memory, with the interface of a switch's registers."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ class Memory:
         self.cells: dict[Register, list[int]] = {register: [] for register in Register}
 
     def has(self, register: str) -> bool:
-        """See Registers."""
+        """Return whether the model has a register."""
         return register in set(Register)
 
     def of(self, register: str) -> list[int]:
-        """A register's cells, to be changed in place; allocated when they are first asked for."""
+        """Return a register's cells, which callers may change in place. They are allocated at the first call."""
         cells = self.cells[Register(register)]
         if not cells:
             cells.extend([0] * REGISTER_SIZES[Register(register)])
         return cells
 
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
-        """See Registers."""
+        """Read the cells at ``indices``, or all of them."""
         cells = self.of(register)
         return list(cells) if indices is None else [cells[index] for index in indices]
 
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
-        """See Registers."""
+        """Read the cells at the same ``indices`` of several registers."""
         return [await self.read(register, indices) for register in registers]
 
     async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """See Registers."""
+        """Read all cells of several registers."""
         return [np.array(self.of(register), np.uint64) for register in registers]
 
     async def write(self, register: str, index: int, value: int) -> None:
-        """See Registers."""
+        """Write one cell."""
         self.of(register)[index] = value
 
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
-        """See Registers."""
+        """Write cells of a register, given as values by index."""
         for index, value in cells.items():
             self.of(register)[index] = value
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is no connection to close."""

@@ -1,4 +1,4 @@
-"""The life of a plain service's pin (docs/reference/pipeline.md): what each kind of packet makes of each state."""
+"""The life of a plain service's pin: each state's transitions by kind of packet (docs/reference/pipeline.md)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ PENDING, ANSWERED, ESTABLISHED, REOPENING, CLIENT_CLOSING, SERVER_CLOSING, CLIEN
 
 
 class Event(IntEnum):
-    """What a packet does to its connection."""
+    """The kinds of packets that the transitions distinguish."""
 
     NONE = 0
-    """UDP, or an ICMP error: it looks, and changes nothing."""
+    """UDP, or an ICMP error: it uses the pin and changes nothing."""
     SYN = 1
     SYN_ACK = 2
     ACK = 3
-    """No payload."""
+    """A segment without payload and without SYN, FIN or RST."""
     PAYLOAD = 4
     FIN = 5
     RESET = 6
 
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
-"""Flags of TCP."""
+"""TCP flags."""
 
 
 def event(flags: int, payload: int) -> Event:
-    """What a segment with these flags and so many bytes of payload does."""
+    """Return the event of a segment with these flags and ``payload`` bytes."""
     if flags & RST:
         return Event.RESET
     if flags & FIN:
@@ -41,10 +41,10 @@ def event(flags: int, payload: int) -> Event:
 
 
 UNANSWERED = (PENDING, REOPENING, CLIENT_RESET, RESET)
-"""The server's next packet, unless it ends the connection, says that there is a connection behind."""
+"""States in which the server has not answered: its next packet, unless it is a FIN or RST, shows a connection."""
 
 HANDSHAKES = (PENDING, ANSWERED, REOPENING)
-"""A SYN has come, and the handshake's last ACK has not."""
+"""States in which a SYN has passed, but not the handshake's last ACK."""
 
 REQUEST: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.SYN: dict.fromkeys((ESTABLISHED, REOPENING, CLIENT_CLOSING, SERVER_CLOSING, CLIENT_RESET), REOPENING)
@@ -55,7 +55,7 @@ REQUEST: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.RESET: dict.fromkeys((PENDING, ANSWERED, ESTABLISHED, REOPENING, CLIENT_CLOSING), CLIENT_RESET)
     | {SERVER_CLOSING: CLOSED},
 }
-"""The state behind a client's packet, where it is another one than before."""
+"""The state after a client's packet, where it differs from the state before."""
 
 ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     Event.SYN_ACK: dict.fromkeys(UNANSWERED, ANSWERED),
@@ -65,7 +65,8 @@ ANSWER: Mapping[Event, Mapping[PinState, PinState]] = {
     | dict.fromkeys((CLIENT_CLOSING, CLIENT_RESET, RESET), CLOSED),
     Event.RESET: dict.fromkeys(set(PinState) - {CLOSED}, RESET),
 }
-"""The state behind a packet of the pin's server, where it is another one than before. Each of these keeps the slot."""
+"""The state after a packet of the pin's server, where it differs from the state before. Each of these packets renews
+the slot's stamp."""
 
 RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.SYN: (CLOSED, RESET),
@@ -74,7 +75,7 @@ RENEWING: Mapping[Event, tuple[PinState, ...]] = {
     Event.FIN: (SERVER_CLOSING,),
     Event.RESET: (PENDING, ANSWERED, ESTABLISHED, REOPENING, CLIENT_CLOSING, SERVER_CLOSING),
 }
-"""States in which a client's packet keeps the slot."""
+"""States in which a client's packet renews the slot's stamp."""
 
 LIFETIMES: Mapping[str, tuple[PinState, ...]] = {
     "pending": (PENDING,),
@@ -83,22 +84,22 @@ LIFETIMES: Mapping[str, tuple[PinState, ...]] = {
     "half_closed": (SERVER_CLOSING, CLIENT_RESET),
     "linger": (CLOSED, RESET),
 }
-"""The times that a slot is kept, and in which states."""
+"""The configured lifetimes of a slot, and the states in which each applies."""
 
 
 class Pin(NamedTuple):
-    """What a packet found in its connection's slot, and what it made of it."""
+    """A connection's server, and the pin's state before and after a packet."""
 
     server: int
     before: PinState
     after: PinState
 
     @property
-    def answered_again(self) -> bool:
-        """Whether the SYN-ACK that found it was not its connection's first."""
+    def is_repeated_syn_ack(self) -> bool:
+        """Whether the packet, a SYN-ACK, was not its connection's first one."""
         return self.after is not ANSWERED or self.before is ANSWERED
 
 
 def is_open(state: PinState) -> bool:
-    """Whether a connection in this state counts for its server's load."""
+    """Return whether a connection in this state counts for its server's load."""
     return state < SERVER_CLOSING

@@ -1,4 +1,4 @@
-"""Response rates by a time sliding window, made of shifts and adds (docs/reference/algorithms.md)."""
+"""Response rates by a time sliding window, computed by shifts and additions (docs/reference/algorithms.md)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _LARGEST = (1 << 32) - 1
 
 
 class RateCells:
-    """The two registers, kept up to date packet by packet. A slot has one response at a time."""
+    """The two registers of response rates, updated by each packet. A slot measures one response at a time."""
 
     def __init__(self, memory: Memory, step: int) -> None:
-        """``step``: in units of RATE_TICK_US, a power of two."""
+        """``step``: a step of the window in units of RATE_TICK_US, a power of two."""
         self._flow, self._bytes = memory.of(Register.RATE_FLOW), memory.of(Register.RATE_BYTES)
         self._step = step
 
     def packet(self, now_s: float, slot: int, fingerprint: int, size: int) -> bool:
-        """A data packet of ``size`` bytes, IPv4's header included; whether the slot is its response's."""
+        """Handle a data packet of ``size`` bytes, including the IPv4 header. Returns whether the slot measures its
+        response."""
         now = (TICK_BASE + int(now_s * 1e6) // RATE_TICK_US) & _TIME
         cell = self._flow[slot]
         last = cell & _TIME
@@ -33,28 +34,28 @@ class RateCells:
 
 
 def place(rate_key: int) -> tuple[int, int]:
-    """Slot and fingerprint of the response with this key, see Connection."""
+    """Return slot and fingerprint of the response with this key, see Connection.rate_key."""
     return rate_key % SLOTS, rate_key // SLOTS
 
 
 def window(content: int, last: int, now: int, size: int, step: int) -> int:
-    """Bytes in the window behind a packet of ``size`` bytes; the one before it came at ``last`` and left ``content``.
+    """Return the bytes in the window after a packet of ``size`` bytes; the previous one at ``last`` left ``content``.
 
     Times and ``step`` are in units of RATE_TICK_US; times have 32 bits.
     """
     if _is_free(last, now, step):
         return size
-    both = min(_LARGEST, content + size)
+    total = min(_LARGEST, content + size)
     steps = (((now & -step) - (last & -step)) & _TIME) // step
     if steps >= 16:
-        return both >> 2
+        return total >> 2
     if steps >= 8:
-        return (both >> 2) + (both >> 3)
+        return (total >> 2) + (total >> 3)
     if steps >= 4:
-        return (both >> 1) + (both >> 4)
+        return (total >> 1) + (total >> 4)
     if steps >= 2:
-        return both - (both >> 2)
-    return both - (content >> 3) if steps else both
+        return total - (total >> 2)
+    return total - (content >> 3) if steps else total
 
 
 def _is_free(last: int, now: int, step: int) -> bool:

@@ -1,4 +1,4 @@
-"""The connection table, two ways of slots with fingerprint, state, stamp and server; and the servers' loads."""
+"""The connection table: two ways of slots with fingerprint, state, stamp and server; and the servers' loads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .pins import ANSWER, ANSWERED, CLOSED, ESTABLISHED, HANDSHAKES, PENDING, RE
 
 LOADS = (Register.LOAD_FIRST, Register.LOAD_OTHER, Register.LOAD_THIRD, Register.LOAD_FOURTH)
 STALE = (Register.STALE_FIRST, Register.STALE_OTHER, Register.STALE_THIRD, Register.STALE_FOURTH)
-"""Copies of the open connections, and of those that ended unseen: of the first server that is looked at, and so on.
-Idle servers have a copy of the latter."""
+"""Registers with copies of the open connections, and of those that ended unseen: one copy for each server that a second
+look compares, in order. The queues of idle servers have another copy of the latter."""
 REFUSING = (Register.REFUSING_OTHER, Register.REFUSING_THIRD, Register.REFUSING_FOURTH)
-"""Copies of whether a server's last answer to a SYN was a RST: of the second server that is looked at, and so on."""
+"""Registers with copies of whether a server's last answer to a SYN was an RST: for the second, third and fourth
+server."""
 
 STAMP_BITS, STATE_BITS = 32, 4
-"""Of a key, from the lowest bit on; above them is the fingerprint."""
+"""Widths of a key's fields, from the lowest bit on; above them is the fingerprint."""
 STATE_SHIFT, FINGERPRINT_SHIFT = STAMP_BITS, STAMP_BITS + STATE_BITS
 WRAP = 1 << STAMP_BITS
 _HALF = 1 << 31
@@ -26,12 +27,12 @@ _STATES = tuple(PinState)
 
 
 def later(a: int, b: int) -> bool:
-    """Of two times of 32 bits, as serial numbers (RFC 1982)."""
+    """Return whether 32-bit time ``a`` is later than ``b``, as serial numbers (RFC 1982)."""
     return 0 < (a - b) % WRAP < _HALF
 
 
 def open_connections(load: int, stale: int) -> int:
-    """A server's, from its cells, which wrap; below 0 the difference is for a moment behind the truth."""
+    """Return a server's open connections from two cells that wrap. A negative difference is momentary."""
     return (load - stale + _HALF) % WRAP - _HALF
 
 
@@ -41,10 +42,10 @@ class _Way:
 
 
 class ConnectionTable:
-    """Times are ticks, of 32 bits, that TICK_BASE was added to."""
+    """The table's two ways. Times are 32-bit tick counts that start at TICK_BASE."""
 
     def __init__(self, memory: Memory, lifetimes: Mapping[PinState, int]) -> None:
-        """``lifetimes``: how many ticks a slot is kept in each state."""
+        """``lifetimes``: ticks that a slot is kept in each state."""
         self.lifetimes = lifetimes
         self._ways = (
             _Way(memory, Register.PIN_KEY_1, Register.PIN_SERVER_1),
@@ -54,7 +55,7 @@ class ConnectionTable:
         self._evicted = memory.of(Register.LOAD_EVICTED)
 
     def syn(self, now: int, place: Place) -> Pin | int:
-        """A client's SYN: its live pin; or the way, 1 or 2, that has a vacant slot for it; or 0, without either."""
+        """Handle a client's SYN. Returns its live pin; else the way, 1 or 2, with a vacant slot for it; else 0."""
         vacant = 0
         for number in (2, 1):
             way, slot = self._ways[number - 1], place[number - 1]
@@ -67,44 +68,45 @@ class ConnectionTable:
         return vacant
 
     def claim(self, now: int, place: Place, number: int, server: int) -> int | None:
-        """Take the slot of a way that ``syn`` found vacant. A connection that loses it before its end is counted.
+        """Take the slot of a way that ``syn`` returned. An open connection that thereby loses the slot is counted as
+        evicted.
 
-        Returns the server that it had if it was this very connection's, whose handshake had not ended.
+        Returns the slot's former server if the slot was this same connection's and its handshake had not ended.
         """
         way, slot = self._ways[number - 1], place[number - 1]
         key, evicted = way.keys[slot], way.servers[slot]
-        again = evicted and key >> FINGERPRINT_SHIFT == place.fingerprint and _state(key) in HANDSHAKES
+        is_same = evicted and key >> FINGERPRINT_SHIFT == place.fingerprint and _state(key) in HANDSHAKES
         if evicted and is_open(_state(way.keys[slot])):
             self._evicted[evicted] = (self._evicted[evicted] + 1) % WRAP
         way.keys[slot], way.servers[slot] = _key(place, PENDING, now), server
         self._add(server, 1)
-        return evicted if again else None
+        return evicted if is_same else None
 
     def request(self, now: int, place: Place, event: Event) -> Pin | None:
-        """Any other packet of the client's."""
-        found = self._find(place)
-        if found is None:
+        """Handle a client's packet other than a SYN. Returns its pin; None without one."""
+        position = self._find(place)
+        if position is None:
             return None
-        state = _state(found[0].keys[found[1]])
+        state = _state(position[0].keys[position[1]])
         after = REQUEST[event].get(state, state) if event in REQUEST else state
-        return self._step(*found, after, now if state in RENEWING.get(event, ()) else None)
+        return self._step(*position, after, now if state in RENEWING.get(event, ()) else None)
 
     def answer(self, now: int, place: Place, event: Event, server: int) -> Pin | None:
-        """A packet of a server, which changes nothing unless the pin names that one."""
-        if event is Event.SYN or (found := self._find(place)) is None:
+        """Handle a server's packet, which changes nothing unless the pin names that server. Returns the pin."""
+        if event is Event.SYN or (position := self._find(place)) is None:
             return None
-        way, slot = found
+        way, slot = position
         state = _state(way.keys[slot])
         if way.servers[slot] != server or event not in ANSWER:
             return Pin(way.servers[slot], state, state)
         return self._step(way, slot, ANSWER[event].get(state, state), now)
 
     def move(self, now: int, place: Place, server: int) -> Pin | None:
-        """The pin moves to the server that has answered the client's new SYN."""
-        found = self._find(place)
-        if found is None:
+        """Move the pin to the server that has answered the client's new SYN. Returns the new pin."""
+        position = self._find(place)
+        if position is None:
             return None
-        way, slot = found
+        way, slot = position
         if is_open(_state(way.keys[slot])):
             self._add(way.servers[slot], -1)
         way.keys[slot], way.servers[slot] = _key(place, ESTABLISHED, now), server
@@ -112,10 +114,10 @@ class ConnectionTable:
         return Pin(server, ANSWERED, ESTABLISHED)
 
     def number(self, place: Place) -> int | None:
-        """Of the connection's slot, both ways in one; None without a slot."""
-        if (found := self._find(place)) is None:
+        """Return the number of the connection's slot, both ways counted in one; None without a slot."""
+        if (position := self._find(place)) is None:
             return None
-        way, slot = found
+        way, slot = position
         return slot if way is self._ways[0] else CONNECTION_SLOTS + slot
 
     def _find(self, place: Place) -> tuple[_Way, int] | None:
@@ -128,15 +130,15 @@ class ConnectionTable:
         return None
 
     def _step(self, way: _Way, slot: int, after: PinState, stamp: int | None = None) -> Pin:
-        """The next state, stamped or with the stamp that the slot has."""
+        """Set a slot's state, and its stamp if one is given. Returns the transition."""
         key, server = way.keys[slot], way.servers[slot]
         before = _state(key)
         if after is before and stamp is None:
             return Pin(server, before, after)
         if is_open(after) != is_open(before):
             self._add(server, 1 if is_open(after) else -1)
-        kept = key % WRAP if stamp is None else stamp % WRAP
-        way.keys[slot] = key >> FINGERPRINT_SHIFT << FINGERPRINT_SHIFT | after << STATE_SHIFT | kept
+        new_stamp = key % WRAP if stamp is None else stamp % WRAP
+        way.keys[slot] = key >> FINGERPRINT_SHIFT << FINGERPRINT_SHIFT | after << STATE_SHIFT | new_stamp
         return Pin(server, before, after)
 
     def _add(self, server: int, change: int) -> None:

@@ -1,4 +1,4 @@
-"""Measured transfers as the switch keeps them, packet by packet (docs/reference/resources.md)."""
+"""Transfers as the switch measures them, updated by each packet (docs/reference/resources.md)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from .memory import Memory
 from .pins import ACK, FIN, Event, event
 
 OWNED_TICKS = 458
-"""A slot is free behind so many ticks without a packet of its owner: 30 s."""
+"""Ticks of 2^16 us without a packet of the owner after which a slot is free: 30 s."""
 UNANSWERED_TICKS, ENDED_TICKS = OWNED_TICKS - 61, OWNED_TICKS - 31
-"""What the stamps of unanswered and of ended connections are set back by: their slots are free after 4 and 2 s."""
+"""Ticks by which stamps of unanswered and ended connections are set back: their slots are free after 4 and 2 s."""
 TIMEOUT_US = 150_000
-"""A retransmission behind a silence of both sides is a timeout's, if that is longer by an eighth of the round trip."""
+"""A retransmission counts as a timeout if both sides were silent before it for longer than this plus an eighth of the
+least round trip."""
 FLIGHT_UNIT = 64
-"""Bytes."""
+"""Bytes in one unit of a flight's cell."""
 INTERVAL_BITS, PERIOD_BITS = 20, 28
-"""Of a time in microseconds: flights are of intervals of 2^20, the least round trip of a period of 2^28."""
+"""Lowest bits of the counts of intervals and periods in a time of microseconds. A flight is the largest of an interval
+of 2^20 us, a least round trip that of a period of 2^28 us."""
 
 STAMP_BITS, SERVER_BITS = 16, 10
 SENT_AT_BITS, SAMPLES_BITS, SEGMENTS_BITS = 31, 23, 28
 FLIGHT_BITS, LEAST_BITS, EDGE_BITS = 24, 32, 32
 TIME_BITS = 48
-"""Of a cell of ``transfer_activity``: a time in microseconds; the bit above it: the packet was the last segment."""
+"""Width of the time in a cell of ``transfer_activity``, in microseconds. The bit above it: the last packet was the
+latest segment sent."""
 JUDGED_BITS = 4
-"""Of a cell of ``transfer_recovery``: the data offset of a tail-loss probe that waits for its judgement, or 0."""
+"""Width of the field in ``transfer_recovery`` with the data offset of a tail-loss probe that waits for its
+acknowledgement, or 0."""
 LOSSES = {"again": (47, 16), "losses": (31, 16), "timeouts": (20, 11), "probes": (10, 10), "holes": (0, 10)}
 """Fields of a cell of ``transfer_losses``: lowest bit and width."""
 
@@ -38,64 +42,68 @@ _MOST = (1 << FLIGHT_BITS) - 1
 
 
 class Flow(NamedTuple):
-    """Whose packet it is."""
+    """A measured connection, by its slot in the connection table."""
 
     number: int
-    """Of its slot in the connection table, both ways in one (``flow_index``)."""
+    """Number of the slot in the connection table, both ways counted in one (``flow_index``)."""
     fingerprint: int
     server: int
 
     @property
     def slot(self) -> int:
-        """Where it is measured, if it is."""
+        """The index of the cells that measure it, if it is measured."""
         return self.number % TRANSFERS
 
     @property
     def key(self) -> int:
-        """The upper bits of its owner's cell."""
+        """The upper bits of the owner cell."""
         return self.number // TRANSFERS << FINGERPRINT_BITS | self.fingerprint
 
 
 class Segment(NamedTuple):
-    """A TCP segment of the connection, and what it has made of the pin."""
+    """A TCP segment of the connection, and the pin's state before and after it."""
 
     by_server: bool
     sequence: int
     acknowledgement: int
     payload: int
-    """Bytes."""
+    """Length of the payload in bytes."""
     flags: int
     before: PinState = PinState.ESTABLISHED
     after: PinState = PinState.ESTABLISHED
     moved: bool = False
-    """It has moved the pin to the server that is a candidate's."""
+    """Whether the segment has moved the pin to the candidate server."""
     window: int = 0xFFFF
-    """As in the header."""
+    """The window field of the header, unscaled."""
     data_offset: int = 5
-    """The header's length in words of 32 bits."""
+    """Length of the TCP header in words of 32 bits."""
 
 
 class Kind(Enum):
-    """What a segment of the server's with payload is, by its number."""
+    """The kind of a server's segment with payload, by its sequence number."""
 
     NONE = auto()
+    """One byte before the edge: a keepalive, or a probe of a closed window."""
     NEXT = auto()
+    """New data that follows the edge."""
     AHEAD = auto()
-    AGAIN = auto()
+    """New data beyond the edge: segments before it are missing."""
+    REPEATED = auto()
+    """Data that was sent before."""
 
 
 def flow_index(way: int, slot: int) -> int:
-    """The number of a slot of way 0 or 1 of the connection table."""
+    """Return the number of a slot in way 0 or 1 of the connection table."""
     return way * CONNECTION_SLOTS + slot
 
 
 def is_sampled(fingerprint: int, sampling: int) -> bool:
-    """Whether the connection is one of the 2^-sampling that are measured."""
+    """Return whether the connection is among the 1 in 2^sampling that are measured."""
     return fingerprint & ((1 << sampling) - 1) == 0
 
 
 class TransferCells:
-    """The registers of transfers, kept up to date packet by packet."""
+    """The registers of transfers, updated by each packet."""
 
     def __init__(self, memory: Memory) -> None:
         self._owner, self._edge = memory.of(Register.TRANSFER_OWNER), memory.of(Register.TRANSFER_EDGE)
@@ -106,9 +114,9 @@ class TransferCells:
         self._flight, self._hole = memory.of(Register.TRANSFER_FLIGHT), memory.of(Register.TRANSFER_HOLE)
 
     def packet(self, now_us: int, flow: Flow, segment: Segment) -> bool:
-        """A packet between client and pinned server; whether the slot is its connection's."""
-        what = event(segment.flags, segment.payload)
-        answers = segment.by_server and what is Event.SYN_ACK
+        """Handle a packet between a client and its pinned server. Returns whether the slot measures its connection."""
+        kind = event(segment.flags, segment.payload)
+        answers = segment.by_server and kind is Event.SYN_ACK
         begins = answers and segment.after is PinState.ANSWERED and segment.before is not PinState.ANSWERED
         if not self._owns(now_us, flow, segment, segment.moved or begins):
             return False
@@ -118,10 +126,10 @@ class TransferCells:
             self._start(now_us, flow.slot, (segment.sequence + 1) % _WRAP, timed=True)
         elif answers:
             self._probe[flow.slot] &= ~_SPAN
-        elif what in (Event.RESET, Event.SYN):
+        elif kind in (Event.RESET, Event.SYN):
             pass
         elif segment.by_server:
-            if segment.payload or what is Event.FIN:
+            if segment.payload or kind is Event.FIN:
                 self._data(now_us, flow.slot, segment)
         elif segment.flags & ACK:
             self._ack(now_us, flow.slot, segment)
@@ -165,14 +173,14 @@ class TransferCells:
         if kind is Kind.NONE:
             if acked == edge or closed:
                 return
-            kind = Kind.AGAIN
+            kind = Kind.REPEATED
         follows, time_us = divmod(self._activity[slot], 1 << TIME_BITS)
         silence = now_us - time_us
         self._active(now_us, slot, ends=end == edge)
-        if kind is Kind.AGAIN:
+        if kind is Kind.REPEATED:
             self._probe[slot] &= ~_SPAN
             if not self._fills(now_us, slot, sequence):
-                self._again(slot, segment, silence, edge, ends=end == edge == before, follows=bool(follows))
+                self._count_repeat(slot, segment, silence, edge, ends=end == edge == before, follows=bool(follows))
         elif kind is Kind.AHEAD:
             self._opens(now_us, slot, before)
             self._count(slot, "holes")
@@ -181,19 +189,19 @@ class TransferCells:
         octets, segments = divmod(self._sent[slot], 1 << SEGMENTS_BITS)
         octets = (octets + (edge - before) % _WRAP) % (1 << 35)
         self._sent[slot] = octets << SEGMENTS_BITS | (segments + 1) % (1 << SEGMENTS_BITS)
-        self._fly(now_us, slot, (edge - acked) % _WRAP)
+        self._record_flight(now_us, slot, (edge - acked) % _WRAP)
 
     def _active(self, now_us: int, slot: int, *, ends: bool = False) -> None:
-        """A packet has moved or sent something; ``ends``: it is the last segment that was sent."""
+        """Note the time of a packet that carries data or acknowledges some. ``ends``: it is the latest segment sent."""
         self._activity[slot] = ends << TIME_BITS | now_us
 
     def _opens(self, now_us: int, slot: int, start: int) -> None:
-        """A hole opens: it is remembered, unless there is one that is younger than a round trip."""
+        """Remember a hole at ``start``, unless there already is one younger than the least round trip."""
         if not self._is_young(now_us, slot):
             self._hole[slot] = start << SENT_AT_BITS | _span(now_us)
 
     def _fills(self, now_us: int, slot: int, sequence: int) -> bool:
-        """Whether a segment fills a hole sooner than a retransmission can: it was late, and is no loss."""
+        """Return whether a segment fills a hole sooner than a retransmission could: then it was delayed, not lost."""
         start = self._hole[slot] >> SENT_AT_BITS
         return self._is_young(now_us, slot) and not _later(start, sequence)
 
@@ -201,10 +209,10 @@ class TransferCells:
         opened = self._hole[slot] & _SPAN
         return opened != 0 and (_span(now_us) - opened) & _SPAN < _field(self._least[slot], 0, LEAST_BITS)
 
-    def _again(self, slot: int, segment: Segment, silence: int, edge: int, *, ends: bool, follows: bool) -> None:
-        """A retransmission; ``ends``: of the last segment that was sent; ``follows``: it comes directly behind that.
+    def _count_repeat(self, slot: int, segment: Segment, silence: int, edge: int, *, ends: bool, follows: bool) -> None:
+        """Count a retransmission. ``ends``: it repeats the latest segment sent; ``follows``: directly after that one.
 
-        Sooner than an ACK can come back, the latter is a copy that the network made.
+        If both hold and less than a round trip has passed, it is a duplicate made by the network, and is not counted.
         """
         least = _field(self._least[slot], 0, LEAST_BITS)
         if ends and follows and least and silence <= least:
@@ -237,7 +245,7 @@ class TransferCells:
         self._recover(slot, segment, number != acked)
 
     def _recover(self, slot: int, segment: Segment, advances: bool) -> None:
-        """What an acknowledgement says of a tail-loss probe: whether that has repaired a loss."""
+        """Decide by an acknowledgement whether a tail-loss probe has repaired a loss."""
         number = segment.acknowledgement
         point, judged = divmod(self._recovery[slot], 1 << JUDGED_BITS)
         is_beyond = _later(number, point)
@@ -256,10 +264,10 @@ class TransferCells:
         total, samples = divmod(self._rtt[slot], 1 << SAMPLES_BITS)
         self._rtt[slot] = (total + sample) % (1 << 40) << SAMPLES_BITS | (samples + 1) % (1 << SAMPLES_BITS)
 
-    def _fly(self, now_us: int, slot: int, octets: int) -> None:
+    def _record_flight(self, now_us: int, slot: int, octets: int) -> None:
         flight = min(_MOST, -(-octets // FLIGHT_UNIT))
-        interval, rest = divmod(self._flight[slot], 1 << 2 * FLIGHT_BITS)
-        before, largest = divmod(rest, 1 << FLIGHT_BITS)
+        interval, flights = divmod(self._flight[slot], 1 << 2 * FLIGHT_BITS)
+        before, largest = divmod(flights, 1 << FLIGHT_BITS)
         now = _interval(now_us)
         if interval == now:
             flight = max(flight, largest)
@@ -278,7 +286,7 @@ def _kind(sequence: int, payload: int, end: int, edge: int) -> Kind:
         return Kind.NEXT
     if _later(sequence, edge):
         return Kind.AHEAD
-    return Kind.NONE if payload == 1 and end == edge else Kind.AGAIN
+    return Kind.NONE if payload == 1 and end == edge else Kind.REPEATED
 
 
 def _field(cell: int, low: int, width: int) -> int:
@@ -290,7 +298,7 @@ def _later(a: int, b: int) -> bool:
 
 
 def _span(now_us: int) -> int:
-    """The time of a probe; 0 stands for none."""
+    """Return the time as a round-trip probe's field stores it; 0 is reserved for "no probe"."""
     return now_us & _SPAN | 1
 
 

@@ -1,6 +1,6 @@
-"""What a program's numbers are on a target: its clocks, and where it keeps states.
+"""Units of a target's program: its clocks, and the registers that hold connection states.
 
-The one place where a time becomes a number.
+Times are converted to numbers only here.
 """
 
 from __future__ import annotations
@@ -11,30 +11,31 @@ from dataclasses import dataclass
 from sluice.names import RATE_FLOW_BITS, RATE_TICK_US, TICK_US, TofinoRegister
 
 STEPS = 7
-"""Steps in a window; see p4src/stages/rates.p4."""
+"""Steps in a window of a response rate; see p4src/stages/rates.p4."""
 FREE_STEPS = 32
-"""A slot is free when its response has been silent for longer than this."""
+"""Steps of silence after which a response's slot is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A target's clocks. Stamps are 32 bits and wrap: they are compared as serial numbers."""
+    """A target's clocks. Stamps have 32 bits and wrap: they are compared as serial numbers (RFC 1982)."""
 
     tick_us: float
-    """Of the connection table and of the memory of clients (``meta.now``)."""
+    """Microseconds in a tick of the connection table and of remembered clients (``meta.now``)."""
     rate_tick_us: float
-    """Of the response rates (``meta.clock``)."""
+    """Microseconds in a tick of the response rates (``meta.clock``)."""
     pin_states: tuple[str, str] | None = None
-    """The registers of the connections' states, by way; None: the keys hold them."""
+    """The registers of the connections' states, by way; None: the keys hold the states."""
     rate_slot_bits: int = 0
-    """How many low bits of a response's fingerprint are those of its slot's number."""
+    """Number of low bits of a response's fingerprint that equal its slot's number."""
 
     def ticks(self, seconds: float) -> int:
-        """A time in the connection table's ticks, rounded up."""
+        """Return a time in the connection table's ticks, rounded up."""
         return math.ceil(seconds * 1_000_000 / self.tick_us)
 
     def step(self, window_s: float) -> int:
-        """The step of a response's window whose STEPS are nearest to ``window_s``: a power of two of rates' ticks."""
+        """Return the step, in ticks of the rates, with which STEPS steps are nearest to ``window_s``; a power of
+        two."""
         return 1 << max(0, round(math.log2(window_s * 1_000_000 / self.rate_tick_us / STEPS)))
 
 
@@ -47,4 +48,4 @@ NANOSECONDS = Units(
     pin_states=(TofinoRegister.PIN_STATE_1, TofinoRegister.PIN_STATE_2),
     rate_slot_bits=RATE_FLOW_BITS,
 )
-"""Tofino: a clock of 48 bits that counts nanoseconds, with its turns above it (p4src/tna/clock.p4)."""
+"""Tofino: a clock of 48 bits that counts nanoseconds, extended by a count of its wraps (p4src/tna/clock.p4)."""

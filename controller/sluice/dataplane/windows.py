@@ -1,6 +1,7 @@
-"""Windows under a cap, as the switch's stage `caps` rewrites them (docs/reference/resources.md).
+"""TCP windows under a cap, as the switch's stage `caps` rewrites them (docs/reference/resources.md).
 
-Nothing that was promised to a sender is taken back, to within what a scaled window can say (RFC 7323, section 2.4).
+The right edge that a sender was offered is never taken back, to within a scaled window's precision (RFC 7323, section
+2.4).
 """
 
 from __future__ import annotations
@@ -10,82 +11,87 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 NO_CAP = (1 << 31) - 1
-"""Bytes: more than any window."""
+"""A cap, in bytes, above any window."""
 DEFAULT_MSS = 536
-"""Where a handshake says none (RFC 9293, section 3.7.1)."""
+"""The MSS of a side whose SYN does not announce one (RFC 9293, section 3.7.1)."""
 LARGEST_SCALE = 14
 LEARN_AFTER = 16
-"""Where so many of a server's segments in a row do not fit, and none of its client's does, its numbers are taken."""
+"""After this many consecutive segments of a server that do not fit, and none of its client that does, the server's
+numbers are adopted."""
 BEYOND_OFFER = 1 << 16
-"""Bytes that a receiver may take beyond what it offered, such as that of a window probe."""
+"""Bytes that a receiver may accept beyond its offer, such as a window probe's byte."""
 
 _WRAP, _HALF, _QUARTER = 1 << 32, 1 << 31, 1 << 30
 
 
 def later(a: int, b: int) -> bool:
-    """Whether sequence number ``a`` is behind ``b`` (RFC 9293, section 3.4)."""
+    """Return whether sequence number ``a`` follows ``b`` (RFC 9293, section 3.4)."""
     return 0 < (a - b) % _WRAP < _HALF
 
 
-class Hello(NamedTuple):
-    """What a SYN or SYN-ACK says."""
+class HandshakeSegment(NamedTuple):
+    """The fields of a SYN or SYN-ACK."""
 
     number: int
     window: int
     mss: int = 0
-    """0: nothing."""
+    """The announced MSS in bytes; 0: none."""
     scale: int | None = None
-    """None: nothing."""
+    """The announced window scale; None: none."""
     payload: int = 0
 
 
 class Segment(NamedTuple):
-    """Any other segment with an acknowledgement, without RST."""
+    """Any other segment with an acknowledgement and without RST."""
 
     number: int
     acknowledgement: int
     window: int
-    """As in the header."""
+    """The window field of the header, unscaled."""
     payload: int = 0
-    """Bytes."""
+    """Length of the payload in bytes."""
     fin: bool = False
 
 
 class Ack(Enum):
-    """What an acknowledgement is to what was sent, and to those before it."""
+    """How an acknowledgement number relates to the data sent and to earlier acknowledgements."""
 
     UNKNOWN = auto()
-    """Of what was never sent."""
+    """It acknowledges data that was never sent."""
     OLD = auto()
-    AGAIN = auto()
+    """It is below the latest acknowledgement."""
+    REPEATED = auto()
+    """It equals the latest acknowledgement."""
     ADVANCES = auto()
+    """It acknowledges new data."""
 
 
 @dataclass
 class Side:
-    """A client or a server."""
+    """A client or a server: the state of the data it sends and the windows it offers."""
 
     scale: int
+    """Window scale, the shift that applies to its windows."""
     least: int
     """The least cap on its windows, in bytes."""
     next: int
-    """Right edge of what it sent."""
+    """Right edge of the data it has sent."""
     acked: int
     """Its latest acknowledgement."""
     edge: int
-    """Right edge that it has offered its peer."""
+    """Right edge of the window that it has offered its peer."""
     cap: int = NO_CAP
-    """In effect on its windows, in bytes."""
+    """The cap in effect on its windows, in bytes."""
     is_server: bool = False
     misfits: int = 0
-    """Of a server: its segments in a row that do not fit."""
+    """Consecutive segments of a server that do not fit the known numbers."""
     is_lost: bool = False
-    """What it has offered its peer is not known: its next window says it."""
+    """Whether its offer to its peer is unknown; its next window restores it."""
 
     def sends(self, peer: Side, segment: Segment, cap: int) -> int:
-        """The window that its peer gets to see.
+        """Handle a segment of this side. Returns the window field that is forwarded to its peer.
 
-        ``cap``: in bytes, what is to be in effect from an acknowledgement that advances on; 0: none.
+        ``cap``: the cap in bytes that takes effect with the next acknowledgement that advances; 0: no cap.
         """
         end = (segment.number + segment.payload + segment.fin) % _WRAP
         server = self if self.is_server else peer
@@ -94,7 +100,7 @@ class Side:
         elif self.is_server:
             self.misfits = (self.misfits + 1) % LEARN_AFTER
             if not self.misfits:
-                self._learn_again(peer, segment, end)
+                self._adopt_numbers(peer, segment, end)
         if later(end, self.next) and not later(end, (peer.edge + BEYOND_OFFER) % _WRAP):
             self.next = end
         ack = self._ack(peer, segment.acknowledgement)
@@ -111,18 +117,20 @@ class Side:
             edge = (segment.acknowledgement + min(segment.window << self.scale, self.cap)) % _WRAP
             if later(edge, self.edge):
                 self.edge = edge
-        left = (self.edge - segment.acknowledgement) % _WRAP
-        return min(segment.window, -(-left >> self.scale))
+        remaining = (self.edge - segment.acknowledgement) % _WRAP
+        return min(segment.window, -(-remaining >> self.scale))
 
     def _fits(self, peer: Side, segment: Segment, end: int) -> bool:
-        """Whether a segment's numbers fit those that are known."""
+        """Return whether a segment's numbers fit the known ones."""
         most = (peer.edge + BEYOND_OFFER - self.next) % _WRAP
         is_sent = (end - self.next + _QUARTER) % _WRAP <= (most + _QUARTER) % _WRAP
         return is_sent and (peer.next - segment.acknowledgement) % _WRAP < _QUARTER
 
-    def _learn_again(self, peer: Side, segment: Segment, end: int) -> None:
-        """A server's word on both sides' numbers is taken. What was promised is not known: the next windows of both
-        sides pass as they are."""
+    def _adopt_numbers(self, peer: Side, segment: Segment, end: int) -> None:
+        """Adopt the numbers in a server's segment for both sides.
+
+        Their offers are then unknown: the next window of each side passes unchanged.
+        """
         self.next, self.acked = end, segment.acknowledgement
         peer.next, peer.acked, peer.edge = segment.acknowledgement, segment.number, end
         self.is_lost = peer.is_lost = True
@@ -131,12 +139,12 @@ class Side:
         if (peer.next - acknowledgement) % _WRAP >= _QUARTER:
             return Ack.UNKNOWN
         if acknowledgement == self.acked:
-            return Ack.AGAIN
+            return Ack.REPEATED
         return Ack.ADVANCES if later(acknowledgement, self.acked) else Ack.OLD
 
 
-def agreed(syn: Hello, syn_ack: Hello, acknowledgement: int) -> tuple[Side, Side]:
-    """Client and server behind a SYN and its SYN-ACK, which has this acknowledgement."""
+def agreed(syn: HandshakeSegment, syn_ack: HandshakeSegment, acknowledgement: int) -> tuple[Side, Side]:
+    """Return client and server after a SYN and its SYN-ACK, which acknowledges ``acknowledgement``."""
     scales = 0, 0
     if syn.scale is not None and syn_ack.scale is not None:
         scales = min(syn.scale, LARGEST_SCALE), min(syn_ack.scale, LARGEST_SCALE)
@@ -160,5 +168,5 @@ def agreed(syn: Hello, syn_ack: Hello, acknowledgement: int) -> tuple[Side, Side
 
 
 def _least(mss: int) -> int:
-    """Four segments."""
+    """Return the least cap in bytes: four segments."""
     return 4 * (mss or DEFAULT_MSS)

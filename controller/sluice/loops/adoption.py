@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sluice.switch.errors import SwitchError
-from sluice.switch.plan import Moved, OutOfNumbers, Plan, make_plan
-from sluice.switch.reconcile import Found
+from sluice.switch.plan import OutOfNumbers, Plan, ServerMoved, make_plan
+from sluice.switch.reconcile import Readback
 
 from .world import World
 
 
-def adopt(world: World, snapshot: Found, now_s: float) -> None:
+def adopt(world: World, snapshot: Readback, now_s: float) -> None:
     """Continue from what a switch that runs the program holds.
 
     A switch that holds nothing (it has just been programmed) changes no decision: its state is to be restored. Raises
@@ -27,11 +27,11 @@ def adopt(world: World, snapshot: Found, now_s: float) -> None:
         feature.adopt(snapshot, now_s)
 
 
-def _plan_of(world: World, snapshot: Found) -> Plan:
+def _plan_of(world: World, snapshot: Readback) -> Plan:
     """Return the configuration, numbered by what the switch holds."""
     try:
         return make_plan(world.config, snapshot.services, snapshot.origins.values(), world.pinned)
-    except Moved as error:
+    except ServerMoved as error:
         raise SwitchError(
             f"switch {world.config.switch.address}: {error}; until then start with the configuration that it was "
             "left with"

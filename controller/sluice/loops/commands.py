@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice.config.model import Config
-from sluice.switch.plan import Moved, OutOfNumbers, Plan, Service, make_plan
+from sluice.switch.plan import OutOfNumbers, Plan, ServerMoved, Service, make_plan
 
 from .world import World
 
@@ -23,7 +23,7 @@ def planned(world: World, config: Config) -> Plan:
     live = {server.id for service in pinned for server in service.servers if not world.drains(server)}
     try:
         return make_plan(config, services, servers, world.pinned | live)
-    except Moved as error:
+    except ServerMoved as error:
         raise Refused(str(error)) from error
     except OutOfNumbers as error:
         raise Refused(f"{error}: change fewer at a time, the next when those connections have ended") from error

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from sluice.names import Meter, Table
-from sluice.switch.changes import in_words
+from sluice.switch.changes import describe
 from sluice.switch.errors import SwitchError, SwitchLost
 from sluice.switch.plan import Plan
-from sluice.switch.reconcile import Found, read_back, reconcile
+from sluice.switch.reconcile import Readback, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from sluice.switch.state import State
@@ -20,7 +20,7 @@ from sluice.switch.switchclock import SwitchClock
 class Link:
     """The led switch. Writes take turns, so that each starts from the result of the last one."""
 
-    def __init__(self, session: Session, registers: Registers, snapshot: Found, since_s: float = 0.0) -> None:
+    def __init__(self, session: Session, registers: Registers, snapshot: Readback, since_s: float = 0.0) -> None:
         self.session = session
         self.registers = registers
         self.since_s = since_s
@@ -50,7 +50,7 @@ class Link:
         """Return in words what ``apply`` would write. ``before`` has the names of what the switch has. Raises
         SwitchError."""
         async with self._turn:
-            return in_words(self.session, self._snapshot, state, before)
+            return describe(self.session, self._snapshot, state, before)
 
     async def _apply(self, state: State, tables: Collection[Table] | None, meters: Collection[Meter]) -> int:
         async with self._turn:

@@ -42,7 +42,7 @@ class PinAges:
         if self._whose.size != slots.size:
             self._begin(slots.size)
         whose, is_open = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.bool_)
-        whose[slots.places], is_open[slots.places] = slots.whose, slots.open & kept
+        whose[slots.places], is_open[slots.places] = slots.identities, slots.open & kept
         new = (whose != self._whose) | (is_open & ~self._is_open)
         self._after_s[new] = np.nan if self._look_s is None else self._look_s
         self._before_s[new] = now_s

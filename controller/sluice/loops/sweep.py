@@ -55,7 +55,7 @@ async def sweep_once(world: World, link: Link, now_s: float) -> None:
         world.idle_s = idle_s
         await link.apply(world.state(), [Table.TIMERS])
         _log.info("the idle time follows the table", extra={"idle_s": round(idle_s)})
-    world.pinned = pins_of(slots, kept).held
+    world.pinned = pins_of(slots, kept).pinned
     await forget_unused(world, link)
 
 
@@ -70,7 +70,7 @@ async def kept_slots(
     slots = await read_slots(registers)
     newest = slots.newest
     now = 0 if newest is None else clock.at(now_s, newest)
-    return slots, slots.kept(world.config.connections, world.idle_s, registers.units, now)
+    return slots, slots.unexpired(world.config.connections, world.idle_s, registers.units, now)
 
 
 async def correct_loads(world: World, registers: Registers, slots: Slots, kept: NDArray[np.bool_]) -> None:

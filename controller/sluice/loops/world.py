@@ -14,8 +14,8 @@ from sluice.addresses import Address
 from sluice.config.model import Config
 from sluice.frames import is_station
 from sluice.names import NEIGHBOURS
-from sluice.switch.plan import Endpoint, Plan, Retired, Server, Service, make_plan
-from sluice.switch.reconcile import Found
+from sluice.switch.plan import Endpoint, InstalledServer, Plan, Server, Service, make_plan
+from sluice.switch.reconcile import Readback
 from sluice.switch.registers import Registers
 from sluice.switch.state import Neighbour, State
 
@@ -54,7 +54,7 @@ class Feature:
 
     # -- the switch
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         """Continue from what a switch holds, by the world's plan, which has the switch's numbers.
 
         ``snapshot`` has no services when the switch has just been programmed: its counters begin anew then.
@@ -172,7 +172,7 @@ class World:
             draining=frozenset(self.drained),
             idle_s=self.idle_s,
             neighbours=self.neighbours.known,
-            whole=not services,
+            is_complete=not services,
         )
         for feature in self.features:
             state = feature.want(state)
@@ -195,10 +195,10 @@ class World:
             if all(map(self.drains, service.servers)):
                 self.drained -= {server.id for server in service.servers}
 
-    def present(self) -> tuple[dict[Endpoint, int], list[Retired]]:
+    def present(self) -> tuple[dict[Endpoint, int], list[InstalledServer]]:
         """Return the services and servers that the switch has by the present plan."""
         retired = {r.endpoint: r for r in self.plan.retired} | {
-            server.endpoint: server for service in self.plan.services for server in service.present
+            server.endpoint: server for service in self.plan.services for server in service.installed
         }
         return {s.endpoint: s.id for s in self.plan.services}, list(retired.values())
 

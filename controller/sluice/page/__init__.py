@@ -1,4 +1,5 @@
-"""The live page: another reader of the control socket, in a process of its own.
+"""The live page: a client of the control socket, in a process of its own.
 
-Pure are `rates`, `view`, `history` and `charts`. `hub` reads the controller, `elements` shows it, `serve` runs.
+`rates`, `view`, `history` and `charts` are pure. `hub` reads the controller, `elements` builds the page, `serve` is the
+process.
 """

@@ -1,6 +1,7 @@
-"""Moving charts as options of Apache ECharts. Pure.
+"""Time charts as options of Apache ECharts. Pure.
 
-Greys stand on light and on dark ground: which of them it is only the browser knows.
+Text and axes are grey, which is legible on a light and on a dark background: which of them the browser uses is unknown
+here.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _COLOURS = (
     "#9c755f",
     "#bab0ac",
 )
-"""Tableau's ten, which can be told apart on either ground."""
+"""Tableau's ten colours, distinguishable on a light and on a dark background."""
 _LEGEND = 12
-"""More lines than these have no legend: pointing at a line names it."""
+"""The most lines for which a legend is shown; with more, pointing at a line names it."""
 
 
 def lines(title: str, names: Sequence[str], points: Sequence[Point]) -> dict[str, Any]:
-    """A line for each name over time. Lines have gaps where nothing is known."""
+    """Return the options of a chart with a line for each name. Unknown values are gaps in a line."""
     axis = {"axisLabel": {"color": _GREY}, "axisLine": {"lineStyle": {"color": _FAINT}}}
     return {
         "animation": False,

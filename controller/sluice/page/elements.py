@@ -1,4 +1,4 @@
-"""What a viewer sees, of NiceGUI's elements: tables, charts, the list of events. Everything they show `view` makes."""
+"""The page's elements, built with NiceGUI: tables, charts and the list of events. `view` has their contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.loops.events import Kind
 
 from . import view
 from .hub import Hub
-from .shown import CROWD_CHARTS, SERVICE_CHARTS, Shown
+from .reading import CROWD_CHARTS, SERVICE_CHARTS, Reading
 from .token import Lock
 
 _STYLE = """
@@ -25,19 +25,19 @@ _STYLE = """
 .sluice-grid { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
 """
 _PAGE = 20
-"""Rows of a long table before one turns over."""
+"""Rows on a page of a long table."""
 
 
 class Page:
-    """One viewer's."""
+    """The page as one viewer sees it."""
 
     def __init__(self, hub: Hub, lock: Lock | None, client: Client, chosen: str | None) -> None:
         self._hub, self._client, self._chosen = hub, client, chosen
         self._charts: dict[str, ui.echart] = {}
-        self._which: ui.select | None = None
+        self._server_select: ui.select | None = None
+        """The selection of a server to drain, if the page may control."""
         self._shown_page: tuple[int, int, int] | None = None
-        """Of the events: the page, its rows, and how many there are."""
-        """The server to drain, where that may be done here."""
+        """The events shown: number of the page, its rows, and the number of all events."""
         ui.add_css(_STYLE)
         self._head()
         self._services()
@@ -48,14 +48,14 @@ class Page:
         self._packets()
         self._events()
         client.on_connect(lambda: hub.join(client.id, self.refresh))
-        client.on_disconnect(self._left)
+        client.on_disconnect(self._disconnected)
         client.on_delete(lambda: hub.leave(client.id))
 
-    def _left(self) -> None:
-        if not self._client.has_socket_connection:  # one that reconnected is here already
+    def _disconnected(self) -> None:
+        if not self._client.has_socket_connection:  # a viewer that has reconnected stays
             self._hub.leave(self._client.id)
 
-    # -- its parts, from top to bottom
+    # -- sections of the page, from top to bottom
 
     def _head(self) -> None:
         with ui.row().classes("items-center full-width"):
@@ -81,32 +81,32 @@ class Page:
                     self._charts[key] = ui.echart({}).classes(f"sluice-chart-{key}")
 
     def _control(self, lock: Lock) -> None:
-        async def have(request: Mapping[str, Any]) -> None:
+        async def execute(request: Mapping[str, Any]) -> None:
             try:
                 await lock.check(token.value or "")
                 ui.notify(await self._hub.ask(request), type="positive")
             except Refused as error:
                 ui.notify(str(error), type="negative", multi_line=True, timeout=8000)
 
-        async def have_server(command: str) -> None:
-            if which.value is None:
+        async def execute_for_server(command: str) -> None:
+            if server_select.value is None:
                 ui.notify("choose a server first", type="negative")
             else:
-                await have({"command": command, "server": f"{self._chosen}/{which.value}"})
+                await execute({"command": command, "server": f"{self._chosen}/{server_select.value}"})
 
-        def about_server(command: str) -> Callable[[], Any]:
-            return lambda: have_server(command)
+        def server_command(command: str) -> Callable[[], Any]:
+            return lambda: execute_for_server(command)
 
         with _card("control"), ui.row().classes("items-center"):
             token = ui.input("token", password=True).props("dense autocomplete=off").classes("sluice-token")
-            self._which = which = ui.select([], label="server").classes("sluice-which")
-            which.props("dense").style("min-width: 8em")
-            ui.button("drain", on_click=about_server("drain")).props("dense").classes("sluice-drain")
-            ui.button("undrain", on_click=about_server("undrain")).props("dense").classes("sluice-undrain")
-            mode = ui.select([str(one) for one in Mode], label="mode", value=str(Mode.PRODUCTION)).props("dense")
+            self._server_select = server_select = ui.select([], label="server").classes("sluice-which")
+            server_select.props("dense").style("min-width: 8em")
+            ui.button("drain", on_click=server_command("drain")).props("dense").classes("sluice-drain")
+            ui.button("undrain", on_click=server_command("undrain")).props("dense").classes("sluice-undrain")
+            mode = ui.select([str(mode) for mode in Mode], label="mode", value=str(Mode.PRODUCTION)).props("dense")
             ui.button(
                 "set mode",
-                on_click=lambda: have({"command": "mode", "service": self._chosen, "mode": mode.value}),
+                on_click=lambda: execute({"command": "mode", "service": self._chosen, "mode": mode.value}),
             ).props("dense").classes("sluice-set-mode")
 
     def _crowds(self) -> None:
@@ -141,72 +141,74 @@ class Page:
             self._list_of.pagination = {"page": 1, "rowsPerPage": _PAGE, "rowsNumber": 0}
             self._list_of.on("request", self._turn, ["pagination"])
 
-    # -- what moves
+    # -- updates
 
     def refresh(self) -> None:
-        """Show what the hub has."""
+        """Show the hub's newest reading."""
         with self._client:
-            hub, shown = self._hub, self._hub.shown
+            hub, reading = self._hub, self._hub.reading
             self._error.text, self._error.visible = hub.error, bool(hub.error)
-            if shown is None:
+            if reading is None:
                 return
-            self._switch.text = shown.head
-            self._out.text = shown.out
+            self._switch.text = reading.head
+            self._out.text = reading.out
             self._list()
-            _rows(self._health, shown.health)
+            _rows(self._health, reading.health)
             if hub.error:
                 return
-            _rows(self._table, shown.services)
-            _rows(self._drops, shown.drops)
-            self._show_service(shown)
-            self._show_crowds(shown)
+            _rows(self._table, reading.services)
+            _rows(self._drops, reading.drops)
+            self._show_service(reading)
+            self._show_crowds(reading)
 
     def _choose(self, name: str) -> None:
         self._chosen = name
-        if self._which is not None:
-            self._which.set_options([], value=None)
-        if self._hub.shown is not None:
-            self._show_service(self._hub.shown)
+        if self._server_select is not None:
+            self._server_select.set_options([], value=None)
+        if self._hub.reading is not None:
+            self._show_service(self._hub.reading)
 
-    def _show_service(self, shown: Shown) -> None:
-        one = shown.service(self._chosen)
-        if one is None:
+    def _show_service(self, reading: Reading) -> None:
+        service = reading.service(self._chosen)
+        if service is None:
             return
-        name = str(one["name"])
+        name = str(service["name"])
         if self._chosen is not None and self._chosen != name:
-            # What the buttons are for does not change under the pointer.
-            self._title.text = f"{self._chosen} is not there; choose another service"
+            # The buttons' service does not change while a user may be about to click.
+            self._title.text = f"{self._chosen} no longer exists; choose another service"
             return
         self._chosen = name
-        self._title.text = f"{name} {one['address']}, mode {one['mode']}, {one['weight_changes']} weight changes"
-        self._sentence.text = str(one["sentence"])
-        _rows(self._servers, shown.servers(one))
-        names = tuple(str(server["name"]) for server in one["servers"])
-        if self._which is not None and tuple(self._which.options) != names:
-            first = None if self._which.options else names[0]
-            kept = self._which.value if self._which.value in names else first
-            self._which.set_options(list(names), value=kept)
-        for key, options in shown.charts(one).items():
+        self._title.text = (
+            f"{name} {service['address']}, mode {service['mode']}, {service['weight_changes']} weight changes"
+        )
+        self._sentence.text = str(service["sentence"])
+        _rows(self._servers, reading.servers(service))
+        names = tuple(str(server["name"]) for server in service["servers"])
+        if self._server_select is not None and tuple(self._server_select.options) != names:
+            first = None if self._server_select.options else names[0]
+            selected = self._server_select.value if self._server_select.value in names else first
+            self._server_select.set_options(list(names), value=selected)
+        for key, options in reading.charts(service).items():
             _draw(self._charts[key], options)
 
-    def _show_crowds(self, shown: Shown) -> None:
-        news = shown.news
+    def _show_crowds(self, reading: Reading) -> None:
+        news = reading.news
         self._crowd_card.visible = news is not None
         if news is None:
             return
         self._crowd_sentence.text, self._crowd.text = news["sentence"], view.crowd(news)
-        _rows(self._destinations, shown.destinations)
-        for key, options in shown.crowd_charts.items():
+        _rows(self._destinations, reading.destinations)
+        for key, options in reading.crowd_charts.items():
             _draw(self._charts[key], options)
 
     def _list(self) -> None:
-        """The browser has the rows that it shows, and no others."""
-        page, count = turned(self._list_of.pagination)
+        """Send the browser the rows of the page of events that it shows, and no others."""
+        page, count = requested_page(self._list_of.pagination)
         words, kinds = self._words.value, self._kinds.value
         words, kinds = words if isinstance(words, str) else "", kinds if isinstance(kinds, list) else ()
         first = (page - 1) * count
         rows, total = view.events(self._hub.events, words, kinds, first, count or None)
-        if total <= first > 0:  # fewer than there were
+        if total <= first > 0:  # there are fewer events than before
             page, (rows, total) = 1, view.events(self._hub.events, words, kinds, 0, count)
         _rows(self._list_of, rows)
         if self._shown_page != (page, count, total):
@@ -214,15 +216,16 @@ class Page:
             self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": total}
 
     def _turn(self, request: GenericEventArguments) -> None:
-        page, count = turned(request.args.get("pagination") if isinstance(request.args, dict) else None)
+        page, count = requested_page(request.args.get("pagination") if isinstance(request.args, dict) else None)
         self._list_of.pagination = {"page": page, "rowsPerPage": count, "rowsNumber": 0}
         self._shown_page = None
         self._list()
 
 
-def turned(asked: object) -> tuple[int, int]:
-    """The page of events that a browser asks for, and its rows (0: all); the first where it asks for anything else."""
-    match asked:
+def requested_page(request: object) -> tuple[int, int]:
+    """Return number and rows (0: all) of the page of events that a browser requests; the first page if it is
+    invalid."""
+    match request:
         case {"page": int(page), "rowsPerPage": int(count)} if page >= 1 and count in (_PAGE, 100, 0):
             return page, count
         case _:
@@ -237,7 +240,7 @@ def _card(title: str) -> ui.card:
 
 
 def _table(columns: view.Columns, mark: str, key: str = "name", *, sortable: bool = True) -> ui.table:
-    made = [
+    definitions = [
         {
             "name": field,
             "label": title,
@@ -247,7 +250,7 @@ def _table(columns: view.Columns, mark: str, key: str = "name", *, sortable: boo
         }
         for field, title in columns.titles.items()
     ]
-    table = ui.table(columns=made, rows=[], row_key=key, pagination=_PAGE)
+    table = ui.table(columns=definitions, rows=[], row_key=key, pagination=_PAGE)
     table.props(f'flat dense hide-no-data :rows-per-page-options="[{_PAGE},100,0]"')
     table.classes("full-width").classes(f"sluice-{mark}")
     if mark in ("drops", "health", "servers", "destinations"):
@@ -261,7 +264,7 @@ def _rows(table: ui.table, rows: list[view.Row]) -> None:
 
 
 def _draw(chart: ui.echart, options: dict[str, Any]) -> None:
-    """Others show the same options."""
+    """Replace a chart's options by a copy, since all viewers share them."""
     chart.options.clear()
     chart.options.update(options)
     chart.update()

@@ -1,7 +1,7 @@
-"""What stands in front of the page: requests that other sites have a browser make, and headers against what they embed.
+"""Refuses requests that other sites make a browser send, and sets headers that restrict what the page may embed.
 
-A page of another site can have the visitor's browser send requests here, also by a name of its own that it lets resolve
-to this machine (DNS rebinding). The browser says where they come from: Origin, Sec-Fetch-Site and Host.
+Another site can make a visitor's browser send requests here, also under a name of its own that resolves to this machine
+(DNS rebinding). The browser's headers show where a request comes from: Origin, Sec-Fetch-Site and Host.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ _POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-"""Nothing comes from other hosts, and no other site shows the page in a frame. NiceGUI's own scripts are inline."""
+"""The content policy: nothing is loaded from other hosts, and no other site may frame the page. NiceGUI has inline
+scripts."""
 
 
 def refusal(headers: Mapping[str, str], own: str, names: Collection[str] = ()) -> str | None:
-    """Why a request is not taken; None for a good one.
+    """Return why a request is refused; None for a valid one.
 
-    ``own`` is the host of the page's address. ``names`` are those that a proxy in front of it has for browsers, each
-    with a port where browsers name one (`page.names`).
+    ``own``: the host of the page's address. ``names``: the host names that browsers use for a proxy before the page,
+    with the port where browsers send one (`page.names`).
     """
     host = headers.get("host", "")
     name = _host_of(f"//{host}")
-    known = {own.lower().rstrip("."), "localhost", *(_host_of(f"//{other}") for other in names)}
-    if not (name in known or _is_address(name)):
+    hosts = {own.lower().rstrip("."), "localhost", *(_host_of(f"//{other}") for other in names)}
+    if not (name in hosts or _is_address(name)):
         return (
-            f"the request asks for the host {host!r}, which this page does not have: another site may have sent it. "
-            "Open the page by its address, or list the name that a proxy in front of it has in `page.names`."
+            f"the request asks for the host {host!r}, which is not this page's: another site may have sent it. "
+            "Open the page by its address, or list the host name of a proxy before it in `page.names`."
         )
     origin = headers.get("origin")
-    # A proxy may ask with the page's address, or with its own name but not its port, where browsers have that name.
+    # A proxy may send the page's address, or its own name without the port, where browsers send the full name.
     sites = {host.lower(), *(other.lower() for other in names)}
     if origin is not None and origin.lower().partition("://")[2] not in sites:
-        return f"the request comes from another site ({origin}); this page takes only those of its own"
+        return f"the request comes from another site ({origin}); this page accepts only its own"
     if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
-        return "the request comes from another site; this page takes only those of its own"
+        return "the request comes from another site; this page accepts only its own"
     return None
 
 
@@ -62,14 +63,14 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """An ASGI application in front of another one."""
+    """An ASGI application that checks requests and passes them on to another one."""
 
     def __init__(self, app: ASGIApp, own: str, names: Collection[str]) -> None:
         self.app = app
         self._own, self._names = own, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Handle a connection, as ASGI defines."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return

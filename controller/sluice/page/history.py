@@ -13,60 +13,61 @@ from numpy.typing import NDArray
 from . import view
 from .rates import Rates, Sample
 
-KEPT = 150
-"""So many samples: five minutes of two seconds each."""
+MOST_SAMPLES = 150
+"""The most samples: five minutes at two seconds each."""
 QUANTITIES = ("ratio", "r", "open", "syn", "failures")
-"""Of a server: its share, R over its window, open connections, SYNs/s, SYNs/s without a SYN-ACK."""
+"""A server's quantities: share, R over the window, open connections, SYNs/s, and SYNs/s without a SYN-ACK."""
 CROWDS = ("offered", "admitted", "refused", "limit", "ar")
-"""Of flash-crowd control: per second, of all destinations together; the lowest limit; AR in kbit/s."""
+"""Quantities of flash-crowd control: requests per second of all destinations together, the lowest limit, AR in
+kbit/s."""
 
 Values = NDArray[np.float32]
 Point = tuple[float, tuple[float | None, ...]]
-"""A time in Unix seconds, and the values of that time."""
+"""A Unix time in seconds, and values at that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
     time_s: float
     services: Mapping[str, tuple[tuple[str, ...], Values]]
-    """The servers' names, and their quantities, a row for each."""
+    """For each service: its servers' names, and a row of quantities for each server."""
     crowd: Values | None
 
 
 class History:
-    """One for all viewers. What is unknown is NaN here, and None outside."""
+    """The samples of the last minutes, shared by all viewers. Unknown values are NaN inside and None in results."""
 
     def __init__(self) -> None:
-        self._moments: deque[_Moment] = deque(maxlen=KEPT)
+        self._moments: deque[_Moment] = deque(maxlen=MOST_SAMPLES)
 
     def add(self, sample: Sample, rates: Rates) -> None:
-        """A newer sample, and its rates."""
-        of = {
-            one["name"]: (
-                tuple(server["name"] for server in one["servers"]),
-                _array([_of_server(one["name"], server, rates) for server in one["servers"]]),
+        """Append a sample and its rates."""
+        services = {
+            service["name"]: (
+                tuple(server["name"] for server in service["servers"]),
+                _array([_of_server(service["name"], server, rates) for server in service["servers"]]),
             )
-            for one in sample.status.get("services", ())
+            for service in sample.status.get("services", ())
         }
         crowd = _array([_of_crowd(sample.status["news"], rates)])[0] if "news" in sample.status else None
-        self._moments.append(_Moment(sample.time_s, of, crowd))
+        self._moments.append(_Moment(sample.time_s, services, crowd))
 
     def gap(self, time_s: float) -> None:
-        """Nothing is known of this time."""
+        """Append a time without values."""
         self._moments.append(_Moment(time_s, {}, None))
 
     def service(self, name: str, servers: tuple[str, ...], quantity: str) -> list[Point]:
-        """A quantity of a service's servers, in their order."""
+        """Return a quantity of a service's servers over time, in the servers' order."""
         column = QUANTITIES.index(quantity)
         return [(moment.time_s, _values(moment, name, servers, column)) for moment in self._moments]
 
     def crowd(self, *quantities: str) -> list[Point]:
-        """Quantities of flash-crowd control."""
-        columns = [CROWDS.index(one) for one in quantities]
+        """Return quantities of flash-crowd control over time."""
+        columns = [CROWDS.index(quantity) for quantity in quantities]
         return [
             (
                 moment.time_s,
-                tuple(None if moment.crowd is None else _known(moment.crowd[column]) for column in columns),
+                tuple(None if moment.crowd is None else _finite(moment.crowd[column]) for column in columns),
             )
             for moment in self._moments
         ]
@@ -77,9 +78,9 @@ def _values(moment: _Moment, name: str, servers: tuple[str, ...], column: int) -
     if values is None:
         return (None,) * len(servers)
     if names == servers:
-        return tuple(_known(value) for value in values[:, column])
-    rows = {one: number for number, one in enumerate(names)}
-    return tuple(_known(values[rows[one], column]) if one in rows else None for one in servers)
+        return tuple(_finite(value) for value in values[:, column])
+    rows = {server: number for number, server in enumerate(names)}
+    return tuple(_finite(values[rows[server], column]) if server in rows else None for server in servers)
 
 
 def _of_server(service: str, server: Mapping[str, Any], rates: Rates) -> list[float | None]:
@@ -95,10 +96,10 @@ def _of_server(service: str, server: Mapping[str, Any], rates: Rates) -> list[fl
 
 def _of_crowd(news: Mapping[str, Any], rates: Rates) -> list[float | None]:
     sums = [
-        view.total([rates.destination(one, key) for one in news["destinations"]])
+        view.total([rates.destination(destination, key) for destination in news["destinations"]])
         for key in ("offered", "admitted", "refused")
     ]
-    limit = min((one["limit_per_s"] for one in news["limits"]), default=None)
+    limit = min((limit["limit_per_s"] for limit in news["limits"]), default=None)
     return [*sums, limit, None if news["ar_bps"] is None else news["ar_bps"] / 1000]
 
 
@@ -106,6 +107,6 @@ def _array(rows: list[list[float | None]]) -> Values:
     return np.array(rows, np.float32)  # None becomes NaN
 
 
-def _known(value: np.float32) -> float | None:
-    """A number that JSON can carry, in as few digits as a chart shows."""
+def _finite(value: np.float32) -> float | None:
+    """Return a number for JSON, with as many digits as a chart shows; None for NaN or infinity."""
     return float(f"{value:.5g}") if np.isfinite(value) else None

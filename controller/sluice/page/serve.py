@@ -1,4 +1,4 @@
-"""The page's process: an HTTP server on the page's address, until it is ended."""
+"""The page's process: an HTTP server on the page's address that runs until it is ended."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from .hub import Hub
 from .token import Lock
 
 _FAREWELL_S = 1
-"""How long open pages are waited for at the end."""
-_LOOK_S = 0.5
-_POLITE = 5
-"""Behind the controller and the switch, when processors are short."""
+"""Seconds to wait for open connections at shutdown."""
+_CHECK_S = 0.5
+"""Seconds between checks for shutdown."""
+_NICE = 5
+"""The process's niceness: controller and switch come first when processors are busy."""
 
 
 class _Server(uvicorn.Server):
-    """Looks whether it is to end, and for nothing else, less often than ten times a second."""
+    """A server whose main loop only checks for shutdown, less often than uvicorn's ten times a second."""
 
     async def main_loop(self) -> None:
-        """See uvicorn.Server."""
+        """Wait for shutdown."""
         while not self.should_exit:  # noqa: ASYNC110 - a signal's handler sets it
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_S)
 
 
 def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, attached: bool, history: bool) -> None:
     """Serve the page of the controller that listens on ``control``, until a signal ends it.
 
-    ``attached``: also until standard input ends, as it does when the controller that started this is gone.
-    ``history``: reads while nobody looks, too. Raises OSError for an address or a file that cannot be had, and Refused
-    for a token that is none.
+    ``attached``: end also when standard input ends, as it does when the parent controller has exited. ``history``: read
+    also without viewers. Raises OSError for an unusable address or file, and Refused for an invalid token.
     """
     lock = Lock(config.token_file or f"{control}.token") if config.control else None
     host, _, port = config.address.rpartition(":")
@@ -52,7 +52,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     def page(client: Client, service: str | None = None) -> None:  # pyright: ignore[reportUnusedFunction]
         Page(hub, lock, client, service)
 
-    # Whoever asks for what is not there would write into our log.
+    # Otherwise any client could fill our log with requests for pages that do not exist.
     logging.getLogger("nicegui").setLevel(logging.ERROR)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(app, dark=None, tailwind=False, binding_refresh_interval=None, show_welcome_message=False)
@@ -67,7 +67,7 @@ def serve(config: PageConfig, control: str, announce: Callable[[str], None], *, 
     )
     with _listening(host, int(port), config.address) as listener:
         announce(f"sluice: page http://{config.address}/")
-        os.nice(_POLITE)
+        os.nice(_NICE)
         asyncio.run(_run(server, listener, hub if history else None, attached=attached))
 
 
@@ -81,16 +81,16 @@ def _listening(host: str, port: int, address: str) -> socket.socket:
         raise OSError(error.errno, os.strerror(error.errno or 0), f"page {address}") from error
 
 
-async def _run(server: uvicorn.Server, listener: socket.socket, kept: Hub | None, *, attached: bool) -> None:
+async def _run(server: uvicorn.Server, listener: socket.socket, recorder: Hub | None, *, attached: bool) -> None:
     loop = asyncio.get_running_loop()
-    if kept is not None:
-        kept.join("history", lambda: None)
+    if recorder is not None:
+        recorder.join("history", lambda: None)
     if attached:
-        loop.add_reader(sys.stdin.fileno(), lambda: _read_out(server, loop))
+        loop.add_reader(sys.stdin.fileno(), lambda: _end_with_input(server, loop))
     await server.serve(sockets=[listener])
 
 
-def _read_out(server: uvicorn.Server, loop: asyncio.AbstractEventLoop) -> None:
+def _end_with_input(server: uvicorn.Server, loop: asyncio.AbstractEventLoop) -> None:
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         server.should_exit = True

@@ -1,4 +1,4 @@
-"""The token of those who may change something by the page: it stands in a file that only its owner reads."""
+"""The token that authorises changes by the page. It is in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from pathlib import Path
 from sluice.loops.commands import Refused
 
 _LEAST = 16
-"""Characters."""
+"""The least length of a token, in characters."""
 _PAUSE_S = 1.0
-"""A wrong one is answered so late, and meanwhile none is looked at: guesses take long."""
+"""Seconds by which the answer to a wrong token is delayed. Meanwhile no token is checked, so that guessing takes
+long."""
 
 
 def token_of(path: str) -> str:
-    """Read the token; a file that is missing is made. Raises Refused for one that is too short or that others can
-    read, and OSError."""
+    """Read the token, after creating the file if it is missing.
+
+    Raises OSError, and Refused for a token that is too short or that other users can read.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -38,19 +41,19 @@ def token_of(path: str) -> str:
 
 
 class Lock:
-    """Opens by the token."""
+    """Checks tokens."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._token = token_of(path)
         self._turn = asyncio.Lock()
 
-    async def check(self, given: str) -> None:
-        """Raises Refused for a wrong token, and for any other while a wrong one waits for its answer."""
+    async def check(self, token: str) -> None:
+        """Check a token. Raises Refused for a wrong one, and for any while the answer to a wrong one is delayed."""
         if self._turn.locked():
-            raise Refused("somebody has just given a wrong token; try again in a second")
-        if hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self._token.encode()):
+            raise Refused("a wrong token was entered just now; try again in a second")
+        if hmac.compare_digest(token.strip().encode("utf-8", "surrogatepass"), self._token.encode()):
             return
         async with self._turn:
             await asyncio.sleep(_PAUSE_S)
-        raise Refused(f"wrong token; the right one stands in {self._path} on the controller's machine")
+        raise Refused(f"wrong token; the right one is in {self._path} on the controller's machine")

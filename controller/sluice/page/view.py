@@ -1,4 +1,4 @@
-"""What is to be seen of a status, as rows and lines: for the page and for ``sluice top``. Pure."""
+"""Turns a status into rows and lines, for the page and for ``sluice top``. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from .rates import Rates, Sample, Status
 
 Row = dict[str, Any]
-"""A row of a table, by column."""
+"""A table row's values, by column."""
 NONE = "–"
-"""In place of a number that nobody knows."""
+"""Shown in place of an unknown number."""
 
-_SOUGHT = 200
-"""Characters of what is sought in events."""
-_NAMED = 12
-"""So many of those that are out are named."""
+_LONGEST_SEARCH = 200
+"""The most characters of a search in events."""
+_MOST_NAMED = 12
+"""The most servers that are named as out of service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table's columns: field, title, and which of them are text."""
+    """A table's columns: titles by field, and the fields that are text."""
 
     titles: Mapping[str, str]
     text: frozenset[str]
@@ -81,7 +81,7 @@ EVENTS = Columns({"time": "time", "kind": "kind", "text": "what and why"}, froze
 
 
 def quantity(value: float | str | None, digits: int = 1) -> str:
-    """A number for a person: none, infinity as ``inf``, few digits."""
+    """Return a number with few digits; infinity as ``inf``, None as a dash."""
     if value is None:
         return NONE
     if isinstance(value, str) or math.isinf(value):
@@ -90,43 +90,43 @@ def quantity(value: float | str | None, digits: int = 1) -> str:
 
 
 def total(values: Collection[float | None]) -> float | None:
-    """The sum of those that are known; None when none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    """Return the sum of the known values; None if none is known."""
+    addends = [value for value in values if value is not None]
+    return sum(addends) if addends else None
 
 
 def head(status: Status) -> str:
-    """Which switch it is, and what this controller is to it."""
+    """Return a line about the switch, and the controller's role."""
     return f"switch {status['switch']} device {status['device_id']}: {status['role']}"
 
 
 def services(sample: Sample, rates: Rates) -> list[Row]:
-    """A row for each service."""
+    """Return a row for each service."""
     return [
         {
-            "name": one["name"],
-            "address": one["address"],
-            "mode": one["mode"],
-            "condition": one["condition"],
-            "in": f"{sum(server['state'] == 'in' for server in one['servers'])} of {len(one['servers'])}",
-            "open": sum(server["open"] for server in one["servers"]),
-            "syn_s": quantity(rates.service(one, "offered")),
-            "refused_s": quantity(rates.service(one, "refused")),
-            "failures_s": quantity(total([rates.failures(one["name"], server) for server in one["servers"]])),
+            "name": service["name"],
+            "address": service["address"],
+            "mode": service["mode"],
+            "condition": service["condition"],
+            "in": f"{sum(server['state'] == 'in' for server in service['servers'])} of {len(service['servers'])}",
+            "open": sum(server["open"] for server in service["servers"]),
+            "syn_s": quantity(rates.service(service, "offered")),
+            "refused_s": quantity(rates.service(service, "refused")),
+            "failures_s": quantity(total([rates.failures(service["name"], server) for server in service["servers"]])),
         }
-        for one in sample.status.get("services", ())
+        for service in sample.status.get("services", ())
     ]
 
 
 def service(sample: Sample, name: str | None) -> Mapping[str, Any] | None:
-    """A service by its name; the first one when there is none of that name; None without services."""
-    found: Sequence[Mapping[str, Any]] = sample.status.get("services", ())
-    return next((one for one in found if one["name"] == name), found[0] if found else None)
+    """Return a service's status by name; the first one's if the name does not exist; None without services."""
+    services: Sequence[Mapping[str, Any]] = sample.status.get("services", ())
+    return next((candidate for candidate in services if candidate["name"] == name), services[0] if services else None)
 
 
-def servers(one: Mapping[str, Any], rates: Rates) -> list[Row]:
-    """A row for each server of a service."""
-    name = one["name"]
+def servers(service: Mapping[str, Any], rates: Rates) -> list[Row]:
+    """Return a row for each server of a service."""
+    name = service["name"]
     return [
         {
             "name": server["name"],
@@ -143,45 +143,45 @@ def servers(one: Mapping[str, Any], rates: Rates) -> list[Row]:
             "synack": server["synack"],
             "completed": server["completed"],
         }
-        for server in one["servers"]
+        for server in service["servers"]
     ]
 
 
 def out(status: Status) -> list[str]:
-    """Who takes no new connections, or does not answer: what a person should look at first."""
-    found = [
-        f"{one['name']}/{server['name']} is {server['state']}"
-        for one in status.get("services", ())
-        for server in one["servers"]
+    """Return what is out of service: servers, agents and neighbours that do not answer, and retired servers."""
+    problems = [
+        f"{service['name']}/{server['name']} is {server['state']}"
+        for service in status.get("services", ())
+        for server in service["servers"]
         if server["state"] != "in"
     ]
-    found += [
-        f"agent {one['name']}/{agent['name']} does not answer"
-        for one in status.get("services", ())
-        for agent in one.get("content", {}).get("agents", ())
+    problems += [
+        f"agent {service['name']}/{agent['name']} does not answer"
+        for service in status.get("services", ())
+        for agent in service.get("content", {}).get("agents", ())
         if not agent["answers"]
     ]
-    found += [f"{address} does not answer ARP" for address in status.get("neighbours_missing", ())]
-    found += [f"{address} is retired and still has connections" for address in status.get("retired", ())]
-    more = len(found) - _NAMED
-    return found if more <= 0 else [*found[:_NAMED], f"and {more} more"]
+    problems += [f"{address} does not answer ARP" for address in status.get("neighbours_missing", ())]
+    problems += [f"{address} is retired and still has connections" for address in status.get("retired", ())]
+    more = len(problems) - _MOST_NAMED
+    return problems if more <= 0 else [*problems[:_MOST_NAMED], f"and {more} more"]
 
 
 def destinations(news: Mapping[str, Any], rates: Rates) -> list[Row]:
-    """A row for each destination that flash-crowd control watches."""
-    limits = {one["destination"]: one["limit_per_s"] for one in news["limits"]}
+    """Return a row for each destination that flash-crowd control watches."""
+    limits = {destination["destination"]: destination["limit_per_s"] for destination in news["limits"]}
     return [
-        {key: one[key] for key in ("name", "offered", "admitted", "refused", "returning")}
-        | {f"{key}_s": quantity(rates.destination(one, key)) for key in ("offered", "admitted", "refused")}
-        | {"limit": quantity(limits.get(one["name"], limits.get("every destination")))}
-        for one in news["destinations"]
+        {key: destination[key] for key in ("name", "offered", "admitted", "refused", "returning")}
+        | {f"{key}_s": quantity(rates.destination(destination, key)) for key in ("offered", "admitted", "refused")}
+        | {"limit": quantity(limits.get(destination["name"], limits.get("every destination")))}
+        for destination in news["destinations"]
     ]
 
 
 def crowd(news: Mapping[str, Any]) -> str:
-    """What flash-crowd control measures, in a line."""
+    """Return a line with the measurements of flash-crowd control."""
     ar, average = (news[key] for key in ("ar_bps", "ar_average_bps"))
-    told = [
+    figures = [
         f"mode {news['mode']}",
         f"AR {quantity(None if ar is None else ar / 1000)} kbit/s",
         f"on average {quantity(None if average is None else average / 1000)} kbit/s",
@@ -189,11 +189,11 @@ def crowd(news: Mapping[str, Any]) -> str:
         *(["alarm"] if news["alarm"] else []),
         *(f"hot spot {name}" for name in news["hot_spots"]),
     ]
-    return ", ".join(told)
+    return ", ".join(figures)
 
 
 def drops(sample: Sample, rates: Rates) -> list[Row]:
-    """A row for each reason that packets were dropped for, the most frequent first."""
+    """Return a row for each drop reason, the most frequent first."""
     counts: Mapping[str, int] = sample.status["packets"]["drops"] if "packets" in sample.status else {}
     return [
         {"reason": reason, "count": count, "count_s": quantity(rates.packets(sample.status, "drops", reason))}
@@ -203,21 +203,21 @@ def drops(sample: Sample, rates: Rates) -> list[Row]:
 
 
 def health(status: Status) -> list[Row]:
-    """The switch and the way to it."""
-    told: dict[str, Any] = {
+    """Return rows about the switch, and packets to and from the controller."""
+    values: dict[str, Any] = {
         "controller": status["role"],
         "program loaded again": f"{status['reprogrammed']} times",
     }
     if "packets" in status:
         packets = status["packets"]
-        told |= {
+        values |= {
             "packets forwarded": quantity(packets["forwarded"]),
             "to the controller": _listed(packets["punts"]),
             "above its limit": _listed(packets["punts_limited"]),
             "lost in the controller": quantity(packets["not_read"]),
             "from the controller": quantity(packets["injected"]),
         }
-    return [{"what": what, "value": value} for what, value in told.items()]
+    return [{"what": name, "value": value} for name, value in values.items()]
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -231,22 +231,25 @@ def events(
     first: int = 0,
     count: int | None = None,
 ) -> tuple[list[Row], int]:
-    """The events that have a text and are of one of some kinds (none: of any), the newest first: rows of so many of
-    them (None: all) from the first on, and how many there are."""
-    wanted = set(text[:_SOUGHT].casefold().split())
-    found = [
-        (number, one)
-        for number, one in enumerate(past)
-        if (not kinds or one["kind"] in kinds) and all(word in one["text"].casefold() for word in wanted)
+    """Return rows of matching events, the newest first, and the number of all matching events.
+
+    Events match if they contain all words of ``text`` and are of one of ``kinds`` (any, if empty). ``first`` and
+    ``count`` (None: all) select the rows.
+    """
+    words = set(text[:_LONGEST_SEARCH].casefold().split())
+    matching = [
+        (number, event)
+        for number, event in enumerate(past)
+        if (not kinds or event["kind"] in kinds) and all(word in event["text"].casefold() for word in words)
     ]
-    found.reverse()
-    some = found[first:] if count is None else found[first : first + count]
+    matching.reverse()
+    selected = matching[first:] if count is None else matching[first : first + count]
     return [
         {
             "id": number,
-            "time": f"{datetime.fromtimestamp(one['time']):%m-%d %H:%M:%S}",
-            "kind": one["kind"],
-            "text": one["text"],
+            "time": f"{datetime.fromtimestamp(event['time']):%m-%d %H:%M:%S}",
+            "kind": event["kind"],
+            "text": event["text"],
         }
-        for number, one in some
-    ], len(found)
+        for number, event in selected
+    ], len(matching)

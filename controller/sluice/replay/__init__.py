@@ -1,1 +1,1 @@
-"""The controller without a switch: its own loops' steps over registers that a capture, or a simulation, fills."""
+"""The controller without a switch: its loops' steps, on registers that a capture or a simulation fills."""

@@ -1,4 +1,4 @@
-"""The TCP segments in a capture."""
+"""Reads the TCP segments of a capture."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from sluice.names import PROTOCOL_TCP
 from .capturefile import CaptureError, CaptureFile, Interface
 
 LONGEST_GAP_S = 3600.0
-"""Between two packets in a row: a wrong time would lead to years of decisions."""
+"""The longest time between consecutive packets, in seconds: a wrong time would cause years of decisions."""
 
 _IP_OFFSETS = {1: 14, 113: 16, 276: 20, 101: 0, 228: 0}
-"""Where IP begins: Ethernet, Linux cooked 1 and 2, raw IP, raw IPv4 (LINKTYPE_ numbers)."""
+"""Offset of the IP header by LINKTYPE_ number: Ethernet, Linux cooked 1 and 2, raw IP, raw IPv4."""
 _TYPED = (14, 16)
-"""Those of them with the type right in front, and a VLAN tag, which libpcap puts back, between the two."""
+"""The offsets before which the type is. There may be a VLAN tag, which libpcap restores, between the type and IP."""
 _TAGS = (b"\x81\x00", b"\x88\xa8")
 _IPV4, _TCP_BYTES = struct.Struct("!BxHxxHBBxx4s4s"), 20
 _EMPTY_FRAGMENT = 0x1FFF
 
 
-class PassedOver(Enum):
-    """What a packet is that is no segment, as it is said of several."""
+class Skipped(Enum):
+    """Why a packet was skipped, in the plural, for messages."""
 
     IPV6 = "IPv6 (only IPv4 is balanced)"
     TAGGED = "with two VLAN tags (capture where they have one at most)"
@@ -41,7 +41,7 @@ class Segment:
     """A TCP segment over IPv4."""
 
     time_s: float
-    """Since the epoch."""
+    """Unix time."""
     source: Packed
     source_port: int
     destination: Packed
@@ -49,71 +49,72 @@ class Segment:
     flags: int
     sequence: int
     payload: int
-    """Bytes of data, by the headers: the capture may have cut them off."""
+    """Bytes of data by the headers; the capture may have truncated them."""
     total_length: int
-    """Of the IPv4 packet."""
+    """Length of the IPv4 packet in bytes."""
     hop_limit: int
     acknowledgement: int = 0
     window: int = 0xFFFF
-    """As in the header."""
+    """The window field of the header, unscaled."""
     data_offset: int = 5
-    """Of the TCP header, in words of 32 bits."""
+    """Length of the TCP header in words of 32 bits."""
 
 
 def read_capture(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Iterator[Segment]:
-    """The TCP segments of a capture, in its order; whatever else is in it is passed over.
+    """Yield the TCP segments of a capture, in its order; other packets are skipped.
 
-    Raises CaptureError, naming the byte, or what was passed over when there was nothing else, and OSError. A last
-    record that is incomplete (a capture that was interrupted) is left out, and ``warn`` told.
+    Raises OSError, and CaptureError, which names the byte, or the skipped packets if there are no segments. An
+    incomplete last record (of an interrupted capture) is left out, and reported by ``warn``.
     """
-    found, passed_over = False, Counter[PassedOver]()
+    has_segments, skipped = False, Counter[Skipped]()
     capture, before_s, before, offset = CaptureFile(path), math.nan, None, 0
     for at, time_s, frame, original, interface in capture:
         gap_s = time_s - before_s
         if abs(gap_s) > LONGEST_GAP_S:
             side = "after" if gap_s > 0 else "before"
             raise CaptureError(
-                f"{path}: byte {at}: a packet {abs(gap_s):,.0f} s {side} the one in front of it, where"
-                f" {LONGEST_GAP_S:,.0f} are the most: its time is wrong, or these are two captures; replay them apart"
+                f"{path}: byte {at}: a packet {abs(gap_s):,.0f} s {side} the previous one, where"
+                f" {LONGEST_GAP_S:,.0f} are the most: its time is wrong, or these are two captures; replay them"
+                " separately"
             )
         before_s = time_s
         if interface is not before:
             offset, before = _ip_offset(interface, path), interface
-        one = _segment(frame, original, offset, time_s)
-        if isinstance(one, Segment):
-            found = True
-            yield one
+        item = _segment(frame, original, offset, time_s)
+        if isinstance(item, Segment):
+            has_segments = True
+            yield item
         else:
-            passed_over[one] += 1
+            skipped[item] += 1
     if capture.incomplete:
         warn(f"{path}: byte {capture.at}: the last record is incomplete; {capture.incomplete:,} bytes left out")
-    if not found:
-        others = ", ".join(f"{count:,} {kind.value}" for kind, count in passed_over.most_common())
-        packets = f"its packets: {others}" if others else "nor any other packet; record while clients connect"
-        raise CaptureError(f"{path}: there is not one TCP segment over IPv4 in it; {packets}")
+    if not has_segments:
+        reasons = ", ".join(f"{count:,} {kind.value}" for kind, count in skipped.most_common())
+        packets = f"its packets: {reasons}" if reasons else "nor any other packet; record while clients connect"
+        raise CaptureError(f"{path}: it has no TCP segment over IPv4; {packets}")
 
 
 def _ip_offset(interface: Interface, path: str | Path) -> int:
     if interface.link not in _IP_OFFSETS:
-        link = f"link type {interface.link} is not known; capture on an Ethernet interface"
+        link = f"link type {interface.link} is not supported; capture on an Ethernet interface"
         raise CaptureError(f"{path}: byte {interface.at}: {link}")
     return _IP_OFFSETS[interface.link]
 
 
-def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment | PassedOver:
-    """The segment in a frame that was ``original`` bytes long, or what there is in place of one with all headers."""
+def _segment(frame: bytes, original: int, offset: int, time_s: float) -> Segment | Skipped:
+    """Return the segment in a frame that was ``original`` bytes long, or why it is skipped."""
     if offset in _TYPED and frame[offset - 2 : offset] in _TAGS:
         offset += 4
         if frame[offset - 2 : offset] in _TAGS:
-            return PassedOver.TAGGED
-    incomplete = PassedOver.CUT if len(frame) < original else PassedOver.OTHER
+            return Skipped.TAGGED
+    incomplete = Skipped.CUT if len(frame) < original else Skipped.OTHER
     if len(frame) < offset + _IPV4.size:
         return incomplete
     head, total_length, fragment, hop_limit, protocol, source, destination = _IPV4.unpack_from(frame, offset)
     if head >> 4 == 6:
-        return PassedOver.IPV6
+        return Skipped.IPV6
     if not 0x45 <= head <= 0x4F or protocol != PROTOCOL_TCP or fragment & _EMPTY_FRAGMENT:
-        return PassedOver.OTHER
+        return Skipped.OTHER
     tcp = offset + (head & 0x0F) * 4
     if len(frame) < tcp + _TCP_BYTES:
         return incomplete

@@ -1,4 +1,4 @@
-"""Capture files, pcap and pcapng: their packets, one at a time."""
+"""Reads the packets of capture files, pcap and pcapng, one at a time."""
 
 from __future__ import annotations
 
@@ -14,57 +14,56 @@ _PCAP = {
     b"\x4d\x3c\xb2\xa1": ("<", 10**9),
     b"\xa1\xb2\x3c\x4d": (">", 10**9),
 }
-"""Byte order, and units in a second, by the first bytes."""
+"""Byte order, and time units per second, by a pcap file's first bytes."""
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _SECTION_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _INTERFACE, _SIMPLE_PACKET = 1, 3
 _PACKETS = {6: "IIIII", 2: "HxxIIII"}
-"""Blocks of pcapng: interface, time in two halves, bytes captured and bytes that the packet had."""
+"""Packet blocks of pcapng by type: the layout of interface, time in two halves, captured and original length."""
 _RESOLUTION, _ZERO = 9, 14
-"""Options of an interface: units of its times, and the second that they count from."""
+"""Options of an interface: the resolution of its times, and the second from which they count."""
 _LARGEST = 1 << 18
-"""Bytes of a packet; a capture that says 0 has them all."""
+"""The most bytes of a packet; also the limit of a capture that states 0."""
 _LARGEST_BLOCK = 1 << 24
-"""Bytes, as in libpcap."""
+"""The most bytes of a block, as in libpcap."""
 
 
 class CaptureError(Exception):
-    """A file that is no capture or is damaged; the text says where and what to do."""
+    """The file is not a capture, or is damaged. The text names the byte and the remedy."""
 
 
 class Interface(NamedTuple):
-    """Where packets were captured."""
+    """An interface at which packets were captured."""
 
     at: int
-    """Byte of the file that tells the type of link."""
+    """Offset in the file of the field with the link type."""
     link: int
-    """LINKTYPE_ number."""
+    """The link type, a LINKTYPE_ number."""
     largest: int
-    """Bytes of a packet that are in the capture, at most."""
+    """The most bytes of a packet that the capture has."""
     units: int
-    """Of a packet's time, in a second."""
+    """Units of a packet's time per second."""
     zero_s: int = 0
-    """Where times begin."""
+    """The second from which times count, in Unix time."""
 
 
 Packet = tuple[int, float, bytes, int, Interface]
-"""Its byte in the file, its time since the epoch, what was captured of it, how long it was, and where.
-
-A class would slow replays."""
+"""A packet: its offset in the file, its Unix time, the captured bytes, its original length, and the interface. A tuple,
+since a class would slow replays."""
 
 
 class CaptureFile:
-    """The packets of a file; a later loop goes on with those that the file has been given since.
+    """An iterable over the packets of a file. A later iteration continues with packets that were appended since.
 
-    Raises CaptureError, naming the byte, and OSError.
+    Iterating raises OSError, and CaptureError, which names the byte.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.at = 0
-        """Where the next record begins."""
+        """Offset of the next record."""
         self.incomplete = 0
-        """Bytes of a last record that is not whole."""
+        """Bytes of an incomplete last record."""
         self._order = "<"
         self._interfaces: list[Interface] = []
         self._packets = self._blocks
@@ -77,44 +76,44 @@ class CaptureFile:
                 self._begin(file.read(24))
             self.incomplete = yield from self._packets(file)
 
-    def _error(self, what: str, at: int) -> CaptureError:
-        return CaptureError(f"{self.path}: byte {at}: {what}")
+    def _error(self, problem: str, at: int) -> CaptureError:
+        return CaptureError(f"{self.path}: byte {at}: {problem}")
 
-    def _damaged(self, what: str) -> CaptureError:
-        return self._error(f"{what}: the capture is damaged there", self.at)
+    def _damaged(self, problem: str) -> CaptureError:
+        return self._error(f"{problem}: the capture is damaged there", self.at)
 
     def _begin(self, header: bytes) -> None:
         if len(header) < 24 or header[:4] not in _PCAP:
-            raise self._error("no capture (pcap or pcapng); record one with tcpdump -w, or the lab", 0)
+            raise self._error("not a capture (pcap or pcapng); record one with tcpdump -w, or the lab", 0)
         self._order, units = _PCAP[header[:4]]
         largest, link = struct.unpack(self._order + "II", header[16:])
         self._interfaces = [Interface(20, link & 0xFFFF, min(largest or _LARGEST, _LARGEST), units)]
         self._packets, self.at = self._records, 24
 
     def _records(self, file: BinaryIO) -> Generator[Packet, None, int]:
-        """Packets of a pcap file; returns the bytes of an incomplete last record."""
+        """Yield the packets of a pcap file; return the number of bytes of an incomplete last record."""
         record, (interface,) = struct.Struct(self._order + "IIII"), self._interfaces
         largest, unit_s, at, read = interface.largest, 1 / interface.units, self.at, file.read
-        while len(rest := read(16)) == 16:
-            seconds, fraction, captured, length = record.unpack(rest)
+        while len(head := read(16)) == 16:
+            seconds, fraction, captured, length = record.unpack(head)
             if captured > largest or captured > length:
                 self.at = at
-                raise self._too_many(captured, length, interface)
+                raise self._oversized(captured, length, interface)
             data = read(captured)
             if len(data) < captured:
-                rest += data
+                head += data
                 break
             yield at, seconds + fraction * unit_s, data, length, interface
             at += 16 + captured
         self.at = at
-        return len(rest)
+        return len(head)
 
-    def _too_many(self, captured: int, length: int, interface: Interface) -> CaptureError:
+    def _oversized(self, captured: int, length: int, interface: Interface) -> CaptureError:
         most = f"{interface.largest:,} are the most there can be"
         return self._damaged(f"{captured:,} bytes of a packet of {length:,}, and {most}")
 
     def _blocks(self, file: BinaryIO) -> Generator[Packet, None, int]:
-        """Packets of a pcapng file; returns the bytes of an incomplete last block."""
+        """Yield the packets of a pcapng file; return the number of bytes of an incomplete last block."""
         while len(head := file.read(12)) == 12:
             if head[:4] == _SECTION:
                 if head[8:] not in _SECTION_ORDERS:
@@ -145,7 +144,7 @@ class CaptureFile:
             raise self._damaged(f"a packet of interface {number}, which no block describes")
         interface = self._interfaces[number]
         if captured > min(interface.largest, length, len(block) - 32):
-            raise self._too_many(captured, length, interface)
+            raise self._oversized(captured, length, interface)
         seconds, fraction = divmod(high << 32 | low, interface.units)
         time_s = interface.zero_s + seconds + fraction * (1 / interface.units)
         return self.at, time_s, block[28 : 28 + captured], length, interface

@@ -1,4 +1,4 @@
-"""`sluice replay`: what the controller would decide from a capture."""
+"""The command `sluice replay`: what the controller would decide from a capture."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sluice.config.load import load
 from sluice.config.model import NewsConfig
 from sluice.loops.world import World
 
-from .against import Comparison, TraceError, compare, decisions, first_reading
-from .againstnews import NewsComparison, compare_news, first_news_reading, is_news_trace, live_times
 from .capture import LONGEST_GAP_S, CaptureError, Segment, read_capture
+from .compare import Comparison, TraceError, compare, decisions, first_reading
+from .comparenews import NewsComparison, compare_news, first_news_reading, is_news_trace, live_times
 from .driver import LiveTimes
 from .replay import Moment, Replay
 from .timeline import PLOTS, as_json, draw, line
 
-_ROUNDED_S = 0.001
-"""Times that people copy have been rounded."""
+_ROUNDING_S = 0.001
+"""The error of times that users copy, since they are rounded."""
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """What the command takes beside --config."""
+    """Add the command's options other than --config."""
     command.add_argument(
         "capture", metavar="CAPTURE", help="pcap or pcapng of the switch's ports, or of those to its servers"
     )
@@ -39,22 +39,22 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--trace",
         metavar="FILE",
-        help="a live trace, of --trace-file or news: trace_file: read when it did, then hold against it",
+        help="a live trace, of --trace-file or news: trace_file: decide at its times, and compare with it",
     )
     command.add_argument(
-        "--plot", type=_plot_file, metavar="FILE", help=f"draw what was seen and decided ({', '.join(PLOTS)})"
+        "--plot", type=_plot_file, metavar="FILE", help=f"draw measurements and decisions ({', '.join(PLOTS)})"
     )
-    command.add_argument("--json", action="store_true", help="a JSON line per decision, as a trace has it")
+    command.add_argument("--json", action="store_true", help="a JSON line per decision, as in a trace")
 
 
 def _seconds(text: str) -> float:
-    """Not all that `float` takes: neither digits of other scripts nor underscores nor spaces."""
+    """Parse a number more strictly than `float`: without digits of other scripts, underscores and spaces."""
     try:
         if re.fullmatch("[-+.0-9a-z]+", text):
             return float(text)
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is no time; write seconds since the epoch, such as 1700000000.25")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time; write seconds since the epoch, such as 1700000000.25")
 
 
 def _plot_file(text: str) -> Path:
@@ -67,16 +67,16 @@ def _plot_file(text: str) -> Path:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Run it; the exit status: 1 when the decisions are not those of the trace."""
+    """Run the command. Returns the exit status: 1 if the decisions are not those of the trace."""
     run = Replay(load(options.config))
     segments = read_capture(options.capture, _warn)
     trace, start_s, live = None, options.start, LiveTimes()
     if options.trace is not None:
         trace = _read_trace(options.trace)
         start_s, live = _first_reading(run.world, trace), _decided(run.world, trace)
-        segments = _held(segments, start_s, LONGEST_GAP_S, f"{options.capture}: the trace's first reading")
+        segments = _within_capture(segments, start_s, LONGEST_GAP_S, f"{options.capture}: the trace's first reading")
     elif start_s is not None:
-        segments = _held(segments, start_s, _ROUNDED_S, f"{options.capture}: --start")
+        segments = _within_capture(segments, start_s, _ROUNDING_S, f"{options.capture}: --start")
     moments: list[Moment] = []
     for moment in run.run(segments, start_s, live):
         moments.append(moment)
@@ -88,7 +88,7 @@ def replay(options: argparse.Namespace) -> int:
         )
     if not run.at_servers:
         _warn(
-            f"{options.capture}: no TCP segment in it is to or from a server, as if the switch had let nothing pass;"
+            f"{options.capture}: no TCP segment in it is to or from a server, as if the switch had forwarded nothing;"
             " record on all of its ports, or on those to the servers"
         )
     if options.plot is not None:
@@ -97,33 +97,37 @@ def replay(options: argparse.Namespace) -> int:
         print(f"{options.capture}: {run.segments:,} segments, {len(moments)} decisions")
     if trace is None:
         return 0
-    found = _compare(run.world, moments, trace)
+    comparison = _compare(run.world, moments, trace)
     if not options.json:
-        print(found.sentence)
-    return 0 if found.same else 1
+        print(comparison.sentence)
+    return 0 if comparison.agrees else 1
 
 
 def _warn(text: str) -> None:
     print(f"sluice: {text}", file=sys.stderr)
 
 
-def _held(segments: Iterable[Segment], start_s: float, early_s: float, what: str) -> Iterator[Segment]:
-    """The segments, all of them if the first reading is among them, or at most ``early_s`` before. Raises CaptureError,
-    naming the times of the first and the last."""
+def _within_capture(segments: Iterable[Segment], start_s: float, early_s: float, start_name: str) -> Iterator[Segment]:
+    """Yield all segments, if the first reading is among them or at most ``early_s`` before them.
+
+    Raises CaptureError, which names the times of the first and the last segment.
+    """
     first_s, last_s = math.inf, -math.inf
     for segment in segments:
         first_s, last_s = min(first_s, segment.time_s), max(last_s, segment.time_s)
         if start_s >= first_s - early_s:
             yield segment
     if not first_s - early_s <= start_s <= last_s:
-        raise CaptureError(f"{what} {start_s} is not within the capture, which is of {first_s:.3f} to {last_s:.3f}")
+        raise CaptureError(
+            f"{start_name} {start_s} is not within the capture, which is of {first_s:.3f} to {last_s:.3f}"
+        )
 
 
 def _read_trace(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise TraceError(f"{file}: byte {error.start}: no trace; give the file of --trace-file") from error
+        raise TraceError(f"{file}: byte {error.start}: not a trace; give the file of --trace-file") from error
 
 
 def _first_reading(world: World, trace: str) -> float:
@@ -136,8 +140,8 @@ def _decided(world: World, trace: str) -> LiveTimes:
     if is_news_trace(trace):
         return live_times(trace)
     services: dict[str, list[float]] = {}
-    for one in sorted(decisions(world, trace), key=lambda one: one.time_s):
-        services.setdefault(one.service, []).append(one.time_s)
+    for decision in sorted(decisions(world, trace), key=lambda decision: decision.time_s):
+        services.setdefault(decision.service, []).append(decision.time_s)
     return LiveTimes(services)
 
 
@@ -148,7 +152,7 @@ def _compare(world: World, moments: list[Moment], trace: str) -> Comparison | Ne
 
 
 def _news(world: World) -> NewsConfig:
-    """Raises TraceError for a configuration without flash-crowd control."""
+    """Return the options of flash-crowd control. Raises TraceError if the configuration has none."""
     if world.config.news is None:
         raise TraceError("trace, line 1: this is flash-crowd control's, and the configuration has no `news:`")
     return world.config.news

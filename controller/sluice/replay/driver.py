@@ -1,4 +1,4 @@
-"""The controller's loops in a time that somebody else keeps: the same steps, from the same views, in the same order."""
+"""Runs the steps of the controller's loops at given times: the same steps, on the same views, in the same order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from sluice.switch.switchclock import SwitchClock
 
 _T = TypeVar("_T")
 _SLACK_S = 1e-9
-"""Sums of periods are not exact."""
+"""Tolerance for the rounding of sums of periods, in seconds."""
 _ROUNDING_S = 1e-3
-"""Nor are the times in a trace."""
+"""Tolerance for the rounding of times in a trace, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """A service's ratios were decided."""
+    """A decision on a service's ratios."""
 
     service: Service
     decision: balance.Decision
@@ -44,14 +44,14 @@ class Balanced:
 
 @dataclass(frozen=True, slots=True)
 class Controlled:
-    """Flash-crowd control decided."""
+    """A decision of flash-crowd control."""
 
     decision: news.Decision
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Servers' buffers were shared out."""
+    """A decision on the shares of servers' buffers."""
 
     decision: sharer.Decision
 
@@ -61,26 +61,31 @@ Event = Balanced | Controlled | Shared
 
 @dataclass(frozen=True, slots=True)
 class LiveTimes:
-    """When a live controller decided, in order; in seconds, as steps are told them."""
+    """When a live controller decided, in ascending order, in seconds on the clock of ``Driver.step``."""
 
     services: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
-    """By the service's name."""
+    """Times of decisions on ratios, by the service's name."""
     news: Sequence[float] = ()
-    """Flash-crowd control, at the ends of its intervals and in between; also interval ends without a decision."""
+    """Times of flash-crowd control's decisions, at interval ends and in between; also interval ends without a
+    decision."""
     late: Sequence[float] = ()
-    """When flash-crowd control's late readings ended (`loops.watchedtime.Readings`), at which it began anew."""
+    """Ends of flash-crowd control's late readings (`loops.watchedtime.Readings`), after which it started from a new
+    base."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A decision that is to come."""
+    """A future decision."""
 
     due: float
     at: float
-    """When it is made: when it is due or, where that is known, when it was made live."""
+    """When it is made: when it is due or, if known, when it was made live."""
 
     def following(self, period_s: float, now_s: float, live: Sequence[float], *, between: bool = False) -> _Turn:
-        """The next turn, after this one was taken now. Of decisions ``between`` none is a turn's before it is due."""
+        """Return the next turn after this one was taken at ``now_s``.
+
+        ``between``: live times also include decisions between turns, so none before the due time is taken for a turn's.
+        """
         due = next_turn(self.due, period_s, now_s)
         place = bisect_right(live, due - _ROUNDING_S if between else max(now_s, self.at))
         at = live[place] if place < len(live) else due
@@ -90,10 +95,10 @@ class _Turn:
 class Driver:
     """Takes the steps of the tasks in ``features`` (balance, crowd, resources) by a clock of its caller's.
 
-    Create one, ask when it is ``due``, and ``step`` it then. ``apply`` gets what flash-crowd control wants of a switch
-    when that may have changed; the ratios are in what ``step`` returns. With ``live`` decisions are made
-    when they were then, however late that was, and from the last of them on by the grid. Idle connections are closed
-    by nobody: a capture has those that were.
+    The caller reads ``due`` and calls ``step`` at that time. ``apply`` receives the switch state that flash-crowd
+    control decides, whenever it may have changed; ``step`` returns the ratios. With ``live``, decisions are made at the
+    live controller's times, however late they were, and after the last of them on the regular grid. Idle connections
+    are not closed: a capture already shows those that were.
     """
 
     def __init__(
@@ -122,40 +127,42 @@ class Driver:
             crowd.rebase()
 
     def close(self) -> None:
-        """To be called at the end."""
+        """Close the event loop."""
         self._loop.close()
 
     def step(self, now_s: float) -> list[Event]:
-        """Do what is due; what was decided, in order. Raises ValueError before anything is.
+        """Execute what is due. Returns the decisions, in order. Raises ValueError if nothing is due yet.
 
         Ratios behind flash-crowd control, as `features.balance.decisions` has it.
         """
         if now_s < self.due - _SLACK_S:
             raise ValueError(f"nothing is due at {now_s} s, before {self.due} s")
-        made: list[Event] = []
+        events: list[Event] = []
         if now_s >= self._sweep - _SLACK_S:
             self._run(self._correct_loads(now_s))
             self._sweep = next_turn(self._sweep, SWEEP_S, now_s)
         if now_s >= self._crowd - _SLACK_S:
-            made += self._control(now_s)
+            events += self._control(now_s)
         for service in self._world.plan.services:
             if now_s >= self._balance[service.id].at - _SLACK_S:
-                made += self._decide(service, now_s)
-            elif now_s >= self._meeting(service) - _SLACK_S:
-                self._meet(service)
-                self._sample_times[service.id] = [one for one in self._sample_times[service.id] if one > now_s]
+                events += self._decide(service, now_s)
+            elif now_s >= self._next_sample(service) - _SLACK_S:
+                self._sample_loads(service)
+                self._sample_times[service.id] = [
+                    sample_s for sample_s in self._sample_times[service.id] if sample_s > now_s
+                ]
         if now_s >= self._share_due - _SLACK_S:
-            made.append(self._share(now_s))
+            events.append(self._share(now_s))
         decisions = [turn.at for turn in self._balance.values()]
-        others = (self._sweep, self._crowd, self._share_due)
-        self.due = min([*decisions, *map(self._meeting, self._world.plan.services), *others])
-        return made
+        other_times = (self._sweep, self._crowd, self._share_due)
+        self.due = min([*decisions, *map(self._next_sample, self._world.plan.services), *other_times])
+        return events
 
     async def _correct_loads(self, now_s: float) -> None:
-        slots, kept = await kept_slots(self._world, self._registers, self._clock, now_s)
-        await correct_loads(self._world, self._registers, slots, kept)
+        slots, unexpired = await kept_slots(self._world, self._registers, self._clock, now_s)
+        await correct_loads(self._world, self._registers, slots, unexpired)
 
-    def _meeting(self, service: Service) -> float:
+    def _next_sample(self, service: Service) -> float:
         return min(self._sample_times[service.id], default=math.inf)
 
     @property
@@ -178,7 +185,7 @@ class Driver:
         self._balance[service.id] = turn = self._balance[service.id].following(period_s, now_s, live)
         looking = service.second_look(view.balancer.options.mode)
         if looking:
-            self._meet(service)
+            self._sample_loads(service)
         parts = pairwise(sample_times(turn.due, period_s)) if looking else ()
         self._sample_times[service.id] = [max(now_s, at) for at, following in parts if now_s < following]
         decision = view.balancer.observe(now_s, readings, hold=world.holds(service.id))
@@ -188,7 +195,7 @@ class Driver:
         view.weight_changes += decision.weights != before
         return [Balanced(service, decision)]
 
-    def _meet(self, service: Service) -> None:
+    def _sample_loads(self, service: Service) -> None:
         """A reading of ``features.balance.decisions``."""
         loads = self._run(read_loads(self._registers, [server.id for server in service.servers]))
         self._world[Balance].views[service.id].balancer.sample_open(loads)
@@ -222,7 +229,7 @@ class Driver:
         else:
             decision = None
         poll_s = min(view.config.poll_s, view.config.interval_s)
-        # The live controller did not read while a late reading lasted; the replay did, so the next is due earlier.
+        # The live controller did not read during a late reading; the replay did, so its next reading is due earlier.
         self._reading = next_turn(self._reading - poll_s if late else self._reading, poll_s, now_s)
         if decision is None:
             return []

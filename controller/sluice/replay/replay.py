@@ -1,4 +1,5 @@
-"""A capture, and what the controller decides from it. Open loop: packets went where live decisions had sent them."""
+"""Replays a capture: what the controller decides from it. Open loop: packets went where the live decisions sent
+them."""
 
 from __future__ import annotations
 
@@ -10,45 +11,45 @@ from sluice.features import CrowdControl, world_of
 
 from .capture import Segment
 from .driver import Driver, Event, LiveTimes
-from .measured import MeasuredSwitch
+from .switchmodel import SwitchModel
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something decided, and when."""
+    """A decision, and when it was made."""
 
     time_s: float
-    """Since the epoch, as in the capture."""
+    """Unix time, as in the capture."""
     event: Event
 
 
 class Replay:
-    """Runs once. ``world`` is the controller's, as it stands after each decision."""
+    """A replay, which runs once. ``world`` is the controller's state after each decision."""
 
     def __init__(self, config: Config) -> None:
         self.world = world_of(config)
         self.first_reading_s = 0.0
-        """When the switch is first read, since the epoch: a base, which decides nothing; 0 until there is a segment."""
-        self._switch = MeasuredSwitch(self.world)
+        """Unix time of the first reading of the switch, which is only a base and decides nothing; 0 before the first
+        segment."""
+        self._switch = SwitchModel(self.world)
 
     @property
     def segments(self) -> int:
-        """TCP segments that counted for anything."""
+        """The number of TCP segments that were counted."""
         return self._switch.segments
 
     @property
     def at_servers(self) -> bool:
-        """Whether one of them was to or from a server."""
+        """Whether any segment was to or from a server's own endpoint."""
         return self._switch.at_servers
 
     def run(
         self, segments: Iterable[Segment], start_s: float | None = None, live: LiveTimes | None = None
     ) -> Iterator[Moment]:
-        """Every decision, in order.
+        """Yield every decision, in order.
 
-        ``start_s``: the first reading, since the epoch; left out: the first segment.
-        ``live``: when the live controller decided, since the epoch; it reads a little late, and much later on a machine
-        that has no core to give.
+        ``start_s``: Unix time of the first reading; default: the first segment. ``live``: Unix times of the live
+        controller's decisions, which are a little late, and much later on a busy machine.
         """
         driver: Driver | None = None
         now = 0.0
@@ -57,7 +58,7 @@ class Replay:
                 if driver is None:
                     self.first_reading_s = segment.time_s if start_s is None else start_s
                     driver = Driver(self.world, self._switch.memory, self.first_reading_s, live=live)
-                # A capture of several interfaces may go back by a few microseconds.
+                # In a capture of several interfaces, times may go back by some microseconds.
                 now = max(now, segment.time_s)
                 yield from self._until(driver, now)
                 self._switch.take(segment, self._share)

@@ -1,4 +1,4 @@
-"""Decisions for people: a line each, and a plot."""
+"""Shows decisions to users: a line for each, and a plot."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PLOTS = (".png", ".svg", ".pdf")
-"""What a plot's file ends in."""
+"""Suffixes of a plot's file."""
 
 
 def line(world: World, moment: Moment, start_s: float) -> str:
-    """A decision: seconds since the first reading, who it is about, what was seen and what was decided."""
+    """Return a line for a decision: seconds since the first reading, its subject, the measurements and the decision."""
     head = f"{moment.time_s - start_s:9.2f} s  "
     match moment.event:
         case Balanced(service, decision):
@@ -46,10 +46,10 @@ def line(world: World, moment: Moment, start_s: float) -> str:
 
 def _shares(world: World, decision: Decision) -> Iterator[str]:
     for server in world.plan.servers:
-        if (told := decision.send.get(server.id)) is not None:
+        if (summary := decision.send.get(server.id)) is not None:
             yield (
-                f"{server.name} send {told.transfers} transfers, need {told.need / 1024:,.0f} KiB,"
-                f" share {told.share / 1024:,.0f}, others {told.default / 1024:,.0f} each"
+                f"{server.name} send {summary.transfers} transfers, need {summary.need / 1024:,.0f} KiB,"
+                f" share {summary.share / 1024:,.0f}, others {summary.default / 1024:,.0f} each"
             )
         if (received := decision.receive.get(server.id)) is not None:
             yield f"{server.name} receive {received.connections} open, {received.default / 1024:,.0f} KiB each"
@@ -60,7 +60,8 @@ def _r(value: float | None) -> str:
 
 
 def as_json(world: World, moment: Moment) -> dict[str, Any]:
-    """A decision as the traces have it: a service's as in `--trace-file`, of flash-crowd control `Decision.row()`."""
+    """Return a decision as in the traces: a service's as in `--trace-file`, flash-crowd control's as
+    `Decision.row()`."""
     time = {"time": round(moment.time_s, 3)}
     match moment.event:
         case Balanced(service, decision):
@@ -72,20 +73,22 @@ def as_json(world: World, moment: Moment) -> dict[str, Any]:
             sides = (("send", decision.send), ("receive", decision.receive))
             buffers = {
                 f"{service.name}/{server.name}": {
-                    side: told[server.id]._asdict() for side, told in sides if server.id in told
+                    side: summaries[server.id]._asdict() for side, summaries in sides if server.id in summaries
                 }
                 for service in world.plan.services
                 for server in service.servers
-                if any(server.id in told for _, told in sides)
+                if any(server.id in summaries for _, summaries in sides)
             }
             return {**time, "buffers": buffers}
 
 
 def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) -> None:
-    """Ratios and R of every service, AR and request rates of flash-crowd control, against time. Raises Refused
-    without matplotlib, and OSError."""
+    """Plot, over time, ratios and R of every service, and AR and request rates of flash-crowd control.
+
+    Raises OSError, and Refused without matplotlib.
+    """
     try:
-        import matplotlib as mpl  # noqa: PLC0415 (a second, and not everybody has it)
+        import matplotlib as mpl  # noqa: PLC0415 (importing takes a second, and it is optional)
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
         raise Refused(f"{error}: a plot needs matplotlib (pip install 'sluice[lab]'); leave --plot out") from error
@@ -119,8 +122,8 @@ def draw(world: World, moments: Sequence[Moment], start_s: float, file: Path) ->
         lower.step(
             times, [math.nan if d.limit is None else d.limit.rate for _, d in decided], where="post", label="limit"
         )
-        for time, one in decided:
-            if one.detection.alarm:
+        for time, decision in decided:
+            if decision.detection.alarm:
                 lower.axvline(time, color="C3", alpha=0.1)
         lower.set_ylabel("requests/s")
         lower.legend(fontsize="small", ncols=3)

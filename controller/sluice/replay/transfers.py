@@ -1,4 +1,4 @@
-"""Transfers that the switch would have measured, from the segments of a capture (`sluice.dataplane.transfers`)."""
+"""The transfers that the switch would have measured, from a capture's segments (`sluice.dataplane.transfers`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .capture import Segment
 
 
 class MeasuredTransfers:
-    """Of the servers whose send buffers are shared."""
+    """Measures the transfers of servers whose send buffers are shared."""
 
     def __init__(self, memory: Memory, table: ConnectionTable, plan: Plan) -> None:
         self._cells, self._table = transfers.TransferCells(memory), table
@@ -25,7 +25,7 @@ class MeasuredTransfers:
         }
 
     def packet(self, now_us: int, connection: Connection, pin: Pin, segment: Segment, *, by_server: bool) -> None:
-        """A segment between a client and the server of its pin, as it was found and left."""
+        """Take a segment between a client and its pinned server. ``pin``: its state before and after the segment."""
         sampling = self._sampling.get(pin.server)
         place = connection.place
         if sampling is None or not transfers.is_sampled(place.fingerprint, sampling):

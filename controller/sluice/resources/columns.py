@@ -1,4 +1,4 @@
-"""What the switch tells of the transfers that it measures, an element a slot."""
+"""The interface of the switch's measurements of transfers: arrays with an element for each slot."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class Columns(Protocol):
 
     @property
     def flow(self) -> Numbers:
-        """The connection's number; NONE without one."""
+        """The number of each slot's connection; NONE without a transfer."""
         ...
 
     @property
     def server(self) -> Numbers:
-        """Its server's number."""
+        """The number of each transfer's server."""
         ...
 
     @property
     def fingerprint(self) -> Numbers:
-        """Of the connection table: tells this connection from others that had its number."""
+        """The connection table's fingerprint, which distinguishes a connection from earlier ones in the same slot."""
         ...
 
     @property
     def sent(self) -> Numbers:
-        """So far."""
+        """Bytes sent since the transfer began."""
         ...
 
     def since(self, before: Self | None) -> Reading:
-        """What came after an earlier reading; without one, and for transfers that were not there then, all of it."""
+        """Return the changes since an earlier reading. Without one, or for a new transfer, return all counts."""
         ...

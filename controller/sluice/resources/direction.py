@@ -1,4 +1,4 @@
-"""Servers' send buffers: what each transfer needs becomes a cap, and what of it is to be written."""
+"""Servers' send buffers: turns each transfer's need into a cap, and selects the caps that are written to the switch."""
 
 from __future__ import annotations
 
@@ -15,56 +15,61 @@ from .shares import Sharing
 from .throughput import Column
 
 SMALL = 64_000
-"""Bytes below which a transfer is left alone. The papers say "small" without a number."""
-WORTH = 1 / 8
-"""A cap is written when it changes by more than this part."""
+"""Bytes sent below which a transfer gets no cap of its own. The papers call such transfers "small" without a number."""
+LEAST_CHANGE = 1 / 8
+"""Least relative change at which a cap is written to the switch."""
 RESERVED = 1 / 8
-"""What small transfers that found no slot may take of a budget beyond an equal share."""
+"""Share of a budget that transfers without a slot may get beyond an equal share."""
 UNUSED = 1 / 32
-"""Small changes are written as well when they would leave more than this part of a budget unused."""
+"""If the unwritten changes would leave more than this share of a budget unused, small changes are written as well."""
 LARGEST = float((1 << 30) - 1)
-"""No window is above this (RFC 7323, section 2.3)."""
+"""Largest window in bytes (RFC 7323, section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a server has to send from, in bytes, and how it is shared."""
+    """A server's budget for send buffers in bytes, and how it is shared."""
 
     size: float
+    """Bytes of all connections together."""
     sharing: Sharing
     fixed: float | None = None
-    """The share of everybody, whatever the budget is: what the papers compare with."""
+    """A share in bytes that every transfer gets, whatever the budget is; the papers compare their methods with this."""
     needs: Needs = Needs.PRODUCTION
+    """How needs are estimated."""
 
 
-class Told(NamedTuple):
-    """A server's direction in an interval: sums over the transfers that take part, in bytes."""
+class SendSummary(NamedTuple):
+    """Sums of an interval over a server's transfers that take part in the sharing, in bytes."""
 
     budget: float
     default: int
-    """The cap of connections without one of their own; 0: none."""
+    """The cap of connections without a cap of their own; 0: none."""
     transfers: int = 0
+    """The number of transfers that take part."""
     capped: int = 0
-    """Those whose share is a segment or more below their need."""
+    """The number of transfers whose share is at least a segment below their need."""
     flight: float = 0.0
     need: float = 0.0
     share: float = 0.0
 
 
 class Direction:
-    """Remembers what the switch holds: caps by slot, and defaults by server."""
+    """The send direction's caps that the switch holds: by slot, and the defaults by server."""
 
     def __init__(self, slots: int, defaults: Mapping[int, int]) -> None:
-        self.held = np.full(slots, np.nan)
-        """The caps in the switch, in bytes; 0 is none, NaN not known."""
+        self.installed = np.full(slots, np.nan)
+        """Each slot's cap in the switch, in bytes; 0: none, NaN: unknown."""
         self.defaults = dict(defaults)
 
     def in_effect(self, server: Numbers) -> Column:
-        """The caps of all slots' transfers, in bytes: their own or their server's; infinite without one, NaN where that
-        is not known."""
+        """Return the caps in effect on all slots' transfers, in bytes: their own or their server's default.
+
+        A cap is infinite if there is none, and NaN if it is unknown.
+        """
         defaults = np.zeros(1 + max(int(server.max(initial=0)), max(self.defaults, default=0)))
         defaults[list(self.defaults)] = list(self.defaults.values())
-        caps = np.where(self.held == 0, defaults[server], self.held)
+        caps = np.where(self.installed == 0, defaults[server], self.installed)
         return np.where(caps == 0, np.inf, caps)
 
     def decide(
@@ -76,80 +81,90 @@ class Direction:
         mss: Column,
         *,
         slotted: float = 1.0,
-    ) -> tuple[Column, Flags, dict[int, Told]]:
-        """The caps, which of them are to be written, and a row for each server.
+    ) -> tuple[Column, Flags, dict[int, SendSummary]]:
+        """Decide the caps. Returns the caps, flags of those to be written, and a summary for each server.
 
-        ``budgets``: by server, with the sampling: of 2^sampling connections one is in a slot, and their part of the
-        budget is shared among them. ``slotted``: the part of those connections that found a slot. The others have the
-        default, which comes off the budget.
+        ``budgets``: by server, each with its sampling: 1 in 2^sampling connections gets a slot, and this share of the
+        budget is divided among them. ``slotted``: the share of those connections that found a free slot. The others get
+        the default, which is subtracted from the budget.
         """
         servers = 1 + max(int(server.max(initial=0)), max(budgets, default=0))
-        parts = np.full(servers, np.inf)
-        taking = needs > 0
-        sharing = np.bincount(server[taking], minlength=servers).tolist()
+        budgets_left = np.full(servers, np.inf)
+        is_sharing = needs > 0
+        slotted_counts = np.bincount(server[is_sharing], minlength=servers).tolist()
         defaults: dict[int, int] = {}
         for number, (budget, sampling) in budgets.items():
-            unslotted = round(sharing[number] * (1 / slotted - 1))
+            unslotted = round(slotted_counts[number] * (1 / slotted - 1))
             reserve = RESERVED * budget.size / 2**sampling
             least = SMALL if unslotted * SMALL <= reserve else reserve / unslotted
-            sharers = (sharing[number] + unslotted) * 2**sampling + 1
+            sharers = (slotted_counts[number] + unslotted) * 2**sampling + 1
             before = self.defaults.get(number, 0)
             defaults[number] = default_cap(budget.size, budget.fixed, sharers, before, least)
             if budget.fixed is None:
-                parts[number] = max(0.0, budget.size / 2**sampling - unslotted * defaults[number])
-        caps = shared(budgets, parts, server, needs, mss)
-        is_worth = _differs(self.held, caps)
-        effect = np.bincount(server, np.where(is_worth, caps, self.held), servers)
-        # What is not written would come to more than there is, or leave much of it unused: then all that differs is.
-        enough = (1 - UNUSED) * parts
-        is_off = (effect > parts) | ((effect < enough) & (np.bincount(server, caps, servers) >= enough))
-        is_worth |= is_off[server] & (caps != self.held)
+                budgets_left[number] = max(0.0, budget.size / 2**sampling - unslotted * defaults[number])
+        caps = shared(budgets, budgets_left, server, needs, mss)
+        is_written = _differs(self.installed, caps)
+        sums_in_effect = np.bincount(server, np.where(is_written, caps, self.installed), servers)
+        # If unwritten caps would exceed the budget or leave much of it unused, write every cap that differs.
+        enough = (1 - UNUSED) * budgets_left
+        is_inexact = (sums_in_effect > budgets_left) | (
+            (sums_in_effect < enough) & (np.bincount(server, caps, servers) >= enough)
+        )
+        is_written |= is_inexact[server] & (caps != self.installed)
 
-        columns = (taking, caps < needs - np.maximum(mss - 1.0, 0.0), np.where(taking, flight, 0.0), needs, caps)
-        sums = np.stack([np.bincount(server, one, servers) for one in columns])[:, list(budgets)].T.tolist()
-        told: dict[int, Told] = {}
+        figures = (
+            is_sharing,
+            caps < needs - np.maximum(mss - 1.0, 0.0),
+            np.where(is_sharing, flight, 0.0),
+            needs,
+            caps,
+        )
+        sums = np.stack([np.bincount(server, figure, servers) for figure in figures])[:, list(budgets)].T.tolist()
+        summaries: dict[int, SendSummary] = {}
         for (number, (budget, _)), (transfers, capped, *sizes) in zip(budgets.items(), sums, strict=True):
-            told[number] = Told(budget.size, defaults[number], int(transfers), int(capped), *sizes)
-        return caps, is_worth, told
+            summaries[number] = SendSummary(budget.size, defaults[number], int(transfers), int(capped), *sizes)
+        return caps, is_written, summaries
 
 
 def default_cap(budget: float, fixed: float | None, sharers: int, before: int, least: float = SMALL) -> int:
-    """An equal share, but at least so much; as before when it would change by little. All in bytes."""
+    """Return an equal share, but at least ``least``; ``before`` if it would change by little. All in bytes."""
     if fixed is not None:
         return int(min(LARGEST, fixed))
     new = min(LARGEST, max(least, budget / max(1, sharers)))
-    return int(new) if abs(new - before) > WORTH * before else before
+    return int(new) if abs(new - before) > LEAST_CHANGE * before else before
 
 
 def shared(
-    budgets: Mapping[int, tuple[Budget, int]], parts: Column, server: Numbers, needs: Column, mss: Column
+    budgets: Mapping[int, tuple[Budget, int]], budgets_left: Column, server: Numbers, needs: Column, mss: Column
 ) -> Column:
-    """The shares of each server's part in whole bytes, at least 1; 0 for those who need nothing, or have no budget.
+    """Return the share of each transfer of its server's budget in whole bytes, at least 1; 0 if it needs nothing.
 
-    But for the papers' needs, what nobody needs is shared by the need: it is room for TCP's swing, whose mean the need
-    is, and room to grow in for a transfer that loses nothing. Such shares are in whole segments.
+    Except with the papers' needs, the part of a budget that no transfer needs is added to the shares, in proportion to
+    the needs. It is room for the swing of TCP's window, whose mean the need is, and for transfers without loss to grow.
+    Such shares are whole segments.
     """
-    caps, grows = np.zeros(len(needs)), np.zeros(len(parts), np.bool_)
-    ways: dict[Sharing, list[int]] = {}
+    caps, grows = np.zeros(len(needs)), np.zeros(len(budgets_left), np.bool_)
+    methods: dict[Sharing, list[int]] = {}
     for number, (budget, _) in budgets.items():
-        ways.setdefault(budget.sharing, []).append(number)
+        methods.setdefault(budget.sharing, []).append(number)
         grows[number] = budget.fixed is None and budget.needs is not Needs.PAPER
-    for sharing, numbers in ways.items():
-        is_one = np.zeros(len(parts), np.bool_)
-        is_one[numbers] = True
-        active = np.flatnonzero(is_one[server] & (needs > 0))
+    for sharing, numbers in methods.items():
+        uses_method = np.zeros(len(budgets_left), np.bool_)
+        uses_method[numbers] = True
+        active = np.flatnonzero(uses_method[server] & (needs > 0))
         owners = server[active]
-        shares = sharing(parts, needs[active], owners)
-        whole = np.bincount(owners, shares, len(parts))
-        has_room = grows & (whole > 0) & (whole < parts)
-        more = np.divide(parts, whole, out=np.ones(len(parts)), where=has_room)
-        shares = shares * more[owners]
-        rounds = grows[owners]
-        shares[rounds] = in_segments(shares[rounds], mss[active][rounds], owners[rounds], parts)
+        shares = sharing(budgets_left, needs[active], owners)
+        totals = np.bincount(owners, shares, len(budgets_left))
+        has_room = grows & (totals > 0) & (totals < budgets_left)
+        factors = np.divide(budgets_left, totals, out=np.ones(len(budgets_left)), where=has_room)
+        shares = shares * factors[owners]
+        is_rounded = grows[owners]
+        shares[is_rounded] = in_segments(shares[is_rounded], mss[active][is_rounded], owners[is_rounded], budgets_left)
         caps[active] = np.clip(np.floor(shares), 1.0, LARGEST)
     return caps
 
 
-def _differs(held: Column, caps: Column) -> Flags:
-    """By so much that it is worth a write; also where it is not known what is there, and where a cap begins or ends."""
-    return ~(np.abs(caps - held) <= WORTH * held) | ((held > 0) != (caps > 0))
+def _differs(installed: Column, caps: Column) -> Flags:
+    """Return where caps differ enough to be written: also where the installed one is unknown, and where a cap begins or
+    ends."""
+    return ~(np.abs(caps - installed) <= LEAST_CHANGE * installed) | ((installed > 0) != (caps > 0))

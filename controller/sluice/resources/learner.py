@@ -1,8 +1,8 @@
-"""How many connections a server can have, learned from those that it refuses.
+"""Learns how many connections a server can have from the connections that it refuses.
 
-Azuma et al. take the number from the server's configuration. Here a server that leaves SYNs unanswered while it answers
-others, or requests, is full; what it had open then is its limit. A server that answers nothing is off, or out of reach:
-that is no limit. A limit is forgotten slowly, for a server may have become larger.
+Azuma et al. take the number from the server's configuration. Here a server is full if it leaves SYNs unanswered while
+it answers others, or requests; its open connections then are its limit. A server that answers nothing is down or
+unreachable, which shows no limit. A limit grows slowly with time, since the server may have become larger.
 """
 
 from __future__ import annotations
@@ -11,36 +11,40 @@ from sluice.balance import Counts
 from sluice.balance.counts import CounterReset
 
 LEAST_LOST, LEAST_SHARE = 3, 0.1
-"""Unanswered SYNs of an interval from which they are no chance losses: so many, and this part of all."""
+"""Unanswered SYNs count as refusals, not as chance losses, from this number in an interval and this share of all
+SYNs."""
 GROWTH_PER_S = 1.01 ** (1 / 60)
-"""A percent a minute while nothing is refused."""
+"""Growth of the limit per second while nothing is refused: a percent a minute."""
 
 
 class Learner:
-    """Learns of one server, from reading to reading."""
+    """Learns one server's limit, reading by reading."""
 
     def __init__(self, most: float | None = None) -> None:
         self.limit = most
-        """Connections; None while nothing was refused."""
+        """The limit in connections; None as long as nothing was refused."""
         self._most = most
         self._former = most
-        """The limit before the refusals that are not yet known to be a living server's."""
+        """The limit before the latest refusals; they count only once the server has answered something again."""
         self._is_silent = False
-        """It has answered nothing since SYNs were sent to it."""
+        """Whether the server has answered nothing since SYNs were sent to it."""
         self._before: Counts | None = None
         self._read_s = 0.0
 
     def rebase(self) -> None:
-        """The next reading is only a base: this one came late, and counts SYNs whose answers it does not."""
+        """Discard the previous reading, so that the next one only serves as a base.
+
+        A late reading counts SYNs whose answers it does not count.
+        """
         self._before = None
 
     def observe(self, now_s: float, connections: int, counts: Counts, responses: int = 0) -> None:
-        """``connections``: those open now, with those that wait for an answer; ``counts``: cumulative.
+        """Learn from a reading. ``connections``: open ones, including those in the handshake; ``counts``: cumulative.
 
-        ``responses``: of the server's since the reading before, as far as they are known.
+        ``responses``: the server's responses since the previous reading, as far as they are known.
         """
         before, self._before = self._before, counts
-        past_s, self._read_s = now_s - self._read_s, now_s
+        elapsed_s, self._read_s = now_s - self._read_s, now_s
         if before is None:
             return
         try:
@@ -55,16 +59,16 @@ class Learner:
         elif lost > 0:
             self._is_silent = True
         if self._is_silent:
-            # It may have fallen silent within the interval before: what that seemed to show is taken back.
+            # The server may have fallen silent during the previous interval: undo what that interval seemed to show.
             self.limit = self._former
         elif refuses and was_silent:
-            pass  # it came back within this interval
+            pass  # the server recovered during this interval, which therefore shows no limit
         elif refuses:
             self._former = self.limit
-            full = float(max(1, connections - lost))
-            self.limit = full if self.limit is None else min(self.limit, full)
+            capacity = float(max(1, connections - lost))
+            self.limit = capacity if self.limit is None else min(self.limit, capacity)
         elif self.limit is not None:
-            self.limit = max(self.limit * GROWTH_PER_S ** max(0.0, past_s), float(connections))
+            self.limit = max(self.limit * GROWTH_PER_S ** max(0.0, elapsed_s), float(connections))
         if self.limit is not None and self._most is not None:
             self.limit = min(self.limit, self._most)
         if not refuses:

@@ -1,7 +1,8 @@
-"""How much each transfer loses: loss events per segment, remembered and held against those of its server's others.
+"""Each transfer's loss rate: loss events per segment, smoothed and compared with the server's other transfers.
 
-The papers count packets and losses of a connection and say no more. A rate from few events is mostly chance: with ten
-it is off by a third. So many are remembered, and what may be chance is drawn towards the others.
+The papers count a connection's packets and losses without giving details. A rate from few events is mostly chance: with
+ten events it is off by a third. So counts of past
+intervals are remembered, and a rate that may be chance is drawn towards the others'.
 """
 
 from __future__ import annotations
@@ -13,44 +14,44 @@ from .throughput import Column
 
 
 class Losses:
-    """Counts of so many slots, from interval to interval. The past counts ``per_interval`` after another interval, and
-    ``per_event`` after another loss event."""
+    """Loss counts of all slots. Past counts are weighted by ``per_interval`` for each later interval, and by
+    ``per_event`` for each later loss event."""
 
     def __init__(self, slots: int, per_interval: float, per_event: float = 1.0) -> None:
         self._per_interval, self._per_event = per_interval, per_event
         self._segments, self._events, self._timeouts = np.zeros(slots), np.zeros(slots), np.zeros(slots)
 
     def observe(self, segments: Column, events: Column, timeouts: Column, is_new: NDArray[np.bool_]) -> None:
-        """Counts of an interval. New ones begin anew."""
+        """Add an interval's counts. Slots with ``is_new`` start from zero."""
         weight = np.where(is_new, 0.0, self._per_interval * self._per_event**events)
         self._segments = weight * self._segments + segments
         self._events = weight * self._events + events
         self._timeouts = weight * self._timeouts + timeouts
 
     def own(self) -> Column:
-        """Loss events per segment, of each by itself."""
+        """Return each transfer's own loss events per segment."""
         return np.minimum(1.0, self._events / np.maximum(1.0, self._segments))
 
     def pooled(self, server: NDArray[np.int64]) -> Column:
-        """The same, drawn towards the rate of the server's transfers together, as far as they differ by chance.
+        """Return the loss events per segment, shrunk towards the common rate of the server's transfers.
 
-        Events are taken for Poisson's and the rates for a gamma distribution's, whose spread is found by moments
-        (empirical Bayes: Robbins 1956; Efron & Morris 1975). Where paths differ, little is drawn.
+        Events are assumed Poisson-distributed and rates gamma-distributed; the spread of rates is estimated by moments
+        (empirical Bayes: Robbins 1956; Efron & Morris 1975). If the paths' rates really differ, they shrink little.
         """
 
-        def together(values: Column) -> Column:
+        def server_sum(values: Column) -> Column:
             return np.bincount(server, values)[server].astype(np.float64)
 
         segments, events = self._segments, self._events
         with np.errstate(divide="ignore", invalid="ignore"):
-            common = together(events) / together(segments)
+            common = server_sum(events) / server_sum(segments)
             expected = common * segments
             excess = np.where(expected > 0, (events - expected) ** 2 / expected - 1.0, 0.0)
-            # The mean of all is from the same events, which takes one of them.
-            spread = np.maximum(0.0, together(excess) + 1.0) / together(expected)
+            # The common rate is computed from the same events, which costs one degree of freedom.
+            spread = np.maximum(0.0, server_sum(excess) + 1.0) / server_sum(expected)
             rate = (spread * events + 1.0) / (spread * segments + 1.0 / common)
         return np.where(common > 0, np.minimum(1.0, rate), 0.0)
 
     def late(self) -> Column:
-        """The part of the events that only a time-out found."""
+        """Return the share of the events that only a timeout detected."""
         return np.minimum(1.0, self._timeouts / np.maximum(1.0, self._events))

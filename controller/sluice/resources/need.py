@@ -1,10 +1,10 @@
-"""What a transfer can use of a send buffer, from what the switch sees of it.
+"""Estimates how much send buffer each transfer can use, from the switch's measurements.
 
-A need is throughput times round trip (Matsuo et al., equation 1). The papers leave open: how losses are smoothed, what
-a transfer without a loss needs, and what a slow reader needs (Azuma et al., section 2.1.3: a send buffer that is hardly
-used is taken away). Here losses fade over intervals, and no need is above twice the observed flight. The flight of a
-transfer that fills its cap says how large the cap is, and nothing of the need: in production such transfers of a server
-may all need twice what the largest of them has (ADR 0153).
+A need is throughput times round trip (Matsuo et al., equation 1). The papers leave open how losses are smoothed, what
+a transfer without loss needs, and what a slow reader needs (Azuma et al., section 2.1.3: a hardly used send buffer is
+taken away). Here losses fade over intervals, and no need is above twice the observed flight. If a transfer fills its
+cap, its flight only shows the cap's size. So in production mode each such transfer of a server may need twice the
+largest flight among them (ADR 0153).
 """
 
 from __future__ import annotations
@@ -19,100 +19,104 @@ from .losses import Losses
 from .throughput import COUNTED, DELAYED, Column, segments_per_s
 
 FADING = 0.9
-"""What an interval's flight counts in the next one, and its losses by the papers' needs: ten intervals in all."""
-KEPT = 0.99
-"""What the past's losses count in production after another interval or loss event: a hundred of either in all."""
+"""Weight of an interval's flight in the next one, and of its losses with the papers' needs: ten intervals in all."""
+LOSS_FADING = 0.99
+"""Weight of past losses in production mode, for each later interval or loss event: a hundred of either in all."""
 LEAST_SEGMENTS = 4
-"""No need is below so many segments: with fewer a loss is found by a time-out only (RFC 5681, section 3.2)."""
+"""Least need, in segments: with fewer in flight only a timeout detects a loss (RFC 5681, section 3.2)."""
 GROWTH = 2.0
-"""A need is at most so many times the observed flight: a transfer without losses is limited by nothing else."""
+"""Largest need as a multiple of the observed flight; nothing else limits a transfer without losses."""
 BELIEVED = 1.5
-"""A mean flight of so many times the model's is that of a transfer that ignores losses. Reno's is 0.8 to 1.1 times."""
+"""A mean flight above this multiple of the modelled one shows a sender that ignores losses; Reno's mean is 0.8 to 1.1
+times the modelled one."""
 
 
 class Needs(StrEnum):
-    """How needs are told."""
+    """How needs are estimated."""
 
     PAPER = "paper"
-    """Equation 1 as it stands, and what nobody needs is left free."""
+    """Equation 1 as published; the part of a budget that no transfer needs stays free."""
     PRODUCTION = "production"
-    """The same of today's senders: they grow by bytes, not by ACKs, and seldom wait for a time-out. A transfer that
-    keeps far more in flight ignores losses, and needs what it has in flight."""
+    """Equation 1 for today's senders, which grow by bytes, not by ACKs, and seldom wait for a timeout. A transfer with
+    far more in flight than that ignores losses, and needs what it has in flight."""
     PRESENT = "present"
-    """Twice what is in flight as the interval ends: that of ABT (Semke et al., section 3.1), which swings with it."""
+    """Twice the flight at the interval's end, as in ABT (Semke et al., section 3.1); it swings with the flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An interval of all slots, a value each. Counts are those of the interval."""
+    """An interval's measurements, one element of each column per slot. Counts are those of the interval."""
 
     segments: Column
+    """Segments sent with payload."""
     losses: Column
     """Loss events, at most one a window."""
     timeouts: Column
-    """Those of the losses that only a time-out found."""
+    """The losses that only a timeout detected."""
     rtt_s: Column
-    """The mean; NaN without a sample."""
+    """Mean round trip; NaN without a sample."""
     rto_s: Column
+    """Retransmission timeout."""
     mss: Column
-    """Bytes."""
+    """Largest segment's payload in bytes."""
     flight: Column
-    """The largest, in bytes."""
+    """Largest flight in bytes."""
     under_way: Column
-    """As the interval ends, in bytes."""
+    """Flight at the interval's end, in bytes."""
     is_new: NDArray[np.bool_]
-    """The slot's transfer is another one than before."""
+    """Whether the slot has another transfer than in the previous interval."""
 
 
 class Estimator:
-    """Follows the transfers of so many slots: ``observe`` takes an interval, ``needs`` tells their needs."""
+    """Follows the transfers of all slots: ``observe`` takes an interval's measurements, ``needs`` returns the needs."""
 
     def __init__(self, slots: int) -> None:
-        self._recent, self._losses = Losses(slots, FADING), Losses(slots, KEPT, KEPT)
+        self._recent, self._losses = Losses(slots, FADING), Losses(slots, LOSS_FADING, LOSS_FADING)
         self._rtt_s = np.full(slots, np.nan)
         self._intervals, self._flight = np.zeros(slots), np.zeros(slots)
 
     def observe(self, reading: Reading) -> None:
-        """The end of an interval."""
+        """Take an interval's measurements."""
         self._reading = reading
         for losses in (self._recent, self._losses):
             losses.observe(reading.segments, reading.losses, reading.timeouts, reading.is_new)
         self._rtt_s[reading.is_new] = np.nan
         self._rtt_s = np.where(np.isnan(reading.rtt_s), self._rtt_s, reading.rtt_s)
-        kept = np.where(reading.is_new, 0.0, FADING)
-        self._intervals = kept * self._intervals + 1.0
-        self._flight = kept * self._flight + reading.under_way
+        weight = np.where(reading.is_new, 0.0, FADING)
+        self._intervals = weight * self._intervals + 1.0
+        self._flight = weight * self._flight + reading.under_way
 
     def needs(self, how: Needs, server: NDArray[np.int64], caps: Column | None = None) -> Column:
-        """The needs in bytes, as in Needs; 0 for slots without a transfer, or without a round trip yet.
+        """Return the needs in bytes, as ``how`` states; 0 for slots without a transfer or a round-trip sample.
 
-        ``server``: of each slot's transfer, whose losses are held against those of the same server; ``caps``: those
-        that were in effect, in bytes, NaN where they are not known.
+        ``server``: each transfer's server, since losses are compared within a server; ``caps``: the caps that were in
+        effect, in bytes, NaN if unknown.
         """
         reading = self._reading
-        is_known = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
-        mss = np.where(is_known, reading.mss, 1.0)
-        most = GROWTH * reading.flight
+        is_measured = ~np.isnan(self._rtt_s) & (reading.flight > 0) & (reading.mss > 0)
+        mss = np.where(is_measured, reading.mss, 1.0)
+        ceilings = GROWTH * reading.flight
         if how is Needs.PRESENT:
-            wanted = GROWTH * reading.under_way
+            estimates = GROWTH * reading.under_way
         elif how is Needs.PAPER:
-            wanted = self._modelled(self._recent.own(), mss, is_known, DELAYED, None)
+            estimates = self._modelled(self._recent.own(), mss, is_measured, DELAYED, None)
         else:
-            modelled = self._modelled(self._losses.pooled(server), mss, is_known, COUNTED, self._losses.late())
-            kept = self._flight / np.maximum(1.0, self._intervals)
-            fills = is_known & (reading.flight + mss >= (np.inf if caps is None else caps))
+            modelled = self._modelled(self._losses.pooled(server), mss, is_measured, COUNTED, self._losses.late())
+            mean_flight = self._flight / np.maximum(1.0, self._intervals)
+            fills = is_measured & (reading.flight + mss >= (np.inf if caps is None else caps))
             largest = np.zeros(1 + int(server.max(initial=0)))
             np.maximum.at(largest, server[fills], reading.flight[fills])
-            most = np.where(fills, GROWTH * largest[server], most)
-            wanted = np.where(kept > BELIEVED * modelled, np.where(fills, most, kept), modelled)
-        wanted = np.minimum(wanted, most)
-        return np.where(is_known, np.maximum(wanted, LEAST_SEGMENTS * mss), 0.0)
+            ceilings = np.where(fills, GROWTH * largest[server], ceilings)
+            estimates = np.where(mean_flight > BELIEVED * modelled, np.where(fills, ceilings, mean_flight), modelled)
+        estimates = np.minimum(estimates, ceilings)
+        return np.where(is_measured, np.maximum(estimates, LEAST_SEGMENTS * mss), 0.0)
 
     def _modelled(
-        self, loss: Column, mss: Column, is_known: NDArray[np.bool_], each: float, timeouts: Column | None
+        self, loss: Column, mss: Column, is_measured: NDArray[np.bool_], each: float, timeouts: Column | None
     ) -> Column:
-        """The mean flight in bytes. The model is asked without a limit, for such a flight needs a limit above it."""
-        rtt_s = np.where(is_known, self._rtt_s, 1.0)
+        """Return the modelled mean flight in bytes, without a limit on the window: the limit is what the need shall
+        determine."""
+        rtt_s = np.where(is_measured, self._rtt_s, 1.0)
         rto_s = np.maximum(self._reading.rto_s, rtt_s)
-        without = np.full(len(mss), 1e9)
-        return segments_per_s(loss, rtt_s, rto_s, without, each=each, timeouts=timeouts) * rtt_s * mss
+        no_limit = np.full(len(mss), 1e9)
+        return segments_per_s(loss, rtt_s, rto_s, no_limit, each=each, timeouts=timeouts) * rtt_s * mss

@@ -1,7 +1,7 @@
 """Receive buffers: an equal share for each open connection.
 
-Azuma et al. (section 2.1.2) let a buffer grow and shrink by its use. The switch measures no uploads, and so nobody
-knows that use (docs/limitations.md).
+Azuma et al. (section 2.1.2) let a buffer grow and shrink with its use. The switch does not measure uploads, so this use
+is unknown (docs/limitations.md).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from .direction import default_cap
 
 @dataclass(frozen=True, slots=True)
 class ReceiveBudget:
-    """What a server has for what its clients send, in bytes."""
+    """A server's budget for receive buffers, in bytes."""
 
     size: float
     fixed: float | None = None
-    """The share of everybody, whatever the budget is."""
+    """A share in bytes that every connection gets, whatever the budget is."""
 
 
 class Received(NamedTuple):
-    """What a server's open connections can have, in bytes."""
+    """A server's receive buffers in an interval, in bytes."""
 
     budget: float
     default: int
-    """The cap of each."""
+    """The cap of each connection."""
     connections: int
-    """Open."""
+    """The number of open connections."""
 
 
 def received(budget: ReceiveBudget, connections: int, before: int) -> Received:
-    """What each of so many open connections can have; ``before`` is what they had, in bytes."""
+    """Return the share of each of ``connections``; ``before``: their cap until now, in bytes."""
     return Received(budget.size, default_cap(budget.size, budget.fixed, connections, before), connections)

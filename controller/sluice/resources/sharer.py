@@ -1,7 +1,7 @@
-"""Shares out the budgets of servers among the transfers that the switch measures: what is read in, caps out.
+"""Shares the budgets of servers among the measured transfers: takes readings, returns caps.
 
-The papers' server sets its own buffers; here a cap on the window is what a transfer can have. One that is small is left
-alone (Matsuo et al., section 2.2.2), and one that sends nothing gives its cap back.
+The papers' server sets its own buffers; here a cap on the window determines what a transfer can have. A small transfer
+gets no cap (Matsuo et al., section 2.2.2), and one that sends nothing loses its cap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from sluice.names import TRANSFERS
 
 from .columns import NONE, Columns, Flags, Numbers
-from .direction import SMALL, Budget, Direction, Told
+from .direction import SMALL, Budget, Direction, SendSummary
 from .need import Estimator, Needs, Reading
 from .receive import ReceiveBudget, Received, received
 from .throughput import Column
@@ -29,21 +29,21 @@ class Managed:
     send: Budget | None = None
     receive: ReceiveBudget | None = None
     sampling: int = 0
-    """Of 2^sampling connections the switch measures one."""
+    """The switch measures 1 in 2^sampling connections."""
 
 
 class Caps(NamedTuple):
-    """What the switch is to hold for connections of their own in one direction, an element each."""
+    """Caps of single connections in one direction that are written to the switch, an element each."""
 
     flow: Numbers
-    """The connection's number."""
+    """Number of the connection's slot in the connection table."""
     fingerprint: Numbers
     size: Numbers
-    """Bytes; 0 is no cap of its own."""
+    """The cap in bytes; 0: none of its own."""
 
 
 class Defaults(NamedTuple):
-    """Caps of a server's connections that have none of their own, in bytes; 0: none."""
+    """Caps of a server's connections without a cap of their own, in bytes; 0: none."""
 
     send: int = 0
     receive: int = 0
@@ -51,110 +51,118 @@ class Defaults(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An interval's. The switch has nothing of it yet."""
+    """The decision of an interval, not yet written to the switch."""
 
     caps: Caps
-    """Those of sending connections that are to be written."""
+    """The caps in send direction to be written."""
     defaults: Mapping[int, Defaults]
-    """By server."""
-    send: Mapping[int, Told]
-    """By server."""
+    """Default caps by server."""
+    send: Mapping[int, SendSummary]
+    """The send direction by server."""
     receive: Mapping[int, Received]
-    held: Column
-    """The caps that the switch has when this has been written."""
+    """The receive direction by server."""
+    installed: Column
+    """Each slot's cap in the switch once the decision has been written."""
 
 
 class Sharer:
-    """Follows all slots of a switch. ``observe`` decides, ``wrote`` says that the switch has it."""
+    """Decides the caps of all measured transfers of a switch.
+
+    ``observe`` decides; call ``wrote`` once the switch has the decision.
+    """
 
     def __init__(self, managed: Mapping[int, Managed]) -> None:
         self.managed = managed
         self.defaults: dict[int, Defaults] = {}
-        """In the switch."""
+        """The default caps in the switch, by server."""
         self._before: Columns | None = None
         self._estimator = Estimator(0)
         self._send = Direction(0, {})
 
     def configure(self, managed: Mapping[int, Managed]) -> None:
-        """Other budgets; what is known of the transfers stays."""
+        """Set other budgets; the transfers' estimates stay."""
         self.managed = managed
 
     def rebase(self, defaults: Mapping[int, Defaults]) -> None:
-        """The switch may be another one, and somebody else may have written caps: it has these defaults."""
+        """Start from a switch with these defaults whose other caps are unknown, such as after a reconnection."""
         self.defaults, self._before = dict(defaults), None
 
     def observe(self, columns: Columns, connections: Mapping[int, int]) -> Decision:
-        """Decide on what was read at an interval's end.
+        """Decide on the transfers that were read at an interval's end.
 
-        ``connections``: open ones by server, as far as they are known.
+        ``connections``: open connections by server, as far as they are known.
         """
         reading = self._reading(columns)
         server = np.where(columns.flow == NONE, 0, columns.server)
         self._estimator.observe(reading)
         needs = self._send_needs(columns, server)
-        sending = {number: (one.send, one.sampling) for number, one in self.managed.items() if one.send}
+        sending = {number: (managed.send, managed.sampling) for number, managed in self.managed.items() if managed.send}
         measured = sum(connections.get(number, 0) / 2**sampling for number, (_, sampling) in sending.items())
-        part = slotted(TRANSFERS, measured)
-        caps, worth, send = self._send.decide(sending, server, needs, reading.flight, reading.mss, slotted=part)
+        slotted_share = slotted(TRANSFERS, measured)
+        caps, is_written, send = self._send.decide(
+            sending, server, needs, reading.flight, reading.mss, slotted=slotted_share
+        )
         receive = {
-            number: received(one.receive, connections.get(number, 0), self.defaults.get(number, Defaults()).receive)
-            for number, one in self.managed.items()
-            if one.receive
+            number: received(managed.receive, connections.get(number, 0), self.defaults.get(number, Defaults()).receive)
+            for number, managed in self.managed.items()
+            if managed.receive
         }
-        worth &= _among(server, self.managed)
-        held = np.where(worth, caps, self._send.held)
-        self._send.held[worth] = np.nan  # until it is written: a write may be cut off
-        return Decision(_caps(columns, worth, caps), _defaults(send, receive), send, receive, held)
+        is_written &= _among(server, self.managed)
+        installed = np.where(is_written, caps, self._send.installed)
+        self._send.installed[is_written] = np.nan  # unknown until it is written: a write may be interrupted
+        return Decision(_caps(columns, is_written, caps), _defaults(send, receive), send, receive, installed)
 
     def _reading(self, columns: Columns) -> Reading:
-        """What is new since the last one. The cells of a slot's next connection hold no cap."""
+        """Return the changes since the previous reading. A slot's next connection starts without a cap."""
         reading = columns.since(self._before)
         if self._before is None:
             slots = len(columns.flow)
             self._estimator = Estimator(slots)
-            self._send = Direction(slots, {server: one.send for server, one in self.defaults.items()})
+            self._send = Direction(slots, {server: default.send for server, default in self.defaults.items()})
         else:
-            self._send.held[reading.is_new] = 0.0
+            self._send.installed[reading.is_new] = 0.0
         self._before = columns
         return reading
 
     def _send_needs(self, columns: Columns, server: Numbers) -> Column:
-        """Each server's as its budget says; those of others and of small transfers are 0."""
+        """Return the transfers' needs as their servers' budgets define them; 0 for small transfers and unmanaged
+        servers."""
         needs, caps = np.zeros(len(server)), self._send.in_effect(server)
         for how in Needs:
-            mine = [number for number, one in self.managed.items() if one.send and one.send.needs is how]
-            if mine:
-                needs = np.where(_among(server, mine), self._estimator.needs(how, server, caps), needs)
+            numbers = [number for number, managed in self.managed.items() if managed.send and managed.send.needs is how]
+            if numbers:
+                needs = np.where(_among(server, numbers), self._estimator.needs(how, server, caps), needs)
         needs[columns.sent < SMALL] = 0.0
         return needs
 
     def wrote(self, decision: Decision) -> None:
-        """The switch has it."""
-        self._send.held = decision.held
+        """Record that a decision has been written to the switch."""
+        self._send.installed = decision.installed
         self.defaults = dict(decision.defaults)
-        self._send.defaults = {server: one.send for server, one in decision.defaults.items()}
+        self._send.defaults = {server: default.send for server, default in decision.defaults.items()}
 
 
 def slotted(slots: int, connections: float) -> float:
-    """The part of so many connections that find a slot, each hashed to one of ``slots`` and taking it if it is free."""
+    """Return the share of ``connections`` that find a slot: each hashes to one of ``slots`` and takes it if it is
+    free."""
     load = connections / max(1, slots)
     return -math.expm1(-load) / load if load > 0 else 1.0
 
 
-def _among(server: Numbers, wanted: Iterable[int]) -> Flags:
-    """Whose server is one of those wanted. Slots without a transfer have the server 0, which is none."""
-    numbers = list(wanted)
+def _among(server: Numbers, servers: Iterable[int]) -> Flags:
+    """Return which transfers' servers are among those wanted. Slots without a transfer have server 0, which is none."""
+    numbers = list(servers)
     flags = np.zeros(1 + max(int(server.max(initial=0)), max(numbers, default=0)), np.bool_)
     flags[numbers] = True
     return flags[server]
 
 
-def _caps(columns: Columns, worth: Flags, caps: Column) -> Caps:
-    """Those that are worth a write."""
-    return Caps(columns.flow[worth], columns.fingerprint[worth], caps[worth].astype(np.int64))
+def _caps(columns: Columns, is_written: Flags, caps: Column) -> Caps:
+    """Return the caps that are to be written."""
+    return Caps(columns.flow[is_written], columns.fingerprint[is_written], caps[is_written].astype(np.int64))
 
 
-def _defaults(send: Mapping[int, Told], receive: Mapping[int, Received]) -> dict[int, Defaults]:
+def _defaults(send: Mapping[int, SendSummary], receive: Mapping[int, Received]) -> dict[int, Defaults]:
     return {
         server: Defaults(
             send[server].default if server in send else 0, receive[server].default if server in receive else 0

@@ -1,6 +1,6 @@
-"""What the switch is made to do: one module per stage of the P4 program, and the session they share."""
+"""Programs a switch over P4Runtime: one module for each stage of the P4 program, and the session that they share."""
 
 import os
 
-# gRPC's C core writes connection chatter to standard error unless told not to; it reads this when it is loaded.
+# Without this, gRPC's C core logs connection attempts to standard error. It reads the variable when it is loaded.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

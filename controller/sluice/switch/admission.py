@@ -1,4 +1,4 @@
-"""Stage admission: the token bucket of each service's new connections."""
+"""Stage admission: the meter (token bucket) that limits each service's new connections."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from .bucket import Bucket
 from .state import State
 
 NOTHING = Bucket(0, 0)
-"""Refuses every new connection; the SYNs of pinned ones pass."""
+"""A bucket that refuses every new connection; SYNs of connections that have a pin still pass."""
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """The buckets of the services that have a limit or refuse, by service number. Without one everything is green."""
+    """Return the buckets, by service number, of services that have a limit or are to refuse.
+
+    A meter cell without a bucket marks every packet green.
+    """
     limits = {
         service.id: Bucket(limit.rate_per_s, limit.burst)
         for service in state.plan.services
@@ -27,9 +30,9 @@ def wanted(state: State) -> dict[int, Bucket]:
 
 
 def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
-    """A meter's configuration. Both rates are the same: what is above the one bucket is red.
+    """Return a meter cell's configuration. Both rates are the bucket's: a packet above it is red, and none is yellow.
 
-    To be written only on change: BMv2 refills the bucket on every write.
+    Write an entry only when the bucket changes: BMv2 refills the bucket on every write.
     """
     if bucket is None:
         return P4MeterEntry(meter, index=index)
@@ -38,11 +41,14 @@ def entry(meter: Meter, index: int, bucket: Bucket | None) -> P4MeterEntry:
 
 
 def changes(
-    meter: Meter, have: Mapping[int, Bucket], want: Mapping[int, Bucket], *, rounded: bool
+    meter: Meter, installed: Mapping[int, Bucket], desired: Mapping[int, Bucket], *, rounded: bool
 ) -> Iterator[P4MeterEntry]:
-    """Entries for what differs; when ``have`` was read back (``rounded``), by more than rounding."""
-    for index in sorted(have.keys() | want.keys()):
-        old, new = have.get(index), want.get(index)
+    """Yield a meter entry for each cell that differs between ``installed`` and ``desired``.
+
+    ``rounded``: ``installed`` was read back from the switch, so differences that rounding explains are ignored.
+    """
+    for index in sorted(installed.keys() | desired.keys()):
+        old, new = installed.get(index), desired.get(index)
         if old == new or (rounded and old and new and old.is_close(new)):
             continue
         yield entry(meter, index, new)

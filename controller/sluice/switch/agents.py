@@ -1,4 +1,4 @@
-"""Stage agents: which agent of a content service is behind which port."""
+"""Stage agents: the content service's agent behind each port."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Agents whose port is known: the only one of their subnet, or the one where they answer ARP."""
-    for service in (one for one in state.plan.services if one.is_content):
+    """Yield an entry for each agent whose port is known: the only port of its subnet, or the port where it answers
+    ARP."""
+    for service in (candidate for candidate in state.plan.services if candidate.is_content):
         address, _, port = service.endpoint
         for agent in service.servers:
-            if (behind := _port(state, agent)) is not None:
+            if (agent_port := _port(state, agent)) is not None:
                 yield P4TableEntry(
                     Table.AGENTS,
-                    match=P4TableMatch(port=behind, address=address, service_port=port),
+                    match=P4TableMatch(port=agent_port, address=address, service_port=port),
                     action=P4TableAction(Action.SET_AGENT, agent=agent.id, address=agent.address),
                 )
 

@@ -1,4 +1,4 @@
-"""Stage answers: who sent an ARP, as the switch tells it."""
+"""Stage answers: digests in which the switch reports the sender of each ARP packet."""
 
 from __future__ import annotations
 
@@ -13,40 +13,42 @@ from sluice.addresses import IPV4_BITS, Address, from_number
 from sluice.frames import mac_text
 from sluice.names import Digest
 
-from .errors import AlreadyThere
+from .errors import AlreadyExists
 from .session import Session
 from .state import Neighbour
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What an ARP says of its sender: an address, and where it is."""
+    """The sender of an ARP packet."""
 
     address: Address
     place: Neighbour
+    """The port that the packet came in by, and the sender's MAC address."""
     asks_us: bool = False
-    """It is a request for one of our addresses, which the switch answers."""
+    """The packet is a request for one of the switch's own addresses, which the switch answers."""
 
 
 def subscription() -> P4DigestEntry:
-    """What has a switch tell the sender of every ARP, each at once, and the same one as often as it is heard.
+    """Return the digest configuration by which a switch reports the sender of every ARP packet, repeated ones included.
 
-    The data plane answers requests itself. A copy of each frame would need a clone session, or a mirror on Tofino.
+    Each digest is sent at once. The data plane answers requests itself; copying each frame to the controller would need
+    a clone session, or a mirror session on Tofino.
     """
     return +P4DigestEntry(Digest.ARP_SENDER_T, max_list_size=1, max_timeout_ns=0)
 
 
 async def subscribe(session: Session) -> None:
-    """Have the switch tell the sender of every ARP, if it does not yet. Raises SwitchError."""
-    with suppress(AlreadyThere):
+    """Subscribe to the digests, unless the switch already sends them. Raises SwitchError."""
+    with suppress(AlreadyExists):
         await session.write([subscription().encode_update(session.pipeline.schema)])
 
 
 def senders(digests: Iterable[P4DigestList]) -> Iterator[Sender]:
-    """The senders in lists of digests, in their order."""
+    """Yield the senders that lists of digests report, in their order."""
     for digest in digests:
         for data in digest:
-            said = cast(dict[str, Any], data)
-            mac = mac_text(int(said["mac"]).to_bytes(6, "big"))
-            asks_us = said["answered_by"] != said["address"]
-            yield Sender(from_number(said["address"], IPV4_BITS), Neighbour(said["ingress_port"], mac), asks_us)
+            fields = cast(dict[str, Any], data)
+            mac = mac_text(int(fields["mac"]).to_bytes(6, "big"))
+            asks_us = fields["answered_by"] != fields["address"]
+            yield Sender(from_number(fields["address"], IPV4_BITS), Neighbour(fields["ingress_port"], mac), asks_us)

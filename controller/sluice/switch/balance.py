@@ -1,7 +1,8 @@
-"""Stage balance: the selectors of a service, written in one request that packets see whole.
+"""Stage balance: the selector groups of each service.
 
-One-shot groups only: on BMv2 a MODIFY of a manual group is a series of single changes, and an empty group on the way
-sends packets to port 0. A one-shot MODIFY builds the new group, switches over, and deletes the old one.
+Each group is written in one request, so that a packet never sees half of a change. Groups are one-shot only: BMv2
+executes a MODIFY of a manual group as a series of single changes, and a group that is empty meanwhile sends packets to
+port 0. A one-shot MODIFY builds the new group, switches over to it, and deletes the old one.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from .state import State
 
 
 class Member(P4TableAction):
-    """An action of a group, encoded once: a decision changes few members of a large pool; groups are written whole."""
+    """A group member's action, whose encoding is cached: groups are written whole, but a decision changes few
+    members."""
 
     def encode_action(self, schema: P4Schema | P4Table) -> p4r.Action:
-        """See P4TableAction. The message is shared: it is not to be changed."""
+        """Encode as P4TableAction does. The returned message is shared between groups: callers must not change it."""
         return _encoded(schema, self.name, tuple(self.args.items()))
 
 
@@ -37,34 +39,41 @@ def _encoded(schema: P4Schema | P4Table, name: str, parameters: tuple[tuple[str,
 
 
 def capacities(service: Service) -> dict[int, int]:
-    """Weights of the second choice: by configured capacity, whatever is measured or drained."""
+    """Return the weights of the stable choice: by configured capacity, whatever is measured or drained."""
     shares = {server.id: server.capacity for server in service.servers}
     return largest_remainder(shares, measured=shares)
 
 
 def available(state: State, service: Service) -> dict[int, int]:
-    """Weights of a content service's agents: of those that are there and take connections or, when there are none, of
-    those that are there. An ejected one is probed."""
-    there = [agent for agent in service.servers if agent.id not in state.absent]
-    taking = [agent for agent in there if not agent.drain and agent.id not in state.draining | state.leaving]
+    """Return the weights of a content service's agents, by configured capacity.
+
+    They are those of the agents that answer and take connections or, if none takes any, of all agents that answer. An
+    ejected agent keeps a share at the probe floor.
+    """
+    answering = [agent for agent in service.servers if agent.id not in state.absent]
+    accepting = [agent for agent in answering if not agent.drain and agent.id not in state.draining | state.leaving]
     floor = service.config.balance.production.probe_floor
-    shares = {one.id: one.capacity * (floor if one.id in state.ejected else 1.0) for one in taking or there}
+    shares = {
+        agent.id: agent.capacity * (floor if agent.id in state.ejected else 1.0) for agent in accepting or answering
+    }
     return largest_remainder(normalised(shares), measured=shares) if shares else {}
 
 
 def shares(state: State, service: Service) -> int:
-    """What the weights of the whole pool sum to: places in its group are counted in these when it draws evenly; 0: it
-    draws by hashes.
+    """Return the sum of the whole pool's weights if the service draws evenly: the unit in which places are counted. 0:
+    the service draws by hashes.
 
-    A pool of which servers are left out may sum to less. Both are powers of two: a place counts modulo the group's
-    size, and the draws stay even.
+    A pool of which servers are left out may sum to less. Both sums are powers of two: a place counts modulo the group's
+    size, and so the draws stay even.
     """
     return weight_sum(len(service.servers)) if service.id in state.second_look else 0
 
 
 def choose(state: State) -> Iterator[P4TableEntry]:
-    """One group a service: the weights that R decides. Each server names the group to draw the other one from. Content
-    services choose by capacity alone: their clients' SYNs take no slot."""
+    """Yield one group a service, by the weights that R decides. Each member names the group for the second look's draw.
+
+    Content services have none: they choose by capacity alone, since their clients' SYNs take no slot.
+    """
     for service in state.plan.services:
         if service.is_content:
             continue
@@ -78,48 +87,54 @@ def choose(state: State) -> Iterator[P4TableEntry]:
 
 
 def others(state: State, service: Service) -> dict[int, tuple[dict[int, int], list[int]]]:
-    """The groups of a service's second look by number: their weights, and the servers that name them."""
+    """Return the groups that a service's second look draws from, by group number: weights, and the servers that name
+    it."""
     weights = state.weights[service.id]
-    if not _looks(state, service):
+    if not _takes_second_look(state, service):
         return {}
     if len(service.servers) > SMALL_POOL:
         return {SERVERS + service.id: (dict(weights), list(weights))}
     return {
-        number: ({one: weight for one, weight in weights.items() if one != server}, [server])
+        number: ({other: weight for other, weight in weights.items() if other != server}, [server])
         for server, number in _pairs(service).items()
         if server in weights
     }
 
 
-def _looks(state: State, service: Service) -> bool:
-    """Whether its new connections look at more servers than one."""
+def _takes_second_look(state: State, service: Service) -> bool:
+    """Return whether the service's new connections compare two or more servers."""
     return service.id in state.second_look and len(state.weights[service.id]) > 1
 
 
 def _pairs(service: Service) -> dict[int, int]:
-    """The number of each server's group of the others. Of a server in several groups of a content service each has one
-    of its own."""
+    """Return, for each server of a small pool, the number of the group that holds all other servers.
+
+    A server that is in several groups of a content service has such a number in each of them.
+    """
     servers = [server.id for server in service.servers[:SMALL_POOL]]
-    if service.of is None:
+    if service.group_of is None:
         return {server: server for server in servers}
     first = SERVERS + SERVICES + service.id * SMALL_POOL
     return dict(zip(servers, range(first, first + SMALL_POOL), strict=False))
 
 
 def choose_other(state: State) -> Iterator[P4TableEntry]:
-    """The groups that a second look draws from."""
+    """Yield the groups that a second look draws from."""
     for service in state.plan.services:
         for number, (weights, _) in others(state, service).items():
-            seen = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))
-            members = [(places, _seen(servers, weights)) for places, servers in seen]
+            draws = seen_together(dict(sorted(weights.items())), min(service.looks, state.most_looks))
+            members = [(places, _draw_of(servers, weights)) for places, servers in draws]
             yield _group(Table.CHOOSE_OTHER, P4TableMatch(others=number), members)
 
 
 def idle_members(state: State) -> Iterator[P4TableEntry]:
-    """The servers that a second look seeks out while they are idle. Of groups it knows none: the FINs of their servers
-    belong to their content service."""
+    """Yield the servers that a second look may select because they are idle.
+
+    Groups of content services have none: the FIN by which a server becomes idle counts for the content service, not for
+    its group.
+    """
     for service in state.plan.services:
-        if state.seeks_idle and service.of is None and _looks(state, service):
+        if state.seeks_idle and service.group_of is None and _takes_second_look(state, service):
             sought = sought_idle(state.weights[service.id])
             for word, servers in sought.words.items():
                 yield P4TableEntry(
@@ -129,8 +144,8 @@ def idle_members(state: State) -> Iterator[P4TableEntry]:
                 )
 
 
-def _seen(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
-    """The action that draws so many servers at once."""
+def _draw_of(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
+    """The action that draws these servers at once."""
     first, *more = servers
     if not more:
         return Member(Action.CHOOSE_OTHER_SERVER, id=first, own_weight=weights[first])
@@ -147,9 +162,10 @@ def _seen(servers: Sequence[int], weights: Mapping[int, int]) -> Member:
 
 
 def choose_stable(state: State) -> Iterator[P4TableEntry]:
-    """One group a service; only a change of the configured pool changes it, or of the agents that there are."""
+    """Yield one group a service for the stable choice. It changes only with the configured pool, or with the set of
+    agents that answer."""
     for service in state.plan.services:
-        weights = _readers(state, service) if service.is_content else capacities(service)
+        weights = _stable_weights(state, service) if service.is_content else capacities(service)
         members = [
             (weight, Member(Action.CHOOSE_STABLE_SERVER, id=server)) for server, weight in sorted(weights.items())
         ]
@@ -158,14 +174,14 @@ def choose_stable(state: State) -> Iterator[P4TableEntry]:
         yield _group(Table.CHOOSE_STABLE, P4TableMatch(service=service.id), members)
 
 
-def _readers(state: State, service: Service) -> Mapping[int, int]:
-    """A content service's agents or, without any, the servers that get its clients unread."""
+def _stable_weights(state: State, service: Service) -> Mapping[int, int]:
+    """Return the weights of a content service's agents or, without any, of the servers that get its clients unread."""
     return state.unread.get(service.id) or available(state, service)
 
 
-def decided(service: Service) -> dict[Table, list[tuple[int, ...]]]:
-    """What a decision on a service changes: the tables, and what their entries match that can be its own, whatever its
-    weights."""
+def decision_keys(service: Service) -> dict[Table, list[tuple[int, ...]]]:
+    """Return what a decision on a service may change: for each table, the match fields of every entry that can belong
+    to the service, whatever its weights."""
     servers = [server.id for server in service.servers]
     return {
         Table.CHOOSE: [(service.id,)],
@@ -183,7 +199,7 @@ def _group(table: Table, match: P4TableMatch, members: Sequence[tuple[int, P4Tab
 
 
 def weights_of(entry: p4r.TableEntry) -> dict[int, int]:
-    """The weights of a group as read back; repeated members add up."""
+    """Return the weights of a group that was read back. The weights of repeated members add up."""
     weights: dict[int, int] = {}
     for member in entry.action.action_profile_action_set.action_profile_actions:
         server = next(int.from_bytes(p.value, "big") for p in member.action.params if p.param_id == 1)

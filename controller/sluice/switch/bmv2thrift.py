@@ -1,4 +1,4 @@
-"""What BMv2 offers over Thrift only, registers and the depth of its queues: the calls in use, and how to reach them."""
+"""BMv2's Thrift calls for what it lacks in P4Runtime: registers, and the depth of its queues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ service SimpleSwitch {
   i32 set_all_egress_queue_depths(1: i32 depth_pkts)
 }
 """
-"""Of BMv2's `standard.thrift` and `simple_switch.thrift`. `bm_register_reset` is left out: it races with packets."""
+"""Excerpt of BMv2's `standard.thrift` and `simple_switch.thrift`, without `bm_register_reset`, which races with
+packets."""
 
 Service = Literal["Standard", "SimpleSwitch"]
 _CHANNELS: dict[Service, str] = {"Standard": "standard", "SimpleSwitch": "simple_switch"}
@@ -35,20 +36,20 @@ _CHANNELS: dict[Service, str] = {"Standard": "standard", "SimpleSwitch": "simple
 
 @cache
 def interface() -> Any:
-    """The services and exceptions of the IDL."""
+    """Return the services and exceptions of the IDL."""
     return thriftpy2.load_fp(io.StringIO(IDL), "sluice_bmv2_thrift")
 
 
 def connect(address: str, service: Service, timeout_s: float) -> Any:
-    """A client of the service at HOST:PORT. Raises OSError or TException when nobody answers."""
+    """Return a client of the service at HOST:PORT. Raises OSError or TException if nothing answers there."""
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return over(connection, service)
+    return client_over(connection, service)
 
 
-def over(connection: socket.socket, service: Service) -> Any:
-    """A client of the service over a connection that is there; it closes the connection when it is closed."""
+def client_over(connection: socket.socket, service: Service) -> Any:
+    """Return a client of the service over an open connection. Closing the client closes the connection."""
     carrier = TSocket()
     carrier.set_handle(connection)
     transport: Any = TBufferedTransportFactory().get_transport(carrier)

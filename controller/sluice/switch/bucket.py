@@ -1,4 +1,4 @@
-"""A token bucket as the switch's meters hold it: whole numbers."""
+"""A token bucket as the switch's meters store it: whole numbers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A token bucket: tokens per second, and how many it holds."""
+    """A token bucket: its rate in tokens per second, and its size in tokens."""
 
     rate: int
     burst: int
 
     @classmethod
     def rounded(cls, rate: float, burst: float) -> Bucket:
-        """The nearest bucket of whole connections, at least one a second and one at once."""
+        """Return the nearest bucket of whole connections: at least one a second, and one at once."""
         return cls(max(1, round(rate)), max(1, round(burst)))
 
     def is_close(self, other: Bucket) -> bool:
-        """Equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more. Nothing is close to none."""
+        """Return whether two buckets are equal but for rounding: BMv2 reads 249 back for 250, and hardware rounds more.
+
+        No other bucket is close to one that refuses everything.
+        """
         if (self.burst == 0) != (other.burst == 0):
             return False
         return abs(self.rate - other.rate) <= max(1, self.rate // 100) and (

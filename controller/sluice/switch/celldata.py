@@ -1,4 +1,4 @@
-"""A register cell as one number: of a struct, as Tofino's pairs are, its members' bits one behind the other."""
+"""A register cell as one number. The cells of Tofino's pairs are structs: their members' bits are concatenated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from finsy.proto import p4d
 
 @lru_cache(maxsize=2)
 def member_widths(schema: P4Schema) -> Mapping[int, Sequence[int]]:
-    """Bits of each member, by the id of each register whose cells are structs."""
+    """Return the width in bits of each struct member, by the id of each register whose cells are structs."""
     info = schema.p4info
     return {
         register.preamble.id: [
@@ -24,7 +24,7 @@ def member_widths(schema: P4Schema) -> Mapping[int, Sequence[int]]:
 
 
 def value_of(data: p4d.P4Data, widths: Sequence[int]) -> int:
-    """A cell's value. ``widths``: of its members, empty where it is none of a struct."""
+    """Return a cell's value. ``widths``: bits of each member; empty if the cell is not a struct."""
     if not data.HasField("struct"):
         return int.from_bytes(data.bitstring, "big")
     value = 0

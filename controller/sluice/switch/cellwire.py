@@ -1,8 +1,8 @@
-"""Register cells straight from the bytes of a ReadResponse, and into those of a WriteRequest: no Python object a cell.
+"""Decodes register cells from the bytes of a ReadResponse, and encodes a WriteRequest, without an object per cell.
 
-A table of 64k cells is read several times a second; as protobuf messages it costs a tenth of a second each time. The
-encoding of such an answer repeats the same few fields with every cell (protobuf's encoding guide, "Message
-Structure"), so that numpy finds all of them at once:
+A table of 64k cells is read several times a second; parsed as protobuf messages, each read takes a tenth of a second.
+The encoding of such an answer repeats the same few fields with every cell (protobuf's encoding guide, "Message
+Structure"), so that numpy decodes all cells at once:
 
 ```
 0a <length>  entity             (ReadResponse.entities)
@@ -12,7 +12,7 @@ Structure"), so that numpy finds all of them at once:
     1a <length>                 (RegisterEntry.data)
       0a <length> <value>       (P4Data.bitstring, big-endian)
 ```
-The data of a struct, which Tofino's pairs are, repeat themselves for each member:
+The data of a struct (Tofino's pairs) have one bitstring for each member:
 ```
     1a <length>                 (RegisterEntry.data)
       2a <length>               (P4Data.struct)
@@ -34,34 +34,35 @@ from numpy.typing import NDArray
 
 _Bytes = NDArray[np.uint8]
 _INDEX_BYTES = 5
-"""A varint of 32 bits has at most so many."""
+"""The most bytes that a varint of 32 bits has."""
 _VALUE_BYTES = 8
 
 
 class OtherShape(Exception):
-    """The answer is encoded in another way, or holds something else: it is to be read as a message."""
+    """The answer's encoding differs, or it holds other entities: parse it as a protobuf message instead."""
 
 
 def decode(
     answer: bytes, register_ids: Sequence[int], structs: Mapping[int, Sequence[int]] = MappingProxyType({})
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
-    """Register (its place in ``register_ids``), index and value of every cell of a serialised ReadResponse, in order.
+    """Return register (its position in ``register_ids``), index and value of each cell of a serialised ReadResponse.
 
     ``structs``: bits of each member, by the id of each register whose cells are structs; together at most 64. The value
-    of such a cell is its members' bits one behind the other.
+    of such a cell is its members' bits, concatenated.
 
     Raises OtherShape, also for cells of any other register. O(bytes + cells times registers).
     """
     if not answer:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
-    # Zeros behind the end: fields are looked at where they would be, and only then is it checked that they are.
+    # Trailing zeros, so that fields can be read at their expected offsets first; whether they are there is checked
+    # below.
     raw = np.frombuffer(answer + bytes(16), np.uint8)
     heads = [_head(number) for number in register_ids]
-    _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of one length
-    starts, whose = _starts(raw, heads)
+    _require(len({len(head) for head in heads}) == 1)  # ids of one kind of object are varints of equal length
+    starts, owners = _starts(raw, heads)
     sizes = raw[starts + 1].astype(np.int64) + 2
-    # Each begins where the one before ends, the first at 0 and the last up to the end: nothing was taken for a cell
-    # that is none, and nothing was left out.
+    # Each cell begins where the previous one ends, from offset 0 to the last byte: no other bytes were taken for a
+    # cell, and none was left out.
     _require(starts.size > 0 and starts[0] == 0)
     ends = starts + sizes
     _require(bool((ends[:-1] == starts[1:]).all()) and int(ends[-1]) == len(answer))
@@ -73,18 +74,18 @@ def decode(
     _require(bool(((raw[data] == 0x1A) & (data + 2 + raw[data + 1] == ends)).all()))
     values = np.zeros(starts.size, np.uint64)
     for place, number in enumerate(register_ids):
-        of_register = whose == place
-        begin = data[of_register] + 2
-        read = _members(raw, begin, structs[number]) if number in structs else _bitstrings(raw, begin)
-        values[of_register], behind = read
-        _require(bool((behind == ends[of_register]).all()))
-    return whose, indices, values
+        mask = owners == place
+        begin = data[mask] + 2
+        decoded = _members(raw, begin, structs[number]) if number in structs else _bitstrings(raw, begin)
+        values[mask], member_end = decoded
+        _require(bool((member_end == ends[mask]).all()))
+    return owners, indices, values
 
 
 def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint64]) -> bytes:
-    """The updates of a serialised WriteRequest that set these cells of a register, in order. O(cells) in numpy.
+    """Return the updates of a serialised WriteRequest that set these cells of a register, in order. O(cells) in numpy.
 
-    Each is a row with room for the longest index and value, of which the bytes in use are kept.
+    Each row of the array has room for the longest index and value; only the bytes in use are copied to the result.
     """
     octet = np.arange(_INDEX_BYTES)
     index_size = 1 + (indices[:, None] >> 7 * octet[1:] > 0).sum(1)
@@ -107,62 +108,65 @@ def encode(register_id: int, indices: NDArray[np.int64], values: NDArray[np.uint
     return rows[used].tobytes()
 
 
-def _require(holds: bool) -> None:
-    if not holds:
+def _require(condition: bool) -> None:
+    if not condition:
         raise OtherShape
 
 
 def _head(register_id: int) -> bytes:
-    """What a cell begins with, up to the tag of the index; the lengths in it are this example's."""
+    """Return the bytes that a cell begins with, up to the index's tag. Length bytes among them are only an
+    example's."""
     entry = p4r.RegisterEntry(register_id=register_id, index=p4r.Index(index=1), data=p4d.P4Data(bitstring=b"\0"))
     example = p4r.ReadResponse(entities=[p4r.Entity(register_entry=entry)]).SerializeToString()
     return example[: -len(bytes.fromhex("02 08 01 1a 03 0a 01 00"))]
 
 
 def _starts(raw: _Bytes, heads: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the fixed bytes of a head are, in order, and whose head each is; lengths are not fixed."""
+    """Return the offsets at which a register's head begins, in order, and the register of each. Length bytes may
+    differ."""
     last = raw.size - len(heads[0])
     tags = [raw[place : place + last] == heads[0][place] for place in (0, 2, 4)]
-    found = np.flatnonzero(tags[0] & tags[1] & tags[2])
-    whose = np.full(found.size, -1)
+    offsets = np.flatnonzero(tags[0] & tags[1] & tags[2])
+    owners = np.full(offsets.size, -1)
     for number, head in enumerate(heads):
-        is_its = np.ones(found.size, np.bool_)
+        is_match = np.ones(offsets.size, np.bool_)
         for place in range(5, len(head)):
-            is_its &= raw[found + place] == head[place]
-        whose[is_its] = number
-    return found[whose >= 0], whose[whose >= 0]
+            is_match &= raw[offsets + place] == head[place]
+        owners[is_match] = number
+    return offsets[owners >= 0], owners[owners >= 0]
 
 
 def _indices(raw: _Bytes, at: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The varints behind a tag, in messages of so many bytes; an empty message is index 0."""
+    """Return the varints behind a tag, in messages of ``size`` bytes; an empty message is index 0."""
     written = size > 0
     _require(int(size.max()) <= 1 + _INDEX_BYTES and bool((raw[at[written]] == 0x08).all()))
     indices = np.zeros(at.size, np.int64)
     for place in range(1, int(size.max())):
-        held = size > place
-        octet = raw[at[held] + place].astype(np.int64)
-        _require(bool(((octet >= 0x80) == (size[held] > place + 1)).all()))
-        indices[held] |= (octet & 0x7F) << 7 * (place - 1)
+        continues = size > place
+        octet = raw[at[continues] + place].astype(np.int64)
+        _require(bool(((octet >= 0x80) == (size[continues] > place + 1)).all()))
+        indices[continues] |= (octet & 0x7F) << 7 * (place - 1)
     return indices
 
 
 def _bitstrings(raw: _Bytes, at: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Values of the P4Data that begin there, and where they end."""
+    """Return the values of the P4Data messages that begin at these offsets, and the offset behind each."""
     length = raw[at + 1].astype(np.int64)
     _require(bool(((raw[at] == 0x0A) & (length <= _VALUE_BYTES)).all()))
     return _values(raw, at + 2, length), at + 2 + length
 
 
 def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Values of the struct P4Data that begin there, their members joined in order, and where each P4Data ends."""
+    """Return the values of the struct P4Data messages at these offsets, their members' bits joined, and each one's
+    end."""
     _require(bool((raw[at] == 0x2A).all()))
     end, value = at + 2 + raw[at + 1], np.zeros(at.size, np.uint64)
     at = at + 2
     for width in widths:
         _require(bool((raw[at] == 0x0A).all()))
-        behind = at + 2 + raw[at + 1]
+        member_end = at + 2 + raw[at + 1]
         member, at = _bitstrings(raw, at + 2)
-        _require(bool((at == behind).all()))
+        _require(bool((at == member_end).all()))
         _require(width >= 64 or not (member >> np.uint64(width)).any())
         value = value << np.uint64(width) | member
     _require(bool((at == end).all()))
@@ -170,7 +174,7 @@ def _members(raw: _Bytes, at: NDArray[np.int64], widths: Sequence[int]) -> tuple
 
 
 def _values(raw: _Bytes, at: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Big-endian numbers of up to eight bytes."""
+    """Return the big-endian numbers of up to eight bytes at these offsets."""
     word = np.ndarray((raw.size - 7,), ">u8", raw.data, strides=(1,))
     shift = (8 * (8 - length)).astype(np.uint64)
     # A shift by all 64 bits is undefined: an empty value is 0.

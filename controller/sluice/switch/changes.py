@@ -1,4 +1,4 @@
-"""What a reload would change in the switch, as a diff of entries in words."""
+"""What a reload would change in the switch: a readable diff of its entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.addresses import IPV4_BITS, from_number
 
 from .keys import key_of
 from .plan import Plan
-from .reconcile import Found, changes_of
+from .reconcile import Readback, changes_of
 from .session import Session
 from .state import State
 
@@ -21,7 +21,7 @@ _SIGNS = {p4r.Update.INSERT: "+", p4r.Update.MODIFY: "~", p4r.Update.DELETE: "-"
 
 
 class _Names:
-    """What people call the numbers, before and after."""
+    """Names of services and servers by their numbers, in the plans before and after the change."""
 
     def __init__(self, *plans: Plan) -> None:
         self._services = {service.id: service.name for plan in plans for service in plan.services}
@@ -31,7 +31,7 @@ class _Names:
             self._servers |= {server.id: server.name for server in plan.servers}
 
     def value(self, field: str, value: Any, *, choice: bool = False) -> str:
-        """A field's or a parameter's value as people write it."""
+        """Return a field's or a parameter's value as users write it."""
         if isinstance(value, tuple):
             number, length = value
             return f"{from_number(number, IPV4_BITS)}/{length}"
@@ -43,13 +43,13 @@ class _Names:
         return names.get(value, str(value))
 
 
-def in_words(session: Session, found: Found, state: State, before: Plan) -> list[str]:
-    """A line for each update that brings a switch to a state, in the order of writing; nothing is written.
+def describe(session: Session, readback: Readback, state: State, before: Plan) -> list[str]:
+    """Return a line for each update that would bring the switch to ``state``, in the order of writing. Writes nothing.
 
-    ``before`` names what the switch has. Raises SwitchError.
+    ``before``: the plan that names what the switch holds now. Raises SwitchError.
     """
     schema, names = session.pipeline.schema, _Names(before, state.plan)
-    changes = changes_of(session, found, state)
+    changes = changes_of(session, readback, state)
     lines: list[str] = []
     for update in changes.updates:
         kind = update.entity.WhichOneof("entity")
@@ -57,29 +57,29 @@ def in_words(session: Session, found: Found, state: State, before: Plan) -> list
             lines.append(_meter(schema, names, update.entity))
             continue
         entry = update.entity.table_entry
-        old = changes.have.get(key_of(entry))
+        old = changes.installed.get(key_of(entry))
         new = None if update.type == p4r.Update.DELETE else entry
         lines.append(f"{_SIGNS[update.type]} {_entry(schema, names, old, new)}")
     return lines
 
 
 def _entry(schema: P4Schema, names: _Names, old: p4r.TableEntry | None, new: p4r.TableEntry | None) -> str:
-    some = new if new is not None else old
-    assert some is not None
-    table = schema.tables[some.table_id]
-    match = P4TableEntry.decode_entry(some, schema).match or {}
+    either = new if new is not None else old
+    assert either is not None
+    table = schema.tables[either.table_id]
+    match = P4TableEntry.decode_entry(either, schema).match or {}
     where = ", ".join(f"{field} {names.value(field, value)}" for field, value in match.items())
     head = f"{table.alias} {where or 'default'}"
     if new is None:
-        return f"{head}: {_whole(_facts(schema, names, old))}"
+        return f"{head}: {_joined(_facts(schema, names, old))}"
     after = _facts(schema, names, new)
     if old is None:
-        return f"{head}: {_whole(after)}"
+        return f"{head}: {_joined(after)}"
     return f"{head}: {', '.join(_differences(_facts(schema, names, old), after)) or 'its note'}"
 
 
 def _facts(schema: P4Schema, names: _Names, entry: p4r.TableEntry | None) -> dict[str, str]:
-    """What an entry does: of an action its name and parameters, of a group its members' weights."""
+    """Return what an entry does: an action's name and parameters, or the weights of a group's members."""
     if entry is None:
         return {}
     decoded, facts = P4TableEntry.decode_entry(entry, schema), dict[str, str]()
@@ -88,8 +88,8 @@ def _facts(schema: P4Schema, names: _Names, entry: p4r.TableEntry | None) -> dic
             facts = {"action": action.name, **_arguments(names, action.args)}
         case P4IndirectAction(action_set=members) if members:
             facts = dict(_members(names, members))
-        case other:
-            facts = {"action": str(other)}
+        case unknown:
+            facts = {"action": str(unknown)}
     return facts | ({"note": decoded.metadata.decode(errors="replace")} if decoded.metadata else {})
 
 
@@ -102,7 +102,7 @@ def _arguments(names: _Names, arguments: Mapping[str, Any]) -> dict[str, str]:
     return {field: names.value(field, value) for field, value in arguments.items()}
 
 
-def _whole(facts: Mapping[str, str]) -> str:
+def _joined(facts: Mapping[str, str]) -> str:
     return ", ".join(value if field == "action" else f"{field} {value}" for field, value in facts.items())
 
 

@@ -1,4 +1,4 @@
-"""Which program a switch gets: that of its kind."""
+"""Selects the compiled program for a switch, by the switch's kind."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from .targets import TARGETS
 from .targets.detect import detect
 
 
-async def program_for(at: SwitchConfig, target: str | None = None) -> Pipeline:
-    """The compiled program, with the target it is for: ``target`` or the one configured, the one the configured program
-    is for, or what the switch says of itself. Raises SwitchError.
+async def program_for(switch: SwitchConfig, target: str | None = None) -> Pipeline:
+    """Return the compiled program for a switch, and with it the program's target. Raises SwitchError.
+
+    The target is ``target``, else the configured one, else that of the configured program, else what the switch
+    reports.
     """
-    name = target or at.target
+    name = target or switch.target
     if name is not None:
-        return pipeline.load(at.pipeline, TARGETS[name])
-    if at.pipeline:
-        return pipeline.load(at.pipeline)
-    return pipeline.load(None, await detect(at.address, at.device_id))
+        return pipeline.load(switch.pipeline, TARGETS[name])
+    if switch.pipeline:
+        return pipeline.load(switch.pipeline)
+    return pipeline.load(None, await detect(switch.address, switch.device_id))

@@ -1,4 +1,4 @@
-"""Stage classify: what is a service, what is a server's own endpoint, whose answers come from where."""
+"""Stage classify: which endpoints are services, which are servers' own, and whose answers a server's packets are."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def _match(endpoint: Endpoint) -> P4TableMatch:
 
 
 def services(state: State) -> Iterator[P4TableEntry]:
-    """Every service, and a denial of every server's own endpoint, but for one that a service has since the server left.
+    """Yield every service's endpoint, and a denial of each server's own endpoint that is not a service's as well.
 
-    A service that takes a second look draws evenly. Agents alone may address a content service's groups.
+    A service that takes a second look draws evenly. Only agents may address the groups of a content service.
     """
     for service in state.plan.services:
         yield P4TableEntry(
             Table.SERVICES,
             match=_match(service.endpoint),
             action=_addressed(state, service),
-            metadata=state.rules.noted() if service.is_content else b"",
+            metadata=state.rules.metadata() if service.is_content else b"",
         )
-    taken = {service.endpoint for service in state.plan.services}
+    of_services = {service.endpoint for service in state.plan.services}
     own = (*(s.endpoint for s in state.plan.servers), *(r.endpoint for r in state.plan.retired))
-    for endpoint in (one for one in own if one not in taken):
+    for endpoint in (candidate for candidate in own if candidate not in of_services):
         yield P4TableEntry(Table.SERVICES, match=_match(endpoint), action=P4TableAction(Action.DENY_DIRECT))
 
 
@@ -45,16 +45,17 @@ def _addressed(state: State, service: Service) -> P4TableAction:
             remember_time=state.units.ticks(content.remember_s),
         )
     shares = balance.shares(state, service)
-    if service.of is None:
+    if service.group_of is None:
         return P4TableAction(Action.TO_SERVICE, service=service.id, shares=shares)
-    address, _, port = service.of.endpoint
+    address, _, port = service.group_of.endpoint
     return P4TableAction(Action.TO_GROUP, service=service.id, shares=shares, address=address, port=port)
 
 
 def origins(state: State) -> Iterator[P4TableEntry]:
-    """The static reverse lookup: (server, port) to the endpoint of its service, or of its group's content service."""
+    """Yield the static reverse lookup: from a server's endpoint to that of its service or, for a server in a group, to
+    that of the group's content service."""
     endpoints = {service.id: service.endpoint for service in state.plan.services}
-    configured = {server.id: server for service in state.plan.services for server in service.present}
+    configured = {server.id: server for service in state.plan.services for server in service.installed}
     for server in (*configured.values(), *state.plan.retired):
         address, _, port = endpoints[server.service_id]
         action = Action.FROM_CONTENT if server.in_group else Action.FROM_SERVER

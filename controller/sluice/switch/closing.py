@@ -1,7 +1,8 @@
-"""Stage closing: idle connections as the switch knows them, and the tickles by which it closes them.
+"""Stage closing: idle connections as the switch reports them, and the tickles by which it closes them.
 
-The switch notes a connection whenever it becomes idle, in one of CLOSING_HINTS cells; a later one may take the cell.
-So notes are read several times a second and kept here; whether one still holds the connection's own cells say.
+The switch notes a connection in one of CLOSING_HINTS cells whenever it becomes idle; a later connection may overwrite
+the cell. So this module reads the notes several times a second and keeps them. The connection's own cells show
+whether it is still idle.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sluice.frames import tickle
 from sluice.names import CLOSE_SESSION, CPU_PORT, INTO_PIPELINE, ClosingStatus, Register
 from sluice.resources.pauses import LENGTHS
 
-from .errors import AlreadyThere, SwitchError
+from .errors import AlreadyExists, SwitchError
 from .plan import Plan
 from .registers import Registers
 from .session import Session
@@ -30,32 +31,33 @@ from .switchclock import SwitchClock
 
 _WRAP = 1 << 32
 _STAMP_BITS, _SERVER_BITS = 31, 10
-"""Of a hint: when, and whose. Above them is the flow index."""
+"""Widths of a hint's fields: the time at which the connection became idle, and its server. Above them is the flow
+index."""
 _PROBED_BITS, _LAST, _ACKNOWLEDGED, _SERVER_SPOKE, _STATUS = 21, 26, 58, 59, 60
-"""Where a state's fields begin (p4src/v1model/closing_cells.p4)."""
+"""The lowest bits of a state cell's fields (p4src/v1model/closing_cells.p4)."""
 _CLIENT, _CLIENT_PORT = 31, 15
-"""And a peer's; below them is the server."""
+"""The lowest bits of a peer cell's fields; below them is the server."""
 TIMES = {
     Register.CLOSING_STATE: ((_LAST, _ACKNOWLEDGED - _LAST), (0, _PROBED_BITS)),
     Register.CLOSING_HINT: ((0, _STAMP_BITS),),
 }
-"""Where cells hold times, as lowest bit and number of bits, for comparisons of two switches."""
+"""Where cells hold times, as lowest bit and number of bits, so that comparisons of two switches can skip them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A connection whose last payload was the server's, and has been acknowledged."""
+    """A connection whose last payload came from the server and has been acknowledged."""
 
     flow: int
-    """Its place in the connection table: way and slot."""
+    """The number of the connection's slot in the connection table, both ways counted in one."""
     idle_s: float
-    """Since that acknowledgement. At least: the switch's time is known from below."""
+    """Seconds since that acknowledgement, at least: the switch's current time is only known as a lower bound."""
     server: int
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """Connections that may be idle, a column each, by ascending flow."""
+class IdleFlows:
+    """Connections that may be idle, one element of each column per connection, by ascending flow number."""
 
     flow: NDArray[np.int64]
     server: NDArray[np.int64]
@@ -64,14 +66,14 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Closings:
-    """What became of a server's tickles, cumulative; the cells wrap at 2^32. All others have lapsed."""
+    """Outcomes of a server's tickles, cumulative; the cells wrap at 2^32. All other tickles have lapsed."""
 
     closed: int = 0
-    """Answered: RST and FIN were sent."""
+    """The server answered: the switch sent an RST to it and a FIN to the client."""
     taken_back: int = 0
-    """Payload came before the answer."""
+    """Payload, SYN, FIN or RST of either side came before the answer, so that nothing was closed."""
     raced: int = 0
-    """Of those closed: payload of the client's came afterwards, and was answered by a RST."""
+    """Closed connections whose client sent payload afterwards, which the switch answered with an RST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class _Peer:
 
 
 def services_of(plan: Plan) -> dict[int, tuple[Address, int]]:
-    """Address and port of each server's service, by the server's number."""
+    """Return address and port of each server's service, by the server's number."""
     return {
         server.id: (service.config.address, service.config.port)
         for service in plan.services
@@ -90,7 +92,7 @@ def services_of(plan: Plan) -> dict[int, tuple[Address, int]]:
 
 
 class Closing:
-    """The idle connections of one session's switch. Every method raises SwitchError."""
+    """Finds and closes idle connections in one session's switch. Every method raises SwitchError."""
 
     def __init__(self, session: Session, registers: Registers) -> None:
         self._session = session
@@ -99,21 +101,22 @@ class Closing:
         flows = session.pipeline.schema.registers[Register.CLOSING_STATE].size
         self._since = np.zeros(flows, np.int64)
         self._servers = np.zeros(flows, np.uint16)
-        """0: not noted."""
+        """The server of each noted flow; 0: the flow is not noted."""
         self._hints = np.zeros(0, np.uint64)
         self._peers: dict[int, _Peer] = {}
 
     async def prepare(self) -> None:
-        """Make the clone session whose copies pass once more; to be called after every load of the program."""
+        """Create the clone session whose copies pass the pipeline once more. Call it after every load of the
+        program."""
         session = P4CloneSessionEntry(CLOSE_SESSION, replicas=[(CPU_PORT, 1)])
         entity = session.encode(self._session.pipeline.schema)
-        with suppress(AlreadyThere):
+        with suppress(AlreadyExists):
             await self._session.write([p4r.Update(type=P4UpdateType.INSERT.vt(), entity=entity)])
 
-    async def read_idle(self, now_s: float) -> Noted:
-        """Connections that were noted as idle, and not seen to be otherwise since; ``now_s`` is the controller's time.
+    async def read_idle(self, now_s: float) -> IdleFlows:
+        """Return the connections that were noted as idle and have not been found busy since.
 
-        One read of a small register; O(cells of the connection table) in numpy.
+        ``now_s``: the controller's time. Reads one small register; O(cells of the connection table) in numpy.
         """
         (hints,) = await self._registers.arrays([Register.CLOSING_HINT])
         new = hints[hints != self._hints] if self._hints.size else hints[hints != 0]
@@ -124,14 +127,15 @@ class Closing:
         noted = np.flatnonzero(self._servers)
         since = self._since[noted]
         now = self._clock.at(now_s, int(since.max())) if noted.size else 0
-        return Noted(noted, self._servers[noted].astype(np.int64), self._age_s(now, since))
+        return IdleFlows(noted, self._servers[noted].astype(np.int64), self._age_s(now, since))
 
-    async def facts(self, flows: Sequence[int], now_s: float) -> list[Candidate]:
-        """Those of the connections that are idle and not closed, as their own cells say. Forgets the others."""
+    async def confirm_idle(self, flows: Sequence[int], now_s: float) -> list[Candidate]:
+        """Return those of the connections whose own cells show them idle and not closed. Drops the notes of the
+        others."""
         if not flows:
             return []
         columns = await self._registers.columns((Register.CLOSING_STATE, Register.CLOSING_PEER), flows)
-        found: list[Candidate] = []
+        idle: list[Candidate] = []
         for flow, state, peer in zip(flows, *columns, strict=True):
             last = (state >> _LAST) % _WRAP
             is_last = state >> _ACKNOWLEDGED & 1 and state >> _SERVER_SPOKE & 1
@@ -142,31 +146,34 @@ class Closing:
                 continue
             self._peers[flow] = _Peer(from_number(peer >> _CLIENT, IPV4_BITS), peer >> _CLIENT_PORT & 0xFFFF)
             age_s = float(self._age_s(self._clock.at(now_s, last), np.array([last]))[0])
-            found.append(Candidate(flow, age_s, server))
-        return found
+            idle.append(Candidate(flow, age_s, server))
+        return idle
 
     async def tickle(self, flow: int, service: tuple[Address, int], least_age_s: float) -> None:
-        """Ask a connection's server in its client's name; what it answers within 1 s closes the connection.
+        """Send a segment to a connection's server in the client's name; an answer within 1 s closes the connection.
 
-        The switch drops the tickle (``not_idle``) unless the connection is still idle, and that for the least age. Of
-        the connection its facts must have been read.
+        The switch drops this tickle (``not_idle``) unless the connection is still idle and has been for the least age.
+        ``confirm_idle`` must have returned the connection before.
         """
         peer = self._peers.get(flow)
         if peer is None:
-            raise SwitchError(f"switch {self._session.address}: connection {flow} is not idle; read its facts first")
+            raise SwitchError(
+                f"switch {self._session.address}: connection {flow} was not confirmed idle; call confirm_idle first"
+            )
         ticks = int(least_age_s * 1e6 / self._registers.units.tick_us)
         frame = tickle(peer.client, peer.client_port, *service)
         await self._session.send_packet(ticks.to_bytes(4, "big") + frame, INTO_PIPELINE)
 
     async def pauses(self, servers: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Responses by the pause in front of their last part, by server: see ``sluice.resources.pauses``."""
+        """Return each server's responses by the length of the pause before their last segments; see
+        ``sluice.resources.pauses``."""
         (column,) = await self._registers.columns(
             (Register.CLOSING_PAUSES,), [server * LENGTHS + length for server in servers for length in range(LENGTHS)]
         )
         return {server: column[at * LENGTHS : (at + 1) * LENGTHS] for at, server in enumerate(servers)}
 
     async def counts(self, servers: Sequence[int]) -> Mapping[int, Closings]:
-        """What became of tickles, by server."""
+        """Return the outcomes of tickles, by server."""
         counts = await self._registers.columns(list(columns.registers(columns.CLOSINGS).values()), servers)
         return {server: Closings(*cells) for server, *cells in zip(servers, *counts, strict=True)}
 

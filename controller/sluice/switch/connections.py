@@ -1,4 +1,4 @@
-"""Stage connections: how long a slot is kept, and what the connection table holds."""
+"""Stage connections: how long slots of the connection table are kept, and what they hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SERVER_BITS = 16
 
 
 def timers(state: State) -> Iterator[P4TableEntry]:
-    """The default action of the keyless table."""
+    """Yield the keyless table's default action, which sets the lifetimes."""
     times, ticks = state.plan.config.connections, state.units.ticks
     yield P4TableEntry(
         Table.TIMERS,
@@ -42,22 +42,23 @@ def timers(state: State) -> Iterator[P4TableEntry]:
 
 
 def lifetime_s(state: PinState, times: ConnectionsConfig, idle_s: float) -> float:
-    """How long a slot outlives the last packet that counted (docs/reference/pipeline.md, "The life of a pin")."""
-    named = {
+    """Return how many seconds a slot outlives its last renewing packet (docs/reference/pipeline.md, "The life of a
+    pin")."""
+    by_name = {
         "pending": times.pending_s,
         "answered": times.answered_s,
         "idle": idle_s,
         "half_closed": times.half_closed_s,
         "linger": times.linger_s,
     }
-    return next(named[name] for name, states in LIFETIMES.items() if state in states)
+    return next(by_name[name] for name, states in LIFETIMES.items() if state in states)
 
 
 def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
-    """The idle time, in seconds, for a table of which a share from 0 to 1 is taken.
+    """Return the idle time, in seconds, for a connection table of which a share from 0 to 1 is occupied.
 
-    ``idle_s`` (RFC 5382, REQ-5) up to a quarter, ``idle_least_s`` from a half on; between them it falls by equal
-    factors. A table of two ways leaves connections without a slot long before it is full.
+    It is ``idle_s`` (RFC 5382, REQ-5) up to a quarter, and ``idle_least_s`` from a half on; between them it falls
+    geometrically. A table of two ways leaves connections without a slot long before it is full.
     """
     pressure = min(1.0, max(0.0, (occupancy - 0.25) / 0.25))
     return times.idle_s * (min(times.idle_least_s, times.idle_s) / times.idle_s) ** pressure
@@ -65,60 +66,61 @@ def idle_for(occupancy: float, times: ConnectionsConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The slots of the connection table that were ever taken, an element each."""
+    """The slots of the connection table that have ever been used, one element of each column per slot."""
 
     stamps: NDArray[np.int64]
     servers: NDArray[np.int64]
     states: NDArray[np.int64]
-    """Of PinState."""
-    whose: NDArray[np.int64]
-    """See `whose`."""
+    """Values of PinState."""
+    identities: NDArray[np.int64]
+    """What distinguishes each slot's connection from others; see `identity_of`."""
     places: NDArray[np.int64]
-    """Where they are: the second way's slots stand behind the first one's."""
+    """Each slot's index; those of the second way follow those of the first."""
     size: int
-    """Slots in all, those never taken included."""
+    """The number of all slots, unused ones included."""
 
     @property
     def newest(self) -> int | None:
-        """The latest stamp; they wrap."""
+        """The latest stamp, in ticks modulo 2^32; None without any slot."""
         if not self.stamps.size:
             return None
         ahead = (self.stamps - self.stamps[0]) & _STAMP
         return int(self.stamps[0] + ahead[ahead < _HALF].max()) & _STAMP
 
-    def kept(self, times: ConnectionsConfig, idle_s: float, units: Units, now: int) -> NDArray[np.bool_]:
-        """Which of them are still kept, at a time in the table's ticks.
+    def unexpired(self, times: ConnectionsConfig, idle_s: float, units: Units, now: int) -> NDArray[np.bool_]:
+        """Return which slots have not expired at ``now``, in the table's ticks.
 
-        Where the keys do not know the states, a stamp is made as much older as its time is below the idle time.
+        Where keys do not hold the state, the switch sets a stamp back by the difference between the idle time and the
+        state's lifetime.
         """
-        of = {state: idle_s if units.pin_states else lifetime_s(state, times, idle_s) for state in PinState}
-        lifetimes = np.array([units.ticks(of[state]) for state in PinState], np.int64)
+        seconds = {state: idle_s if units.pin_states else lifetime_s(state, times, idle_s) for state in PinState}
+        lifetimes = np.array([units.ticks(seconds[state]) for state in PinState], np.int64)
         return (now - self.stamps) & _STAMP <= lifetimes[np.minimum(self.states, len(lifetimes) - 1)]
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """Which of them count for their server's load."""
+        """Which slots' connections count for their server's load."""
         return self.states < PinState.SERVER_CLOSING
 
 
-def whose(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """What tells a slot's connection from others: its fingerprint and its server."""
+def identity_of(keys: NDArray[np.uint64], servers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return what distinguishes a slot's connection from others: its fingerprint and its server."""
     return keys >> np.uint64(FINGERPRINT_SHIFT) << np.uint64(_SERVER_BITS) | servers
 
 
 async def read_slots(registers: Registers) -> Slots:
-    """Read the whole table: some 10^5 cells a register, once a minute at most. Raises SwitchError."""
+    """Read the whole connection table: some 10^5 cells a register, at most once a minute. Raises SwitchError."""
     pairs: list[tuple[str, str]] = [
         (Register.PIN_KEY_1, Register.PIN_KEY_2),
         (Register.PIN_SERVER_1, Register.PIN_SERVER_2),
     ]
     if registers.units.pin_states:
         pairs.append(registers.units.pin_states)
-    keys, servers, *others = [np.concatenate(await registers.arrays(pair)) for pair in pairs]
-    states = others[0] if others else keys >> np.uint64(STATE_SHIFT) & np.uint64(_STATE)
+    keys, servers, *separate_states = [np.concatenate(await registers.arrays(pair)) for pair in pairs]
+    states = separate_states[0] if separate_states else keys >> np.uint64(STATE_SHIFT) & np.uint64(_STATE)
     used = np.flatnonzero(keys)
     return Slots(
-        whose=whose(keys[used], servers[used]).astype(np.int64),
+        identities=identity_of(keys[used], servers[used]).astype(np.int64),
         places=used,
         stamps=(keys[used] & np.uint64(_STAMP)).astype(np.int64),
         servers=servers[used].astype(np.int64),
@@ -129,20 +131,20 @@ async def read_slots(registers: Registers) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Connections that are pinned."""
+    """Counts of pinned connections."""
 
     by_server: dict[int, int]
-    """Open ones, by server number: neither the server's FIN nor a RST has been seen."""
+    """Open connections by server number: neither a FIN of the server nor an RST has passed."""
     by_state: dict[PinState, int]
-    held: frozenset[int] = frozenset()
-    """Servers with any connection whose slot is still kept, closed ones included."""
+    pinned: frozenset[int] = frozenset()
+    """Servers with any connection whose slot has not expired, closed connections included."""
 
 
-def pins_of(slots: Slots, kept: NDArray[np.bool_]) -> Pins:
-    """Count the connections whose slots are still kept."""
-    by_state = Counter(slots.states[kept].tolist())
+def pins_of(slots: Slots, unexpired: NDArray[np.bool_]) -> Pins:
+    """Count the connections whose slots have not expired."""
+    by_state = Counter(slots.states[unexpired].tolist())
     return Pins(
-        by_server=dict(Counter(slots.servers[kept & slots.open].tolist())),
+        by_server=dict(Counter(slots.servers[unexpired & slots.open].tolist())),
         by_state={state: by_state[state] for state in PinState if state in by_state},
-        held=frozenset(slots.servers[kept].tolist()),
+        pinned=frozenset(slots.servers[unexpired].tolist()),
     )

@@ -1,7 +1,7 @@
-"""A copy of an embedded switch, in a process of its own, that one packet goes through: its trace, and nothing else.
+"""Traces one packet through a copy of an embedded switch, which runs in a process of its own.
 
-The original is only read. The copy has its program, entries, meters and registers; its token buckets are full, and its
-clock begins anew, so that no pin is over.
+The original is only read. The copy has its program, entries, meters and registers. But the copy's token buckets are
+full and its clock starts anew, so that no pin has expired.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ _BATCH = 8192
 _KEYLESS = (Table.TIMERS, Table.RATE_SETTINGS, Table.SAMPLING)
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _LOCAL = [*_OPTIONS, ("grpc.default_authority", "localhost")]
-"""A path is no authority that HTTP/2 would take (RFC 9113, section 8.3.1)."""
+"""Channel options for a Unix socket: its path is not a valid authority in HTTP/2 (RFC 9113, section 8.3.1)."""
 _PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
-"""The head of a capture of Ethernet frames."""
+"""The file header of a capture of Ethernet frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A frame that comes in by one of the ports."""
+    """A frame that arrives at one of the switch's ports."""
 
     frame: bytes
     port: int
     ports: Sequence[int]
-    """All that the switch has."""
+    """All ports of the switch."""
 
 
 def trace(address: str, device_id: int, program: Path, arrival: Arrival) -> dict[str, Any]:
-    """What would happen to a frame: ``steps`` as the switch traces them, and ``drop``, the reason, if any.
+    """Return what the switch would do with a frame: ``steps`` of its trace, and ``drop``, the drop reason or None.
 
-    Raises SwitchError, for a switch that cannot be read too: BMv2 gives no registers over P4Runtime.
+    Raises SwitchError, also for BMv2, whose registers cannot be read over P4Runtime.
     """
     try:
         with grpc.insecure_channel(address, options=_OPTIONS) as channel:
             config, updates = _read(channel, address, device_id)
         with (
             tempfile.TemporaryDirectory(prefix="sluice-copy-") as folder,
-            _started(program, Path(folder), arrival) as (said, pipe),
+            _started(program, Path(folder), arrival) as (output, pipe),
             grpc.insecure_channel(f"unix:{folder}/grpc", options=_LOCAL) as channel,
         ):
             _program(channel, config, updates)
             length = len(arrival.frame)
             os.write(pipe, struct.pack("<IIII", 0, 0, length, length) + arrival.frame)
-            steps = json.loads(_line(said, '"packet":1,'))["steps"]
+            steps = json.loads(_line(output, '"packet":1,'))["steps"]
             drop = _drop(channel, P4Schema(config.p4info))
     except grpc.RpcError as error:
-        raise SwitchError(f"switch {address}: copying it: {error}") from error
+        raise SwitchError(f"switch {address}: cannot copy it: {error}") from error
     except OSError as error:
-        raise SwitchError(f"copying the switch: {error}") from error
+        raise SwitchError(f"cannot run a copy of the switch: {error}") from error
     return {"port": arrival.port, "length": length, "steps": steps, "drop": drop}
 
 
@@ -92,7 +92,7 @@ def _read(channel: grpc.Channel, address: str, device_id: int) -> tuple[Any, lis
     entities += [p4r.Entity(meter_entry=p4r.MeterEntry(meter_id=meter.id)) for meter in schema.meters]
     updates: list[p4r.Update] = []
     for response in stub.Read(p4r.ReadRequest(device_id=device_id, entities=entities), timeout=_PATIENCE_S):
-        updates += [_written(entity) for entity in response.entities if _means(entity)]
+        updates += [_written(entity) for entity in response.entities if _is_set(entity)]
     try:
         for register in schema.registers:
             updates += _cells(channel, device_id, register.id)
@@ -105,8 +105,8 @@ def _read(channel: grpc.Channel, address: str, device_id: int) -> tuple[Any, lis
     return config, updates
 
 
-def _means(entity: p4r.Entity) -> bool:
-    """Meters that were never set need no writing."""
+def _is_set(entity: p4r.Entity) -> bool:
+    """Return whether an entity was ever written: unset meters are not copied."""
     return entity.WhichOneof("entity") == "table_entry" or entity.meter_entry.HasField("config")
 
 
@@ -116,17 +116,17 @@ def _written(entity: p4r.Entity) -> p4r.Update:
 
 
 def _cells(channel: grpc.Channel, device_id: int, number: int) -> Iterator[p4r.Update]:
-    """Those of a register that are not zero."""
+    """Yield updates that write a register's non-zero cells."""
     read = channel.unary_stream(
         "/p4.v1.P4Runtime/Read",
         request_serializer=p4r.ReadRequest.SerializeToString,
         response_deserializer=bytes,
     )
-    wanted = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number))
-    for answer in read(p4r.ReadRequest(device_id=device_id, entities=[wanted]), timeout=_PATIENCE_S):
+    entity = p4r.Entity(register_entry=p4r.RegisterEntry(register_id=number))
+    for answer in read(p4r.ReadRequest(device_id=device_id, entities=[entity]), timeout=_PATIENCE_S):
         _, indices, values = cellwire.decode(answer, [number])
-        some = np.flatnonzero(values)
-        for index, value in zip(indices[some].tolist(), values[some].tolist(), strict=True):
+        nonzero = np.flatnonzero(values)
+        for index, value in zip(indices[nonzero].tolist(), values[nonzero].tolist(), strict=True):
             yield cell_update(number, index, value)
 
 
@@ -135,7 +135,7 @@ def _cells(channel: grpc.Channel, device_id: int, number: int) -> Iterator[p4r.U
 
 @contextmanager
 def _started(program: Path, folder: Path, arrival: Arrival) -> Generator[tuple[queue.Queue[str], int]]:
-    """The lines of a switch that serves on ``folder/grpc``, and the pipe that it reads the frame's port from."""
+    """Start the copy, serving on ``folder/grpc``; yield its output lines, and the pipe that feeds the frame's port."""
     command = [str(program), "--no-p4", "--use-files", "0", "--trace=json", "--interpret", "--device-id", "1"]
     for port in arrival.ports:
         command += ["-i", f"{port}@p{port}"]
@@ -144,36 +144,36 @@ def _started(program: Path, folder: Path, arrival: Arrival) -> Generator[tuple[q
     command += ["--", "--grpc-server-addr", f"unix:{folder}/grpc", "--cpu-port", "510"]
     path = folder / f"p{arrival.port}_in.pcap"
     os.mkfifo(path)
-    pipe = os.open(path, os.O_RDWR)  # so that neither end waits for the other to open it
+    pipe = os.open(path, os.O_RDWR)  # read and write, so that opening does not block until the other end is open
     os.write(pipe, _PCAP)
-    said: queue.Queue[str] = queue.Queue()
+    output: queue.Queue[str] = queue.Queue()
     try:
         with subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:
             try:
                 assert process.stdout is not None
-                threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
-                _line(said, "serving P4Runtime on")
-                yield said, pipe
+                threading.Thread(target=_listen, args=(process.stdout, output), daemon=True).start()
+                _line(output, "serving P4Runtime on")
+                yield output, pipe
             finally:
                 process.kill()
     finally:
         os.close(pipe)
 
 
-def _listen(lines: Iterable[str], said: queue.Queue[str]) -> None:
+def _listen(lines: Iterable[str], output: queue.Queue[str]) -> None:
     for line in lines:
-        said.put(line)
+        output.put(line)
 
 
-def _line(said: queue.Queue[str], text: str) -> str:
+def _line(output: queue.Queue[str], text: str) -> str:
     with suppress(queue.Empty):
         while True:
-            line = said.get(timeout=_PATIENCE_S)
+            line = output.get(timeout=_PATIENCE_S)
             if text in line:
                 return line
-    raise SwitchError(f"the copy of the switch did not say {text!r} within {_PATIENCE_S:g} s")
+    raise SwitchError(f"the copy of the switch did not print {text!r} within {_PATIENCE_S:g} s")
 
 
 def _program(channel: grpc.Channel, config: Any, updates: Sequence[p4r.Update]) -> None:
@@ -187,19 +187,19 @@ def _program(channel: grpc.Channel, config: Any, updates: Sequence[p4r.Update]) 
     commit = p4r.SetForwardingPipelineConfigRequest(device_id=1, election_id=lead, action=action, config=config)
     stub.SetForwardingPipelineConfig(commit, timeout=_PATIENCE_S)
     for first in range(0, len(updates), _BATCH):
-        some = updates[first : first + _BATCH]
-        stub.Write(p4r.WriteRequest(device_id=1, election_id=lead, updates=some), timeout=_PATIENCE_S)
+        batch = updates[first : first + _BATCH]
+        stub.Write(p4r.WriteRequest(device_id=1, election_id=lead, updates=batch), timeout=_PATIENCE_S)
     requests.put(None)
 
 
 def _drop(channel: grpc.Channel, schema: P4Schema) -> str | None:
-    """The reason that the copy counted."""
+    """Return the drop reason that the copy counted; None if it dropped nothing."""
     stub: Any = p4r_grpc.P4RuntimeStub(channel)
     number = schema.counters[Counter.VERDICTS].id
-    wanted = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number))
-    for response in stub.Read(p4r.ReadRequest(device_id=1, entities=[wanted]), timeout=_PATIENCE_S):
-        for entity in response.entities:
-            reason = entity.counter_entry.index.index
-            if entity.counter_entry.data.packet_count and reason != DropReason.NONE:
+    item = p4r.Entity(counter_entry=p4r.CounterEntry(counter_id=number))
+    for response in stub.Read(p4r.ReadRequest(device_id=1, entities=[item]), timeout=_PATIENCE_S):
+        for item in response.entities:
+            reason = item.counter_entry.index.index
+            if item.counter_entry.data.packet_count and reason != DropReason.NONE:
                 return DropReason(reason).name.lower()
     return None

@@ -1,4 +1,4 @@
-"""Stage destinations: whose requests are counted apart and limited, the limits, and the counts."""
+"""Stage destinations: the destinations whose requests are counted separately and limited, their limits and counts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from .registers import Registers
 from .state import State
 
 UNLISTED = 0
-"""The number that requests are counted under whose destination has none."""
-REST, TOGETHER = b"", b"\xff" * 17
-"""Stand for unlisted destinations and for those that share a number; an address has 4 or 16 bytes."""
+"""The number under which requests to unlisted destinations are counted."""
+ALL_UNLISTED, ALL_SHARED = b"", b"\xff" * 17
+"""Keys in place of an address: for all unlisted destinations, and for all that share a number. An address has 4 or 16
+bytes, so that neither can be one."""
 
 _NOTE = b"limit="
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Every watched address, and those of content services that refuse for want of agents: their clients get a reset.
+    """Yield an entry for every watched address, and for content services that refuse clients because no agent answers.
 
-    A limit that both buckets hold together is noted, for a controller that starts anew.
+    The latter answer refused clients with a reset. A limit is noted in the entry's metadata, so that a restarted
+    controller can restore it.
     """
     options = state.plan.config.news
-    closed = {one.config.address for one in state.plan.services if state.unread.get(one.id) == {}}
+    closed = {service.config.address for service in state.plan.services if state.unread.get(service.id) == {}}
     for address in sorted(closed - state.crowd.numbers.keys(), key=order):
         yield P4TableEntry(
             Table.DESTINATIONS,
@@ -49,7 +51,8 @@ def entries(state: State) -> Iterator[P4TableEntry]:
                 Action.LIMIT_DESTINATION,
                 id=number,
                 answer_reset=int(options.refuse == "reset" or address in closed),
-                # A host with a limit of its own has one bucket only: the second would be open.
+                # A host with its own limit has only one bucket: nothing would limit the second one, for remembered
+                # clients.
                 remember_time=0 if own else state.units.ticks(options.remember_s),
             ),
             metadata=b"" if limit is None else _NOTE + f"{limit:g}".encode(),
@@ -57,31 +60,31 @@ def entries(state: State) -> Iterator[P4TableEntry]:
 
 
 def limit_noted(metadata: bytes) -> float | None:
-    """The limit in an entry's metadata; None without one."""
+    """Return the limit, in connections per second, that an entry's metadata notes; None without one."""
     try:
         return float(metadata.removeprefix(_NOTE)) if metadata.startswith(_NOTE) else None
     except ValueError:
         return None
 
 
-def for_anybody(state: State) -> Mapping[int, Bucket]:
-    """The buckets open to anybody, by destination number."""
-    return state.crowd.anybody
+def general_buckets(state: State) -> Mapping[int, Bucket]:
+    """Return the buckets that every client's requests may use, by destination number."""
+    return state.crowd.general
 
 
-def for_returning(state: State) -> Mapping[int, Bucket]:
-    """The buckets for remembered clients that the first refused, by destination number."""
+def returning_buckets(state: State) -> Mapping[int, Bucket]:
+    """Return the buckets, by destination number, for remembered clients that the general bucket refused."""
     return state.crowd.returning
 
 
 async def read_requests(registers: Registers, numbers: Mapping[Address, int]) -> dict[Packed, Requests]:
-    """Cumulative requests by address; those of unlisted destinations under REST. Raises SwitchError.
+    """Return cumulative requests by address; those of all unlisted destinations under ALL_UNLISTED. Raises SwitchError.
 
-    Addresses that share a number share their counts, which are given once, under TOGETHER.
+    Addresses that share a number share its counts, which are returned once, under ALL_SHARED.
     """
-    by_number = {UNLISTED: REST}
+    by_number = {UNLISTED: ALL_UNLISTED}
     for address, number in numbers.items():
-        by_number[number] = TOGETHER if number in by_number else address.packed
-    wanted = list(by_number)
-    counts = await registers.columns(list(columns.registers(columns.DESTINATION).values()), wanted)
-    return {by_number[number]: Requests(*row) for number, row in zip(wanted, zip(*counts, strict=True), strict=True)}
+        by_number[number] = ALL_SHARED if number in by_number else address.packed
+    numbered = list(by_number)
+    counts = await registers.columns(list(columns.registers(columns.DESTINATION).values()), numbered)
+    return {by_number[number]: Requests(*row) for number, row in zip(numbered, zip(*counts, strict=True), strict=True)}

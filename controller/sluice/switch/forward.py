@@ -12,19 +12,19 @@ from .state import State
 
 
 def routes(state: State) -> Iterator[P4TableEntry]:
-    """Connected subnets and static routes; a static route for a connected subnet does not replace it."""
+    """Yield connected subnets and static routes. A static route for a connected subnet does not replace that subnet."""
     config = state.plan.config
     connected = {interface.address.network for interface in config.interfaces}
     actions = {route.to: P4TableAction(Action.VIA, next_hop=route.via) for route in config.routes}
     actions |= {network: P4TableAction(Action.CONNECTED) for network in connected}
     for network, action in sorted(actions.items(), key=lambda item: (item[0].version, item[0])):
-        # A prefix of no bits is left out of the match, as P4Runtime has it.
+        # P4Runtime omits a match on a prefix of length 0.
         match = P4TableMatch(destination=network) if network.prefixlen else P4TableMatch()
         yield P4TableEntry(Table.ROUTES, match=match, action=action)
 
 
 def neighbours(state: State) -> Iterator[P4TableEntry]:
-    """Next hops whose MAC address is known, on ports that are configured."""
+    """Yield the next hops whose MAC address is known, on configured ports."""
     macs = {interface.port: interface.mac for interface in state.plan.config.interfaces}
     for address, neighbour in state.neighbours.items():
         if neighbour.port in macs:
@@ -41,7 +41,7 @@ def neighbours(state: State) -> Iterator[P4TableEntry]:
 
 
 def vlans(state: State) -> Iterator[P4TableEntry]:
-    """What happens to the VLAN tag on a port; keeping it is the default and needs no entry."""
+    """Yield, for each port, what happens to a packet's VLAN tag. Keeping the tag is the default and needs no entry."""
     for interface in state.plan.config.interfaces:
         match interface.vlan:
             case "keep":

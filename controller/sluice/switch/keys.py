@@ -1,4 +1,5 @@
-"""What identifies a table entry, in a form in which equal keys are equal whoever wrote them."""
+"""The key of a table entry, in a canonical form: equal keys compare equal, also if another controller wrote the
+entry."""
 
 from __future__ import annotations
 
@@ -7,14 +8,16 @@ from finsy.proto import p4r
 Key = tuple[int, bool, tuple[tuple[int, bytes, int], ...]]
 
 
-def exactly(table: int, *numbers: int) -> Key:
-    """The key of the entry that matches these numbers, in a table (by its id) whose fields are all matched exactly."""
-    fields = tuple((at, number.to_bytes(4, "big").lstrip(b"\0"), -1) for at, number in enumerate(numbers, 1))
+def exact_key(table: int, *numbers: int) -> Key:
+    """Return the key of the entry that matches these numbers, in a table (given by its id) of exact matches only."""
+    fields = tuple(
+        (field_id, number.to_bytes(4, "big").lstrip(b"\0"), -1) for field_id, number in enumerate(numbers, 1)
+    )
     return (table, False, fields)
 
 
 def key_of(entry: p4r.TableEntry) -> Key:
-    """Table, whether it is the default, and the match without leading zeros."""
+    """Return an entry's key: table id, whether it is the default entry, and its match fields without leading zeros."""
     fields = [
         (m.field_id, m.exact.value.lstrip(b"\0"), -1)
         if m.HasField("exact")

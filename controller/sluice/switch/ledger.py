@@ -1,4 +1,4 @@
-"""Stage ledger: what each server was asked and what it answered, cumulative."""
+"""Stage ledger: cumulative counts of each server's SYNs, SYN-ACKs, completed handshakes and RSTs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from .registers import Registers
 
 
 async def read_counts(registers: Registers, services: Iterable[Service]) -> dict[int, Counts]:
-    """The counts of all servers of services, as their balancers take them. Raises SwitchError.
+    """Read the counts of all servers of some services, as their balancers take them. Raises SwitchError.
 
-    A client's handshake with an agent is over when the agent has answered: it takes no slot that would see its end.
+    An agent's handshake counts as completed once the agent has answered: it has no slot, in which the switch would see
+    the last ACK.
     """
-    agent = {server.id: service.is_content for service in services for server in service.servers}
-    counts = await read_ledger(registers, list(agent))
-    return {server: replace(one, completed=one.synack) if agent[server] else one for server, one in counts.items()}
+    is_agent = {server.id: service.is_content for service in services for server in service.servers}
+    counts = await read_ledger(registers, list(is_agent))
+    return {
+        server: replace(count, completed=count.synack) if is_agent[server] else count
+        for server, count in counts.items()
+    }
 
 
 async def read_ledger(registers: Registers, servers: Sequence[int]) -> dict[int, Counts]:
-    """The counts of the given servers. Raises SwitchError."""
+    """Read the counts of the given servers. Raises SwitchError."""
     counts = await registers.columns(list(columns.registers(columns.LEDGER).values()), servers)
     return {server: Counts(*row) for server, row in zip(servers, zip(*counts, strict=True), strict=True)}
 
 
 async def read_columns(registers: Registers, servers: Sequence[int]) -> dict[int, dict[str, int | None]]:
-    """What users see of the given servers, by the names of ``columns.SERVER``. Raises SwitchError.
+    """Read the counts of the given servers that users see, by the names of ``columns.SERVER``. Raises SwitchError.
 
-    A count that the switch's program lacks is None.
+    A count that the switch's program does not have is None.
     """
     named = columns.registers(columns.SERVER)
-    known = {name: cell for name, cell in named.items() if registers.has(cell)}
-    counts = dict(zip(known, await registers.columns(list(known.values()), servers), strict=True))
+    available = {name: cell for name, cell in named.items() if registers.has(cell)}
+    counts = dict(zip(available, await registers.columns(list(available.values()), servers), strict=True))
     return {
         server: {name: counts[name][at] if name in counts else None for name in named}
         for at, server in enumerate(servers)

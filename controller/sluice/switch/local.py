@@ -1,4 +1,4 @@
-"""Stage local: the addresses that the switch answers for itself (ARP, echo)."""
+"""Stage local: the addresses for which the switch itself answers ARP and ICMP echo requests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Interface addresses and services' addresses, each once."""
+    """Yield an entry for each address of an interface or a service, once each."""
     for address in sorted(state.plan.own_addresses, key=order):
         yield P4TableEntry(Table.OWNED, match=P4TableMatch(address=address), action=P4TableAction(Action.IS_OWNED))

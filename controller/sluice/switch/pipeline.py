@@ -1,4 +1,4 @@
-"""The compiled program: where it is, and whether a switch already runs it."""
+"""The compiled program: where its files are, and whether a switch already runs it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ INFO = "sluice.p4info.txtpb"
 
 
 def artefacts() -> Path:
-    """The directory of the program that came with this package: inside the wheel, or p4src/build of a checkout."""
-    here = Path(__file__).resolve().parents[1]
-    installed, checkout = here / "pipeline", here.parents[1] / "p4src" / "build"
+    """Return the directory of the program that comes with this package: inside the wheel, or p4src/build of a
+    checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed, checkout = package / "pipeline", package.parents[1] / "p4src" / "build"
     return installed if (installed / CODE).exists() else checkout
 
 
@@ -40,7 +41,7 @@ class Pipeline:
 
     @cached_property
     def schema(self) -> P4Schema:
-        """The parsed P4Info together with the code."""
+        """The parsed P4Info together with the target's code. Raises SwitchError if they cannot be read."""
         try:
             return P4Schema(self.directory / INFO, self.target.code(self.directory))
         except ValueError as error:
@@ -48,23 +49,23 @@ class Pipeline:
 
     @property
     def cookie(self) -> int:
-        """Identifies code and P4Info together."""
+        """A number that identifies code and P4Info together."""
         return self.schema.p4cookie
 
     @property
     def name(self) -> str:
-        """That all versions of the program have."""
+        """The program's name, which all its versions share."""
         return self.schema.name
 
     def config(self) -> p4r.ForwardingPipelineConfig:
-        """What is pushed to a switch."""
+        """Return the pipeline configuration to push to a switch."""
         return self.schema.get_pipeline_config()
 
     def is_same(self, running: p4r.ForwardingPipelineConfig) -> bool:
-        """True when ``running`` (with P4Info, code and cookie) is this program.
+        """Return whether ``running`` (with P4Info, code and cookie) is this program.
 
-        The cookie decides when there is one; a program that the switch was started with has none, and is
-        compared as a whole. A switch that does not give its code back is judged by its P4Info.
+        A cookie decides if there is one. A program that the switch was started with has none, and is compared as a
+        whole. If the switch does not return its code, only the P4Info is compared.
         """
         if running.HasField("cookie") and running.cookie.cookie:
             return running.cookie.cookie == self.cookie
@@ -74,9 +75,9 @@ class Pipeline:
 
 
 def load(directory: str | Path | None = None, target: Profile | None = None) -> Pipeline:
-    """The program in ``directory``, or the one for the target that came with this package. Raises SwitchError.
+    """Load the program in ``directory``, or the one for ``target`` that comes with this package. Raises SwitchError.
 
-    Without a target it is one that runs the program's architecture.
+    Without ``target``, the program's architecture determines it.
     """
     folder = Path(directory) if directory else artefacts() / (target.folder if target else "")
     arch = _arch(folder)
@@ -90,7 +91,8 @@ def load(directory: str | Path | None = None, target: Profile | None = None) -> 
 
 
 def _arch(folder: Path) -> str:
-    """What a compiled program's P4Info says it is for; nothing when that cannot be read (Pipeline says why)."""
+    """Return the architecture that a compiled program's P4Info names; "" if it cannot be read (Pipeline reports
+    why)."""
     try:
         return P4Schema(folder / INFO).arch
     except (OSError, ValueError):

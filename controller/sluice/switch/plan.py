@@ -1,4 +1,4 @@
-"""A configuration with the numbers that the switch knows its services and servers by."""
+"""The plan: a configuration in which services and servers have the numbers that the switch's tables use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sluice.config.model import Config, InterfaceConfig, ServerConfig, ServiceCo
 from sluice.names import PROTOCOL_TCP, SERVERS, SERVICES
 
 Endpoint = tuple[Address, int, int]
-"""Address, protocol, port."""
+"""Address, IP protocol number, port."""
 
 PROTOCOLS = {"tcp": PROTOCOL_TCP}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server and its number."""
+    """A configured server and its number."""
 
     id: int
     name: str
@@ -30,18 +30,18 @@ class Server:
     protocol: int
     capacity: float
     drain: bool
-    """Draining by configuration."""
+    """Whether the configuration drains it."""
     max_connections: int | None = None
 
     @property
     def endpoint(self) -> Endpoint:
-        """What its answers come from."""
+        """The source endpoint of the server's answers."""
         return (self.address, self.protocol, self.port)
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The service whose connections a server's are: its own or, of a group's server, the content service."""
+    """The service to which a server's connections belong: its own or, for a server in a group, the content service."""
 
     id: int
     endpoint: Endpoint
@@ -49,38 +49,39 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service, its number and its servers. Those of a content service are its agents."""
+    """A configured service, its number and its servers. A content service's servers are its agents."""
 
     id: int
     config: ServiceConfig
     servers: tuple[Server, ...]
-    of: Home | None = None
-    """The content service that it is a group of."""
+    group_of: Home | None = None
+    """The content service of which this service is a group; None for other services."""
 
     @property
     def caps(self) -> dict[int, int]:
-        """The most open connections of those servers that have a cap, by number."""
-        return {one.id: one.max_connections for one in self.servers if one.max_connections is not None}
+        """The maximal number of open connections of each server that has a cap, by server number."""
+        return {server.id: server.max_connections for server in self.servers if server.max_connections is not None}
 
     @property
     def is_content(self) -> bool:
-        """Its requests go to groups by what they say."""
+        """Whether the service's requests go to groups by their content."""
         return self.config.content is not None
 
     @property
     def home(self) -> Home:
-        """Whose connections those of its servers are."""
-        return self.of or Home(self.id, self.endpoint)
+        """The service to which its servers' connections belong."""
+        return self.group_of or Home(self.id, self.endpoint)
 
     @property
-    def present(self) -> Iterator[Retired]:
-        """Its servers as a switch has them."""
+    def installed(self) -> Iterator[InstalledServer]:
+        """The service's servers in the form in which a switch holds them."""
         home = self.home.id
-        return (Retired(server.id, server.endpoint, home, self.of is not None) for server in self.servers)
+        is_group = self.group_of is not None
+        return (InstalledServer(server.id, server.endpoint, home, is_group) for server in self.servers)
 
     @property
     def name(self) -> str:
-        """As configured."""
+        """The service's name in the configuration."""
         return self.config.name
 
     def second_look(self, mode: Mode) -> bool:
@@ -92,39 +93,40 @@ class Service:
 
     @property
     def looks(self) -> int:
-        """At how many servers those look."""
+        """How many servers a second look compares."""
         return MOST_LOOKS if self.config.looks is None else self.config.looks
 
     @property
     def protocol(self) -> int:
-        """IP protocol number."""
+        """The service's IP protocol number."""
         return PROTOCOLS[self.config.protocol]
 
     @property
     def endpoint(self) -> Endpoint:
-        """What clients connect to."""
+        """The endpoint that clients connect to."""
         return (self.config.address, self.protocol, self.config.port)
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
-    """A server that a switch has. One that is not configured stays translated: it may still have connections."""
+class InstalledServer:
+    """A server that the switch's tables hold. One that is no longer configured stays, since it may have connections
+    left."""
 
     id: int
     endpoint: Endpoint
     service_id: int
-    """Its home's."""
+    """The number of the server's home service."""
     in_group: bool = False
-    """The home is a content service."""
+    """Whether the home service is a content service."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything static that a switch is to be programmed with."""
+    """Everything static that the controller programs into a switch."""
 
     config: Config
     services: tuple[Service, ...]
-    retired: tuple[Retired, ...] = ()
+    retired: tuple[InstalledServer, ...] = ()
 
     @property
     def servers(self) -> Iterator[Server]:
@@ -133,43 +135,47 @@ class Plan:
 
     @property
     def agents(self) -> Iterator[Server]:
-        """Those of content services."""
+        """The servers of content services, which are their agents."""
         return (agent for service in self.services if service.is_content for agent in service.servers)
 
     def service(self, name: str) -> Service | None:
-        """The service of that name."""
+        """Return the service of that name; None without one."""
         return next((service for service in self.services if service.name == name), None)
 
     @cached_property
     def capped(self) -> tuple[Service, ...]:
-        """The services of which a server has a cap on open connections: they are looked at ten times a second."""
+        """The services with a cap on a server's open connections; the controller reads their loads ten times a
+        second."""
         return tuple(service for service in self.services if service.caps)
 
     @cached_property
     def own_addresses(self) -> frozenset[Address]:
-        """The switch's own: the interfaces' and the services'. Nobody asks for those of groups."""
+        """The switch's own addresses: those of interfaces and services. Those of a content service's groups are not
+        among them: no client addresses a group."""
         config, groups = self.config, self.config.contents
         addressed = {service.address for service in config.services if service.name not in groups}
         return frozenset({i.address.ip for i in config.interfaces} | addressed)
 
     def interfaces_towards(self, address: Address) -> list[InterfaceConfig]:
-        """Every interface that ``address`` may be a neighbour on: several ports may share a subnet.
+        """Return every interface on which ``address`` may be a neighbour: several ports may share a subnet.
 
-        None for an address of our own, and for those that RFC 1122, section 3.2.1.3, gives to no host.
+        The list is empty for the switch's own addresses, and for those that no host can have (RFC 1122, section
+        3.2.1.3).
         """
         if address in self.own_addresses:
             return []
-        return [i for i in self.config.interfaces if address in i.address.network and not _for_all(i, address)]
+        return [i for i in self.config.interfaces if address in i.address.network and not _is_reserved(i, address)]
 
     def next_hop(self, address: Address) -> Address | None:
-        """The neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
+        """Return the neighbour through which ``address`` is reached, by the longest prefix; None without a route."""
         prefixes = [(i.address.network, address) for i in self.config.interfaces]
         prefixes += [(route.to, route.via) for route in self.config.routes]
         matching = [(network.prefixlen, hop) for network, hop in prefixes if address in network]
         return max(matching, key=lambda match: match[0])[1] if matching else None
 
     def is_inside(self, interface: InterfaceConfig) -> bool:
-        """Servers or watched hosts are behind this port: as configured or, without that, by the way to them."""
+        """Return whether servers or watched hosts are behind this port: as configured or, by default, by the routes to
+        them."""
         if interface.inside is not None:
             return interface.inside
         watched = self.config.news.hosts if self.config.news else ()
@@ -178,54 +184,60 @@ class Plan:
 
     @property
     def wanted_neighbours(self) -> set[Address]:
-        """Next hops that the configuration needs: gateways, and the way to every server."""
+        """The next hops whose MAC addresses the controller must resolve: gateways, and those towards every server."""
         hops = {route.via for route in self.config.routes}
         return hops | {hop for server in self.servers if (hop := self.next_hop(server.address))}
 
 
-def _for_all(interface: InterfaceConfig, address: Address) -> bool:
-    """Whether an address of an interface's subnet is that of the subnet itself, or its broadcast address (RFC 3021)."""
+def _is_reserved(interface: InterfaceConfig, address: Address) -> bool:
+    """Return whether an address of the interface's subnet is the subnet's own or its broadcast address (RFC 3021)."""
     network = interface.address.network
     return network.prefixlen < 31 and address in (network.network_address, network.broadcast_address)
 
 
 class OutOfNumbers(Exception):
-    """More services or servers than the program has room for, removed ones included. The text says how many."""
+    """The configuration needs more numbers of services or servers than the program has, removed ones included.
 
-
-class Moved(Exception):
-    """A server moves to another service while connections through its present one may still be open.
-
-    An answer names only the server, so that it can be translated back to one service at a time. The text says which
-    server, and what to do.
+    The text states how many.
     """
 
 
-def _moved(name: str, before: str, after: str) -> Moved:
-    return Moved(
+class ServerMoved(Exception):
+    """A server moves to another service while connections through its former service may still be open.
+
+    An answer names only the server, so the switch can translate it back to only one service at a time. The text names
+    the server and the remedy.
+    """
+
+
+def _server_moved(name: str, before: str, after: str) -> ServerMoved:
+    return ServerMoved(
         f"server {name} moves from service {before} to {after}, and connections through {before} may still be "
         f"open: their answers would come from {after}. `sluice drain {before}/{name}`, wait until `sluice status "
         "--pins` shows no live connection of it, and then move it"
     )
 
 
-def _turned(name: str) -> Moved:
-    return Moved(
-        f"service {name} begins or ends to switch by content, and its connections may still be open: nobody would "
-        "translate them. Give it another address or port, or restart the switch"
+def _content_changed(name: str) -> ServerMoved:
+    return ServerMoved(
+        f"service {name} begins or ends to switch by content, and its connections may still be open: the switch "
+        "would no longer translate them. Give it another address or port, or restart the switch"
     )
 
 
-def has_strangers(config: Config, known: Mapping[Endpoint, int], servers: Collection[Retired]) -> bool:
-    """Whether a configuration has a server that the switch does not know in its service: it is to get a number.
+def needs_new_numbers(config: Config, known: Mapping[Endpoint, int], servers: Collection[InstalledServer]) -> bool:
+    """Return whether a configuration has a server that the switch does not hold in that server's service: it needs a
+    number.
 
-    ``known`` and ``servers`` are what the switch has, as for make_plan.
+    ``known`` and ``servers`` are what the switch holds, as for make_plan.
     """
-    old = {(server.service_id, server.endpoint) for server in servers}
+    installed = {(server.service_id, server.endpoint) for server in servers}
     contents = config.contents
     for item in config.services:
         home = known.get(_endpoint(contents.get(item.name, item)))
-        if any((home, (server.address, PROTOCOLS[item.protocol], server.port)) not in old for server in item.members):
+        if any(
+            (home, (server.address, PROTOCOLS[item.protocol], server.port)) not in installed for server in item.members
+        ):
             return True
     return False
 
@@ -237,64 +249,66 @@ def _endpoint(item: ServiceConfig) -> Endpoint:
 def make_plan(
     config: Config,
     known: Mapping[Endpoint, int] | None = None,
-    retired: Collection[Retired] = (),
-    held: Collection[int] = (),
+    retired: Collection[InstalledServer] = (),
+    pinned: Collection[int] = (),
 ) -> Plan:
-    """Number a configuration: what the switch already knows keeps its number, the rest take the lowest free.
+    """Number a configuration: services and servers that the switch holds keep their number, others get the lowest free
+    one.
 
-    Number 0 stands for none. A server's number is its home's: in another it gets another one, and in several groups of
-    one content service it has one. ``known`` are the services that the switch has, and their numbers; ``retired`` its
-    servers, of which those configured again, or whose service is gone, are left out of the result's.
-    ``held`` are the numbers that pins name: none of them is given to another server. Raises Moved, or OutOfNumbers for
-    more than the switch's tables hold.
+    Number 0 stands for none. A server is numbered within its home service: in several groups of one content service it
+    has one number, in another home another one. ``known``: the services that the switch holds, and their numbers.
+    ``retired``: the servers that it holds; the plan retains those that are no longer configured but whose service is.
+    ``pinned``: numbers that pins name, which no other server may get. Raises ServerMoved, and OutOfNumbers for more
+    than the switch's tables hold.
     """
     known = known or {}
     free_services = _free(known.values())
     ids = {item.name: known.get(_endpoint(item)) or next(free_services) for item in config.services}
     names = {number: name for name, number in ids.items()}
-    taken = {*(server.id for server in retired), *held}
-    numbers = _Numbers({server.endpoint: server for server in retired}, names, frozenset(held), _free(taken))
+    used = {*(server.id for server in retired), *pinned}
+    numbers = _Numbers({server.endpoint: server for server in retired}, names, frozenset(pinned), _free(used))
     numbered: list[Service] = []
     contents = config.contents
     for item in config.services:
-        front = contents.get(item.name)
-        service = Service(ids[item.name], item, (), Home(ids[front.name], _endpoint(front)) if front else None)
-        numbered.append(replace(service, servers=tuple(numbers.server(service, one) for one in item.members)))
+        content = contents.get(item.name)
+        service = Service(ids[item.name], item, (), Home(ids[content.name], _endpoint(content)) if content else None)
+        numbered.append(replace(service, servers=tuple(numbers.server(service, member) for member in item.members)))
     switching = {service.id for service in numbered if service.is_content}
     for server in retired:
-        if server.id in held and server.service_id in names and server.in_group != (server.service_id in switching):
-            raise _turned(names[server.service_id])
+        if server.id in pinned and server.service_id in names and server.in_group != (server.service_id in switching):
+            raise _content_changed(names[server.service_id])
     _check("services", names, known.values(), SERVICES)
-    _check("servers", numbers.given.values(), taken, SERVERS)
-    # Agents have no pins: one that is not configured is gone at once, and another has its connections.
-    kept = tuple(
+    _check("servers", numbers.assigned.values(), used, SERVERS)
+    # Agents have no pins: an agent that is no longer configured is removed at once, and its connections go to another.
+    retained = tuple(
         server
         for server in retired
-        if server.endpoint not in numbers.given
+        if server.endpoint not in numbers.assigned
         and server.service_id in names
         and server.in_group == (server.service_id in switching)
     )
-    return Plan(config, tuple(numbered), kept)
+    return Plan(config, tuple(numbered), retained)
 
 
 @dataclass(slots=True)
 class _Numbers:
-    """Numbers of servers: their own if the switch has them in their home, else the lowest free."""
+    """Assigns server numbers: the one that the switch holds for the server in its home service, else the lowest free
+    one."""
 
-    old: Mapping[Endpoint, Retired]
+    installed: Mapping[Endpoint, InstalledServer]
     names: Mapping[int, str]
-    """The configured services' by number."""
-    held: Collection[int]
+    """Names of the configured services, by number."""
+    pinned: Collection[int]
     free: Iterator[int]
-    given: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
+    assigned: dict[Endpoint, int] = field(default_factory=dict[Endpoint, int])
 
     def server(self, service: Service, config: ServerConfig) -> Server:
-        """A server of a service with its number. Raises Moved."""
+        """Return a service's server with its number. Raises ServerMoved."""
         endpoint = (config.address, service.protocol, config.port)
-        if endpoint not in self.given:
-            self.given[endpoint] = self._number(service, config.name, endpoint)
+        if endpoint not in self.assigned:
+            self.assigned[endpoint] = self._number(service, config.name, endpoint)
         return Server(
-            id=self.given[endpoint],
+            id=self.assigned[endpoint],
             name=config.name,
             address=config.address,
             port=config.port,
@@ -305,27 +319,27 @@ class _Numbers:
         )
 
     def _number(self, service: Service, name: str, endpoint: Endpoint) -> int:
-        before = self.old.get(endpoint)
+        before = self.installed.get(endpoint)
         if before is None:
             return next(self.free)
-        if (before.service_id, before.in_group) == (service.home.id, service.of is not None):
+        if (before.service_id, before.in_group) == (service.home.id, service.group_of is not None):
             return before.id
-        if before.service_id in self.names and before.id in self.held:
+        if before.service_id in self.names and before.id in self.pinned:
             if before.service_id == service.home.id:
-                raise _turned(self.names[before.service_id])
-            raise _moved(name, self.names[before.service_id], service.name)
+                raise _content_changed(self.names[before.service_id])
+            raise _server_moved(name, self.names[before.service_id], service.name)
         return next(self.free)
 
 
-def _free(taken: Iterable[int]) -> Iterator[int]:
-    used = set(taken)
+def _free(numbers: Iterable[int]) -> Iterator[int]:
+    used = set(numbers)
     return (number for number in count(1) if number not in used)
 
 
-def _check(what: str, numbers: Collection[int], taken: Collection[int], size: int) -> None:
+def _check(kind: str, numbers: Collection[int], used: Collection[int], size: int) -> None:
     if max(numbers, default=0) >= size:
-        retired = len(set(taken).difference(numbers))
+        retired = len(set(used).difference(numbers))
         raise OutOfNumbers(
-            f"{len(numbers)} {what} and {retired} retired ones, which may still have connections; the program holds "
+            f"{len(numbers)} {kind} and {retired} retired ones, which may still have connections; the program holds "
             f"{size - 1}"
         )

@@ -12,7 +12,7 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """One entry a port."""
+    """Yield one entry for each configured port."""
     for interface in state.plan.config.interfaces:
         yield P4TableEntry(
             Table.PORTS,

@@ -1,11 +1,11 @@
-"""A switch programmed from a configuration and driven step by step, without an event loop: for tests and tools.
+"""Programs a switch from a configuration and drives it step by step, for tests and tools without an event loop.
 
 with Programmer(config, neighbours={"10.0.2.1": (2, "02:00:00:00:02:01")}) as switch:
     switch.apply(weights={"web": {"s1": 192, "s2": 64}})  # also ejected=[("web", "s1")], neighbours={...}
     switch.ledger("web", "s1").syn, switch.drops(DropReason.NO_ROUTE), switch.read_register(Register.PIN_KEY_1)
     switch.packet_in(timeout_s=2), switch.packet_out(frame, port=2), switch.reconfigure(parse(other_text))
 
-``fresh=False`` keeps what a running switch holds.
+``fresh=False`` keeps the entries and registers of a switch that already runs the program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .choice import program_for
 from .errors import SwitchError
 from .ledger import read_ledger
 from .plan import Plan, Server, Service, make_plan
-from .reconcile import Found, read_back, reconcile
+from .reconcile import Readback, read_back, reconcile
 from .registers import Registers, open_registers
 from .rules import Rules
 from .session import Session
@@ -44,27 +44,29 @@ _PATIENCE_S = 30.0
 
 
 def initial_state(config: Config, neighbours: Mapping[str, tuple[int, str]] | None = None) -> State:
-    """The state of a fresh switch: ratios at the capacities, and the neighbours given as address: (port, MAC)."""
+    """Return the state of a fresh switch: weights by capacity, and the given neighbours as address: (port, MAC)."""
     plan = make_plan(config)
     weights: dict[int, dict[int, int]] = {}
     for service in plan.services:
         members = {server.id: Member(server.id, server.capacity, server.drain) for server in service.servers}
         weights[service.id] = largest_remainder(fair_shares(members))
-    looking = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
-    rules = Rules().then(config)
-    return State(plan=plan, weights=weights, second_look=looking, rules=rules, neighbours=_placed(neighbours or {}))
+    second_look = frozenset(s.id for s in plan.services if s.second_look(s.config.balance.mode))
+    rules = Rules().following(config)
+    return State(plan=plan, weights=weights, second_look=second_look, rules=rules, neighbours=_placed(neighbours or {}))
 
 
 def _placed(neighbours: Mapping[str, tuple[int, str]]) -> dict[Address, Neighbour]:
-    """Neighbours as given, address: (port, MAC). Raises SwitchError for a MAC address that no station has."""
+    """Return the given neighbours. Raises SwitchError for a MAC address that is not a unicast one."""
     for address, (_, mac) in neighbours.items():
         if not is_station(mac):
-            raise SwitchError(f"neighbour {address}: no station has the MAC address {mac}; give it its own")
+            raise SwitchError(
+                f"neighbour {address}: {mac} is not the MAC address of a single station; give the neighbour's own"
+            )
     return {from_text(address): Neighbour(*place) for address, place in neighbours.items()}
 
 
 class Programmer:
-    """A switch, programmed on entry. Every call blocks and raises SwitchError."""
+    """A switch that is programmed when the context is entered. Every method blocks and raises SwitchError."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class Programmer:
         *,
         fresh: bool = True,
     ) -> None:
-        """``fresh`` loads the program even when the switch already runs it, so that its registers are empty."""
+        """``fresh``: load the program even if the switch already runs it, so that its registers are empty."""
         self._config = config
         self._fresh = fresh
         self.state = initial_state(config, neighbours)
@@ -82,7 +84,7 @@ class Programmer:
         self._stack = AsyncExitStack()
         self._session: Session | None = None
         self._registers: Registers | None = None
-        self._found: Found | None = None
+        self._readback: Readback | None = None
 
     def __enter__(self) -> Self:
         proxies.ignore()
@@ -98,7 +100,7 @@ class Programmer:
         self.close()
 
     def close(self) -> None:
-        """Leave the switch as it is."""
+        """Close the session. The switch keeps running as programmed."""
         self._do(self._stack.aclose())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -112,12 +114,12 @@ class Programmer:
         code = await program_for(at)
         session = await self._stack.enter_async_context(Session(at.address, at.device_id, code, at.election_id))
         if not session.is_primary:
-            raise SwitchError(f"switch {at.address}: another controller leads it; stop it first")
+            raise SwitchError(f"switch {at.address}: another controller is its primary one; stop that first")
         if self._fresh or not await session.runs_pipeline():
             await session.push_pipeline()
         self._session = session
-        self._found = await read_back(session)
-        await reconcile(session, self._found, self.state)
+        self._readback = await read_back(session)
+        await reconcile(session, self._readback, self.state)
         self._registers = await open_registers(session, at.thrift)
         self._stack.push_async_callback(self._registers.close)
 
@@ -132,18 +134,18 @@ class Programmer:
 
     @property
     def plan(self) -> Plan:
-        """The configuration with its numbers."""
+        """The configuration with the numbers of services and servers."""
         return self.state.plan
 
     def service(self, name: str) -> Service:
-        """A service by name."""
-        found = self.plan.service(name)
-        if found is None:
+        """Return a service by its name."""
+        service = self.plan.service(name)
+        if service is None:
             raise SwitchError(f"no service {name!r} in the configuration")
-        return found
+        return service
 
     def server(self, service: str, name: str) -> Server:
-        """A server by name."""
+        """Return a server by the names of its service and its own."""
         for server in self.service(service).servers:
             if server.name == name:
                 return server
@@ -158,7 +160,7 @@ class Programmer:
         ejected: Collection[tuple[str, str]] | None = None,
         neighbours: Mapping[str, tuple[int, str]] | None = None,
     ) -> int:
-        """Change selector weights, the ejected servers or the neighbours; the number of updates written."""
+        """Change selector weights, the ejected servers or the neighbours. Returns the number of updates written."""
         state = self.state
         if weights is not None:
             numbered = {
@@ -174,48 +176,48 @@ class Programmer:
         return self._reconcile()
 
     def reconfigure(self, config: Config) -> int:
-        """Take over another configuration as it stands; weights go to the capacities. The updates written."""
+        """Program another configuration, with weights by capacity. Returns the number of updates written."""
         self._config = config
         self.state = replace(initial_state(config), neighbours=self.state.neighbours)
         return self._reconcile()
 
     def _reconcile(self) -> int:
-        assert self._found is not None
-        return self._do(reconcile(self.session, self._found, self.state))
+        assert self._readback is not None
+        return self._do(reconcile(self.session, self._readback, self.state))
 
     # -- registers, counters, packets
 
     @property
     def registers(self) -> Registers:
-        """Register access."""
+        """Access to the switch's registers."""
         if self._registers is None:
             raise SwitchError("the programmer is not open; use it in a `with` statement")
         return self._registers
 
     def read_register(self, register: Register, indices: Sequence[int] | None = None) -> list[int]:
-        """Cells of a register; all of them without ``indices``."""
+        """Read cells of a register; all of them without ``indices``."""
         return self._do(self.registers.read(register, indices))
 
     def ledger(self, service: str, server: str) -> Counts:
-        """The cumulative counts of a server."""
+        """Read the cumulative counts of a server."""
         number = self.server(service, server).id
         return self._do(read_ledger(self.registers, [number]))[number]
 
     def traffic(self) -> Traffic:
-        """Every counter that ``sluice status`` shows."""
+        """Read every counter that ``sluice status`` shows."""
         return self._do(read_traffic(self.session, [service.id for service in self.plan.services]))
 
     def counter(self, counter: Counter, index: int) -> int:
-        """Packets of one counter cell."""
-        found = self._do(self.session.read([P4CounterEntry(counter, index=index)]))
-        return found[0].counter_entry.data.packet_count
+        """Read the packets that one counter cell has counted."""
+        entities = self._do(self.session.read([P4CounterEntry(counter, index=index)]))
+        return entities[0].counter_entry.data.packet_count
 
     def drops(self, reason: DropReason) -> int:
-        """Packets dropped for a reason."""
+        """Read the number of packets dropped for a reason."""
         return self.counter(Counter.VERDICTS, int(reason))
 
     def packet_in(self, timeout_s: float = 2.0) -> P4PacketIn | None:
-        """The next packet from the switch; None when none comes in time."""
+        """Return the next packet from the switch; None if none arrives in time."""
         return self._do(self._next_packet(timeout_s))
 
     async def _next_packet(self, timeout_s: float) -> P4PacketIn | None:
@@ -226,5 +228,5 @@ class Programmer:
             return None
 
     def packet_out(self, payload: bytes, port: int) -> None:
-        """Have the switch send a frame as it is."""
+        """Have the switch send a frame unchanged out of a port."""
         self._do(self.session.send_packet(payload, port))

@@ -1,4 +1,4 @@
-"""Stage rates: which responses are measured, and the rates of those that had packets."""
+"""Stage rates: which responses the switch measures, and the rates of those that had packets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Cells = NDArray[np.uint64]
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
-    """The default action of the keyless table; off without flash-crowd control."""
+    """Yield the keyless table's default action. Without flash-crowd control nothing is measured."""
     options = state.plan.config.news
     step, mask = (state.units.step(options.rate_window_s), flow_mask(state.crowd.flow_share)) if options else (0, 0)
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
@@ -33,40 +33,41 @@ def settings(state: State) -> Iterator[P4TableEntry]:
 
 
 def decode(flow: _Cells, octets: _Cells, step: int, units: Units = MICROSECONDS) -> FlowRates:
-    """Rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``.
+    """Return rates in bit/s from cells of ``rate_flow`` (fingerprint, time of the last packet) and ``rate_bytes``.
 
-    Of Tofino's pairs of bytes one half is the first packet of the last step (p4src/tna/externs/rate_cells.p4).
+    On Tofino a byte cell is a pair, one half of which is the first packet of the last step
+    (p4src/tna/externs/rate_cells.p4).
     """
     octets = (octets >> np.uint64(32)) + (octets & _LAST)
-    part = (flow & _LAST) & np.uint64(step - 1)
-    window_us = (part.astype(np.float64) + STEPS * step) * units.rate_tick_us
+    fraction = (flow & _LAST) & np.uint64(step - 1)
+    window_us = (fraction.astype(np.float64) + STEPS * step) * units.rate_tick_us
     return octets.astype(np.float64) * 8e6 / window_us
 
 
 @dataclass(frozen=True, slots=True)
 class FlowReading:
-    """The flows that had packets since the reading before: a key and a rate, bit/s, each."""
+    """The flows that had packets since the previous reading: a key and a rate in bit/s for each."""
 
     keys: FlowKeys
     rates: FlowRates
     slots: Slots | None
-    """How full the registers are; None where nothing came to tell the time by."""
+    """How full the registers are; None if no flow had a packet, whose time would be the current one."""
 
 
 class FlowReader:
-    """Reads both registers whole and tells which flows had packets since the reading before."""
+    """Reads both registers whole and reports which flows had packets since the previous reading."""
 
     def __init__(self) -> None:
         self._before: tuple[_Cells, _Cells] | None = None
         self._newest: int | None = None
-        """Time of the newest packet, as the cells have it."""
+        """Time of the newest packet, in the cells' ticks."""
 
     def rebase(self) -> None:
-        """The next reading is only a base."""
+        """Discard the previous reading: the next one only serves as a base."""
         self._before = self._newest = None
 
     async def read(self, registers: Registers, options: NewsConfig) -> FlowReading:
-        """What there is; nothing the first time. Raises SwitchError."""
+        """Return the flows that had packets since the previous call; none at the first call. Raises SwitchError."""
         flow, octets = await registers.arrays([Register.RATE_FLOW, Register.RATE_BYTES])
         before, self._before = self._before, (flow, octets)
         if before is None:
@@ -79,21 +80,24 @@ class FlowReader:
         return FlowReading(keys, rates, self._slots(flow, flow[slots], step, registers.units))
 
     def _slots(self, flow: _Cells, changed: _Cells, step: int, units: Units) -> Slots | None:
-        """The time is that of the newest packet: of cells that changed, for older ones may be of another era."""
+        """Return how full the registers are, at the newest packet's time.
+
+        Only cells that have changed count for that time: older cells may stem from before a wrap of the clock.
+        """
         if changed.size == 0:
             return None
         times = changed & _LAST
         ahead = (times - times[0] + _HALF) & _LAST
         newest = (int(times[0]) + int(ahead.max()) - int(_HALF)) & int(_LAST)
         before, self._newest = newest if self._newest is None else self._newest, newest
-        held = FREE_STEPS * step
+        free_after = FREE_STEPS * step
         age = (np.uint64(newest) - (flow & _LAST)) & _LAST
         tick_s = units.rate_tick_us / 1e6
-        taken = float(np.mean((flow != 0) & (age <= np.uint64(held))))
-        return Slots(taken, max(0, _signed(newest - before)) * tick_s, held * tick_s)
+        occupied = float(np.mean((flow != 0) & (age <= np.uint64(free_after))))
+        return Slots(occupied, max(0, _signed(newest - before)) * tick_s, free_after * tick_s)
 
 
 def _signed(difference: int) -> int:
-    """A difference of times of 32 bits."""
+    """Return a difference of two 32-bit times as a signed number."""
     half = int(_HALF)
     return (difference + half) % (2 * half) - half

@@ -1,4 +1,4 @@
-"""Register access behind one interface: P4Runtime where the target has it, Thrift on BMv2."""
+"""Access to registers behind one interface: over P4Runtime where the target supports it, over Thrift on BMv2."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .thriftregisters import ThriftRegisters
 
 _SLICE = 8192
 
-_TOGETHER = 8192
-"""Registers of no more cells than that in all are read in one exchange, of more each in its own."""
+_CELLS_PER_EXCHANGE = 8192
+"""Registers with at most this many cells in all are read in one exchange; larger ones in an exchange each."""
 
 _SET_THRIFT = "on BMv2 set switch.thrift, as in `thrift: 127.0.0.1:9090`"
 
@@ -34,81 +34,84 @@ class Registers(Protocol):
 
     @property
     def units(self) -> Units:
-        """What the times in them are in."""
+        """The units of times in the cells."""
         ...
 
     def has(self, register: str) -> bool:
-        """Whether the switch's program has a register."""
+        """Return whether the switch's program has a register."""
         ...
 
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
-        """The cells at ``indices``, or all of them. Raises SwitchError."""
+        """Read the cells at ``indices``, or all of them. Raises SwitchError."""
         ...
 
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
-        """The same few cells of several registers, a list each. Raises SwitchError."""
+        """Read the cells at the same ``indices`` of several registers, a list each. Raises SwitchError."""
         ...
 
     async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """All cells of several registers, an array each, for arithmetic. Raises SwitchError."""
+        """Read all cells of several registers, an array each. Raises SwitchError."""
         ...
 
     async def write(self, register: str, index: int, value: int) -> None:
-        """Set one cell. Raises SwitchError."""
+        """Write one cell. Raises SwitchError."""
         ...
 
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
-        """Set many cells of a register, values by their indices. Raises SwitchError."""
+        """Write cells of a register, given as values by index. Raises SwitchError."""
         ...
 
     async def close(self) -> None:
-        """Give up what is held open."""
+        """Close the connections that register access has opened."""
         ...
 
 
 class P4RuntimeRegisters:
-    """Registers by RegisterEntry. The answers are decoded here: finsy takes many times as long."""
+    """Registers as P4Runtime's RegisterEntry. Answers are decoded here, since finsy takes many times as long."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._whole_from = session.target.whole_from
+        self._cell_cost = session.target.cell_cost
 
     @property
     def units(self) -> Units:
-        """See Registers."""
+        """The units of times in the cells."""
         return self._session.target.units
 
     def has(self, register: str) -> bool:
-        """See Registers."""
+        """Return whether the switch's program has a register."""
         return self._session.pipeline.schema.registers.get(register) is not None
 
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
-        """See Registers."""
+        """Read the cells at ``indices``, or all of them. Raises SwitchError."""
         size = self._size(register)
-        if indices is not None and self._whole(len(indices), size):
+        if indices is not None and self._reads_all(len(indices), size):
             (column,) = await self.arrays([register])
             return column[np.array(indices, np.int64)].tolist()
-        wanted = (
+        entries = (
             [P4RegisterEntry(register)]
             if indices is None
             else [P4RegisterEntry(register, index=index) for index in indices]
         )
         cells: dict[int, int] = {}
-        for count, entity in enumerate(await self._session.read(wanted), 1):
+        for count, entity in enumerate(await self._session.read(entries), 1):
             entry = entity.register_entry
             cells[entry.index.index] = self._value(entry)
             if count % _SLICE == 0:
-                await asyncio.sleep(0)  # other tasks are not to wait for a whole table
+                await asyncio.sleep(0)  # lets other tasks run meanwhile
         try:
             return [cells[index] for index in (range(size) if indices is None else indices)]
         except KeyError as missing:
             raise self._missing(register, missing.args[0]) from missing
 
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
-        """See Registers. One exchange: of a read of a few cells most is the exchange."""
-        if self._whole(len(indices), min(self._size(register) for register in registers)):
-            wanted = np.array(indices, np.int64)
-            return [column[wanted].tolist() for column in await self.arrays(registers)]
+        """Read the cells at the same ``indices`` of several registers. Raises SwitchError.
+
+        One exchange serves all registers: with few cells the exchange costs more than they do.
+        """
+        if self._reads_all(len(indices), min(self._size(register) for register in registers)):
+            positions = np.array(indices, np.int64)
+            return [column[positions].tolist() for column in await self.arrays(registers)]
         entries = [P4RegisterEntry(register, index=index) for register in registers for index in indices]
         cells = {
             (entry.register_id, entry.index.index): self._value(entry)
@@ -124,26 +127,30 @@ class P4RuntimeRegisters:
         return result
 
     async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """See Registers. 65,536 cells take a few milliseconds, against some 80 as messages."""
-        if sum(map(self._size, registers)) <= _TOGETHER:
+        """Read all cells of several registers. Raises SwitchError.
+
+        65,536 cells take a few milliseconds, against some 80 ms if decoded as protobuf messages.
+        """
+        if sum(map(self._size, registers)) <= _CELLS_PER_EXCHANGE:
             return await self._exchange(registers)
-        whole = await asyncio.gather(*(self._exchange([register]) for register in registers))
-        return [column for (column,) in whole]
+        answers = await asyncio.gather(*(self._exchange([register]) for register in registers))
+        return [column for (column,) in answers]
 
     async def _exchange(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """All cells of several registers at once: of small ones, the exchange costs more than the cells."""
+        """Read all cells of several registers in one exchange, which for small registers costs more than their
+        cells."""
         cells = [np.zeros(self._size(register), np.uint64) for register in registers]
-        held = [np.zeros(column.size, bool) for column in cells]
+        received = [np.zeros(column.size, bool) for column in cells]
         numbers = [self._number(register) for register in registers]
         for answer in await self._session.read_bytes([P4RegisterEntry(register) for register in registers]):
-            whose, indices, values = self._decode(answer, numbers)
+            owners, indices, values = self._decode(answer, numbers)
             for place, column in enumerate(cells):
-                known = (whose == place) & (indices < column.size)
-                column[indices[known]] = values[known]
-                held[place][indices[known]] = True
-        for register, whole in zip(registers, held, strict=True):
-            if not whole.all():
-                raise self._missing(register, int(np.argmin(whole)))
+                is_valid = (owners == place) & (indices < column.size)
+                column[indices[is_valid]] = values[is_valid]
+                received[place][indices[is_valid]] = True
+        for register, is_received in zip(registers, received, strict=True):
+            if not is_received.all():
+                raise self._missing(register, int(np.argmin(is_received)))
         return cells
 
     def _decode(
@@ -163,46 +170,48 @@ class P4RuntimeRegisters:
     def _value(self, entry: p4r.RegisterEntry) -> int:
         return value_of(entry.data, member_widths(self._session.pipeline.schema).get(entry.register_id, ()))
 
-    def _whole(self, wanted: int, size: int) -> bool:
-        return wanted * self._whole_from > size
+    def _reads_all(self, count: int, size: int) -> bool:
+        """Return whether reading all ``size`` cells takes less time than reading ``count`` single ones."""
+        return count * self._cell_cost > size
 
     def _number(self, register: str) -> int:
         return self._session.pipeline.schema.registers[register].id
 
     def _size(self, register: str) -> int:
-        """Of the program that runs: targets, and builds of other sizes, differ."""
+        """Return the register's size in the running program; it differs between targets, and between builds."""
         return self._session.pipeline.schema.registers[register].size
 
     def _missing(self, register: str, index: int) -> SwitchError:
         return SwitchError(f"switch {self._session.address}: register {register}: no cell {index} in the answer")
 
     async def write(self, register: str, index: int, value: int) -> None:
-        """See Registers."""
+        """Write one cell. Raises SwitchError."""
         await self.write_cells(register, {index: value})
 
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
-        """See Registers."""
+        """Write cells of a register. Raises SwitchError."""
         number = self._number(register)
         indices = np.fromiter(cells.keys(), np.int64, len(cells))
         values = np.fromiter(cells.values(), np.uint64, len(cells))
         for start in range(0, len(cells), BATCH):
-            some = slice(start, start + BATCH)
-            await self._session.write_bytes(cellwire.encode(number, indices[some], values[some]))
+            batch = slice(start, start + BATCH)
+            await self._session.write_bytes(cellwire.encode(number, indices[batch], values[batch]))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the session owns the connection."""
 
 
 def cell_update(number: int, index: int, value: int) -> p4r.Update:
+    """Return the update that writes one cell of the register with this id."""
     data = p4d.P4Data(bitstring=value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big"))
     entry = p4r.RegisterEntry(register_id=number, index=p4r.Index(index=index), data=data)
     return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(register_entry=entry))
 
 
 async def open_registers(session: Session, thrift: str | None) -> Registers:
-    """The register access that the target answers to. Raises SwitchError, with the remedy, when there is none.
+    """Open the target's register access. Raises SwitchError, with the remedy, if there is none.
 
-    A switch that was taken for the embedded one and knows no registers over P4Runtime is BMv2.
+    A switch that was taken for the embedded one but supports no registers over P4Runtime is BMv2.
     """
     if session.target.registers is RegisterAccess.THRIFT:
         if thrift is None:

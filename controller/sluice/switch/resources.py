@@ -1,4 +1,4 @@
-"""Table resources: whose TCP resources the switch manages, and the caps of connections that have none of their own."""
+"""Table resources: the servers whose TCP resources the switch manages, and their connections' default caps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .state import State
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Servers of services with ``resources``, draining or not: connections that they have go on as before.
+    """Yield an entry for each server of a service with ``resources``, draining or not: its open connections stay
+    managed.
 
-    A server that is not configured any more is left alone, and its connections with it.
+    A server that is no longer configured has no entry, and so its connections are no longer managed.
     """
     for service in state.plan.services:
         options = service.config.resources
@@ -38,6 +39,6 @@ def entries(state: State) -> Iterator[P4TableEntry]:
             )
 
 
-def decided(service: Service) -> dict[Table, list[tuple[int, ...]]]:
-    """The numbers by which entries are a service's own."""
+def decision_keys(service: Service) -> dict[Table, list[tuple[int, ...]]]:
+    """Return the match fields of every entry that belongs to a service."""
     return {Table.RESOURCES: [(server.id,) for server in service.servers]}

@@ -1,4 +1,4 @@
-"""The generation of the rules of all content services: what a switch remembers under another one counts no more."""
+"""The generation of all content services' rules: what a switch remembers under another generation is void."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ _LARGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A generation, and what it is the generation of."""
+    """A generation, and a digest of the rules that it stands for."""
 
     generation: int = 1
     digest: bytes = b""
 
-    def noted(self) -> bytes:
-        """In an entry's metadata, for a controller that starts anew: the entry of a service without agents has another
-        generation (UNREAD)."""
+    def metadata(self) -> bytes:
+        """Return metadata that notes generation and digest, for a restarted controller to read.
+
+        The entry's own parameter does not suffice: for a service without agents it is UNREAD.
+        """
         return _NOTE + self.digest + b"," + str(self.generation).encode()
 
-    def then(self, config: Config) -> Rules:
-        """What follows when a configuration takes over: the same as long as it sends requests to the same servers, and
-        guesses as before. Clients remembered for guesses would otherwise go on being guessed."""
+    def following(self, config: Config) -> Rules:
+        """Return the rules of a configuration that takes over from this one.
+
+        The generation stays the same as long as requests go to the same servers and guesses are configured as before. A
+        change of guesses must begin a new one: otherwise remembered clients would still be guessed for.
+        """
         digest = _digest(config)
         if digest == self.digest or not self.digest:
             return Rules(self.generation, digest)
@@ -34,16 +39,16 @@ class Rules:
 
 
 def read(generation: int, metadata: bytes) -> Rules | None:
-    """What an entry's parameter and metadata say; None when nothing was noted."""
+    """Return the rules that an entry's parameter and metadata state; None if the metadata has no note."""
     if not metadata.startswith(_NOTE):
         return None
-    digest, _, noted = metadata.removeprefix(_NOTE).partition(b",")
-    return Rules(int(noted) if noted.isdigit() else generation, digest)
+    digest, _, metadata = metadata.removeprefix(_NOTE).partition(b",")
+    return Rules(int(metadata) if metadata.isdigit() else generation, digest)
 
 
 def _digest(config: Config) -> bytes:
     services = {service.name: service for service in config.services}
-    said = [
+    content = [
         [
             service.name,
             service.content.rule_set(),
@@ -53,4 +58,4 @@ def _digest(config: Config) -> bytes:
         for service in config.services
         if service.content
     ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16].encode()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16].encode()

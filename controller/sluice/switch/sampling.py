@@ -1,4 +1,4 @@
-"""Stage sampling: how many packets are sampled, and their destinations."""
+"""Stage sampling: the share of packets that the switch samples, and the destinations of sampled packets."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ _WRAP = 1 << 32
 
 
 def settings(state: State) -> Iterator[P4TableEntry]:
-    """The default action of the keyless table: packets in 65,536."""
+    """Yield the keyless table's default action, which sets how many of 65,536 packets are sampled."""
     action = P4TableAction(Action.SET_SAMPLING, packets=round(state.crowd.sample_share * 65_536))
     yield P4TableEntry(Table.SAMPLING, is_default_action=True, action=action)
 
 
 class SampleReader:
-    """Reads what came into the ring since the reading before."""
+    """Reads the samples that entered the ring since the previous reading."""
 
     def __init__(self) -> None:
         self._next: int | None = None
 
     def rebase(self) -> None:
-        """What is in the ring by the next reading is not looked at."""
+        """Skip the samples that the ring will hold at the next reading."""
         self._next = None
 
     async def read(self, registers: Registers) -> Sequence[Packed]:
-        """Destinations of sampled packets, oldest first, at most SAMPLES; none the first time. Raises SwitchError."""
+        """Return the new samples' destinations, oldest first, at most SAMPLES; none at the first call. Raises
+        SwitchError."""
         (end,) = await registers.read(Register.SAMPLE_NEXT, [0])
         start, self._next = self._next, end
         new = 0 if start is None else (end - start) % _WRAP
         if new == 0:
             return ()
-        many = min(new, SAMPLES)
-        cells = await registers.read(Register.SAMPLE_RING, [(end - many + i) % _WRAP % SAMPLES for i in range(many)])
+        count = min(new, SAMPLES)
+        cells = await registers.read(Register.SAMPLE_RING, [(end - count + i) % _WRAP % SAMPLES for i in range(count)])
         return [packed(cell, IPV4_BITS) for cell in cells]

@@ -1,4 +1,4 @@
-"""Stage second_look: the open connections of each server, and those among them that ended unseen."""
+"""Stage second_look: each server's open connections, and a correction for those whose end the switch did not see."""
 
 from __future__ import annotations
 
@@ -19,41 +19,46 @@ STALE = (
     Register.STALE_FOURTH,
     Register.STALE_IDLE,
 )
-"""Copies for the first server that is looked at, and so on, and for idle ones; a program has two or all. The first
-tells what has been written, and is written last."""
+"""Copies of the correction: one for each server that a second look compares, in order, and one for idle servers.
+
+A program has the first two or all. The first is read back to find what was written, so it is written last.
+"""
 
 _WRAP = 1 << 32
 
 
 async def read_loads(registers: Registers, servers: Sequence[int]) -> dict[int, int]:
-    """Open connections of the given servers as the second look sees them. Raises SwitchError."""
+    """Read the open connections of the given servers, as the second look counts them. Raises SwitchError."""
     loads, stale = await registers.columns((Register.LOAD_FIRST, Register.STALE_FIRST), servers)
-    return {server: _signed(load - gone) for server, load, gone in zip(servers, loads, stale, strict=True)}
+    return {
+        server: _signed(load - stale_count) for server, load, stale_count in zip(servers, loads, stale, strict=True)
+    }
 
 
 def _signed(value: int) -> int:
-    """A difference of two cells that wrap; below zero it is behind the truth, and counts as 0."""
+    """Return a difference of two cells that wrap at 2^32. A negative one is momentary, and counts as 0."""
     return value % _WRAP if value % _WRAP < _WRAP // 2 else 0
 
 
-def count_expired(slots: Slots, kept: NDArray[np.bool_]) -> list[int]:
-    """Connections whose time is over though their end was not seen, by server number."""
-    over = ~kept & slots.open & (slots.servers < SERVERS)
-    return np.bincount(slots.servers[over], minlength=SERVERS).tolist()
+def count_expired(slots: Slots, unexpired: NDArray[np.bool_]) -> list[int]:
+    """Return the number of open connections per server whose slots have expired without a FIN or RST."""
+    expired = ~unexpired & slots.open & (slots.servers < SERVERS)
+    return np.bincount(slots.servers[expired], minlength=SERVERS).tolist()
 
 
 async def correct(registers: Registers, servers: Sequence[int], expired: Sequence[int]) -> dict[int, int]:
-    """Take connections that ended unseen out of the loads; returns how many, where that changed. Raises SwitchError.
+    """Subtract connections that ended unseen from the loads. Returns the new corrections that differ. Raises
+    SwitchError.
 
-    They are those whose slot another connection has taken, and those that still have theirs and are expired: the loads
-    themselves are not read, so that connections that come and go meanwhile do no harm.
+    Those connections either lost their slot to another connection or are in an expired one. The loads themselves are
+    neither read nor written, so that connections that begin and end meanwhile are counted right.
     """
     copies = [register for register in STALE if registers.has(register)]
-    evicted, known = await registers.columns((Register.LOAD_EVICTED, Register.STALE_FIRST), servers)
+    evicted, written = await registers.columns((Register.LOAD_EVICTED, Register.STALE_FIRST), servers)
     changed: dict[int, int] = {}
-    for server, gone, before in zip(servers, evicted, known, strict=True):
-        stale = (gone + expired[server]) % _WRAP
-        if stale != before:
+    for server, evictions, previous in zip(servers, evicted, written, strict=True):
+        stale = (evictions + expired[server]) % _WRAP
+        if stale != previous:
             for register in reversed(copies):
                 await registers.write(register, server, stale)
             changed[server] = stale

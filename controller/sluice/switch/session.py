@@ -1,4 +1,4 @@
-"""One P4Runtime session with one switch: stream, arbitration, reads, writes, packets."""
+"""A P4Runtime session with one switch: its stream, arbitration, reads, writes and packets."""
 
 from __future__ import annotations
 
@@ -23,69 +23,73 @@ from .targets import Profile
 _log = logger("session")
 
 _ANSWER_S = 10.0
-"""A switch that accepts the stream and does not answer the arbitration within this is broken."""
+"""Seconds within which the switch must answer the arbitration."""
 
 _READ = "/p4.v1.P4Runtime/Read"
 _WRITE = "/p4.v1.P4Runtime/Write"
 _CONFIG = "/p4.v1.P4Runtime/GetForwardingPipelineConfig"
 _PUSH = "/p4.v1.P4Runtime/SetForwardingPipelineConfig"
 _PUSH_S = 90.0
-"""A Tofino takes its time to start a program."""
+"""Seconds within which the switch must load a program; a Tofino needs most of them."""
 
 _LISTEN_S = 10.0
-"""A controller that stands by asks so often whether the switch is still there."""
+"""Seconds between the requests by which a backup controller checks that the switch still answers."""
 
 BATCH = 500
-"""Updates in one WriteRequest; keeps a request well below the 4 MB that gRPC takes by default."""
+"""Most updates in one WriteRequest: this keeps a request well below gRPC's default limit of 4 MB."""
 
 _WAITING = 256
-"""Packets from the switch that wait for the controller, and as many digests; newer ones are dropped (the switch limits
-them too)."""
+"""Most packets that wait for the controller, and as many digests. Later ones are dropped; the switch limits their rate,
+too."""
 
 
 class Role(Enum):
-    """What arbitration made of this session."""
+    """The session's role by the switch's arbitration."""
 
     PRIMARY = auto()
     BACKUP = auto()
 
 
 _NO_PROGRAM = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.RESOURCE_EXHAUSTED)
-"""simple_switch_grpc: "No forwarding pipeline config set for this device" (FAILED_PRECONDITION). The last: a program
-without our cookie, larger than gRPC hands over (4 MB), is another one, or loaded by others."""
+"""Codes of the answer if the switch does not run this session's program.
+
+simple_switch_grpc answers FAILED_PRECONDITION ("No forwarding pipeline config set for this device"). The last code
+means a program without our cookie that exceeds gRPC's 4 MB: another program, or one that others loaded.
+"""
 
 _T = TypeVar("_T")
 
 
 async def _all_of(queue: asyncio.Queue[_T]) -> list[_T]:
-    """What is in a queue, once there is something."""
-    found = [await queue.get()]
+    """Wait for an item, then return all that the queue holds."""
+    items = [await queue.get()]
     while not queue.empty():
-        found.append(queue.get_nowait())
-    return found
+        items.append(queue.get_nowait())
+    return items
 
 
 def standby_election_id() -> int:
-    """An election id below those of every controller that started earlier: who comes later stands by."""
+    """Return an election id below those of all controllers that started earlier, so that a later one becomes a
+    backup."""
     return (1 << 62) - time.time_ns() // 1_000_000
 
 
 class Session:
-    """An open stream to a switch. Use as an async context manager; ends with SwitchLost when the stream does."""
+    """An open stream to a switch, as an asynchronous context manager. Raises SwitchLost when the stream ends."""
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int | None = None) -> None:
         self.address = address
         self.device_id = device_id
         self.pipeline = pipeline
         self.target: Profile = pipeline.target
-        """Which registers may turn out to be another's (see open_registers)."""
-        self.dropped_packets = 0
-        """And digests."""
+        """The target's profile; ``open_registers`` corrects it if the registers show another target."""
+        self.dropped_messages = 0
+        """Packets and digests that were dropped because the controller had not yet read earlier ones."""
         self.sent_packets = 0
         self._election_id = election_id if election_id is not None else standby_election_id()
         self._client = P4Client(address, wait_for_ready=False)
         self._writing = asyncio.Lock()
-        """gRPC's core refuses a message while another one is being written to the stream."""
+        """Serialises sends: gRPC's core refuses a message while another one is being written to the stream."""
         self._role: asyncio.Future[Role] | None = None
         self._role_changed = asyncio.Event()
         self._receiver: asyncio.Task[None] | None = None
@@ -116,7 +120,7 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """End the session; the switch goes on as it is."""
+        """End the session. The switch keeps running as programmed."""
         if self._receiver is not None:
             self._receiver.cancel()
             with suppress(asyncio.CancelledError, SwitchError):
@@ -127,22 +131,24 @@ class Session:
 
     @property
     def is_primary(self) -> bool:
-        """True while the switch takes writes from this session."""
+        """Whether the switch accepts writes from this session."""
         return self._current is Role.PRIMARY
 
     async def until_primary(self) -> None:
-        """Return once this session is the primary one. Raises SwitchLost when the stream ends first, or the switch
-        answers no more: of a stream on which nobody sends anything TCP would not tell that it has gone."""
+        """Wait until this session is primary. Raises SwitchLost if the stream ends or the switch stops answering.
+
+        The switch is asked regularly, since TCP does not notice the loss of a connection over which nothing is sent.
+        """
         primary = asyncio.create_task(self._until(Role.PRIMARY), name="until-primary")
         try:
             while not (await asyncio.wait({primary}, timeout=_LISTEN_S))[0]:
-                await self._answers()
+                await self._check_answers()
         finally:
             primary.cancel()
         await primary
 
-    async def _answers(self) -> None:
-        """Raises SwitchLost when there is no answer; a refusal is one."""
+    async def _check_answers(self) -> None:
+        """Raise SwitchLost if the switch does not answer; a refusal is an answer."""
         try:
             await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
         except P4ClientError as error:
@@ -150,7 +156,8 @@ class Session:
                 raise lost from error
 
     async def until_ended(self) -> None:
-        """Never returns: raises SwitchLost when the stream ends, NotPrimary when another controller takes over."""
+        """Wait until the session ends. Raises SwitchLost when the stream ends, NotPrimary when another controller takes
+        over."""
         await self._until(Role.BACKUP)
         raise NotPrimary(f"switch {self.address}: another controller has taken over")
 
@@ -179,17 +186,18 @@ class Session:
         role = Role.BACKUP
         match message.status.code:
             case GRPCStatusCode.OK:
-                # simple_switch_grpc sends OK with a decreased election id to the backup it promotes by itself.
+                # simple_switch_grpc sends OK, with a smaller election id, to the backup that it promotes by itself.
                 role = Role.PRIMARY
             case GRPCStatusCode.NOT_FOUND:
-                # No primary any more: to become it the id must not be below the highest the switch has seen.
+                # There is no primary any more. To become it, bid at least the highest election id that the switch has
+                # seen.
                 _log.info("no primary; bidding", extra={"highest": highest})
                 await self._bid(max(self._election_id, highest + 1))
                 return
             case GRPCStatusCode.ALREADY_EXISTS:
                 pass
-            case other:
-                raise SwitchError(f"switch {self.address}: arbitration: {other} {message.status.message}")
+            case code:
+                raise SwitchError(f"switch {self.address}: arbitration: {code} {message.status.message}")
         self._current = role
         self._role_changed.set()
         if self._role is not None and not self._role.done():
@@ -206,7 +214,7 @@ class Session:
             try:
                 message = await self._client.receive()
             except P4ClientError as error:
-                # simple_switch_grpc: "Election id already exists". The next attempt bids with another one.
+                # simple_switch_grpc: "Election id already exists". The next session bids another id.
                 raise SwitchLost(f"switch {self.address}: the stream ended: {error.message}") from error
             except (RuntimeError, grpc.aio.UsageError) as error:
                 raise SwitchLost(f"switch {self.address}: the stream ended") from error
@@ -214,21 +222,21 @@ class Session:
                 case "arbitration":
                     await self._arbitration(message.arbitration)
                 case "packet":
-                    self._keep(self._packets, message)
+                    self._enqueue(self._packets, message)
                 case "digest":
-                    self._keep(self._digests, message)
+                    self._enqueue(self._digests, message)
                 case "error":
                     _log.warning("stream error", extra={"text": message.error.message})
-                case other:
-                    _log.debug("stream message not used", extra={"kind": other})
+                case kind:
+                    _log.debug("stream message not used", extra={"kind": kind})
 
-    def _keep(self, queue: asyncio.Queue[Any], message: p4r.StreamMessageResponse) -> None:
+    def _enqueue(self, queue: asyncio.Queue[Any], message: p4r.StreamMessageResponse) -> None:
         try:
             queue.put_nowait(entity.decode_stream(message, self.pipeline.schema))
         except asyncio.QueueFull:
-            self.dropped_packets += 1
+            self.dropped_messages += 1
         except (ValueError, KeyError) as error:
-            # From a program that is about to be replaced.
+            # The message is from a program that is about to be replaced.
             _log.debug("message not understood", extra={"error": str(error)})
 
     def _stream_ended(self, task: asyncio.Task[None]) -> None:
@@ -238,22 +246,22 @@ class Session:
             self._role.exception()
 
     async def next_packet(self) -> entity.P4PacketIn:
-        """The next packet from the switch."""
+        """Wait for the next packet from the switch and return it."""
         return await self._packets.get()
 
     async def next_packets(self) -> list[entity.P4PacketIn]:
-        """The packets that have come from the switch, at least one, in their order."""
+        """Wait for at least one packet from the switch; return all that have arrived, in order."""
         return await _all_of(self._packets)
 
     async def next_digests(self) -> list[entity.P4DigestList]:
-        """The digests that have come from the switch, at least one, in their order."""
+        """Wait for at least one digest from the switch; return all that have arrived, in order."""
         return await _all_of(self._digests)
 
     async def send_packet(self, payload: bytes, egress_port: int) -> None:
-        """Have the switch send a frame as it is. Raises SwitchError."""
+        """Have the switch send a frame unchanged. Raises SwitchError."""
         packet = entity.P4PacketOut(payload, egress_port=egress_port)
         try:
-            # gRPC ends a stream whose writer is cancelled: with it would go the lead.
+            # gRPC ends a stream whose writer is cancelled, and with the stream ends the primary role.
             await asyncio.shield(self._write_message(packet.encode_update(self.pipeline.schema)))
             self.sent_packets += 1
         except P4ClientError as error:
@@ -268,7 +276,7 @@ class Session:
     # -- pipeline
 
     async def runs_pipeline(self) -> bool:
-        """True when the switch already runs this session's program. Raises SwitchError."""
+        """Return whether the switch already runs this session's program. Raises SwitchError."""
         try:
             reply = await self._config(p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY)
             if not (reply.config.HasField("cookie") and reply.config.cookie.cookie):
@@ -280,7 +288,7 @@ class Session:
         return self.pipeline.is_same(reply.config)
 
     async def runs_another_version(self) -> bool:
-        """True when the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
+        """Return whether the switch's program has the name of this session's, by its P4Info. Raises SwitchError."""
         try:
             reply = await self._config(p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE)
         except P4ClientError as error:
@@ -290,10 +298,10 @@ class Session:
         return bool(reply.config.p4info.pkg_info.name) and reply.config.p4info.pkg_info.name == self.pipeline.name
 
     async def push_pipeline(self, *, keep: bool = False) -> None:
-        """Load the program; connections and everything else the switch held are lost. Raises SwitchError.
+        """Load the program. Connections and all other state of the switch are lost. Raises SwitchError.
 
-        With ``keep`` the switch keeps all of it, or refuses and changes nothing. BMv2 refuses every program with an
-        indirect meter or counter.
+        With ``keep``, the switch either keeps all state, or refuses and changes nothing. BMv2 refuses every program
+        with an indirect meter or counter.
         """
         actions = p4r.SetForwardingPipelineConfigRequest
         request = p4r.SetForwardingPipelineConfigRequest(
@@ -315,12 +323,12 @@ class Session:
     # -- entities
 
     async def read(self, entities: Iterable[entity.P4Entity]) -> list[p4r.Entity]:
-        """Read as protobuf messages, undecoded. Raises SwitchError."""
+        """Read entities as protobuf messages. Raises SwitchError."""
         answers = await self.read_bytes(entities)
-        return [found for answer in answers for found in p4r.ReadResponse.FromString(answer).entities]
+        return [entity for answer in answers for entity in p4r.ReadResponse.FromString(answer).entities]
 
     async def read_bytes(self, entities: Iterable[entity.P4Entity]) -> list[bytes]:
-        """Read; the answers are serialised ReadResponses, for those who take them apart faster. Raises SwitchError."""
+        """Read entities; return serialised ReadResponses, for callers that decode them faster. Raises SwitchError."""
         request = p4r.ReadRequest(
             device_id=self.device_id, entities=[item.encode(self.pipeline.schema) for item in entities]
         )
@@ -337,17 +345,18 @@ class Session:
             raise translated(failed, self.address, "read") from error
 
     async def write(self, updates: Sequence[p4r.Update]) -> None:
-        """Write, in requests of at most BATCH updates. Raises SwitchError, quoting the update that failed."""
+        """Write in requests of at most BATCH updates. Raises SwitchError, which quotes the update that failed."""
         for start in range(0, len(updates), BATCH):
             request = p4r.WriteRequest(device_id=self.device_id, updates=updates[start : start + BATCH])
             self._complete(request)
             await self._write(request.SerializeToString())
 
     async def write_bytes(self, updates: bytes) -> None:
-        """Write updates as a serialised WriteRequest has them, in one request. Raises SwitchError as ``write`` does."""
+        """Write updates, in a serialised WriteRequest's encoding, in one request. Raises SwitchError as ``write``
+        does."""
         request = p4r.WriteRequest(device_id=self.device_id)
         self._complete(request)
-        # Fields of messages one behind the other are one message's.
+        # Concatenated encodings of two messages are the encoding of one with the fields of both.
         await self._write(request.SerializeToString() + updates)
 
     async def _write(self, content: bytes) -> None:
@@ -363,7 +372,7 @@ class Session:
     async def _config(
         self, kind: p4r.GetForwardingPipelineConfigRequest.ResponseType.ValueType
     ) -> p4r.GetForwardingPipelineConfigResponse:
-        """What the switch says of its program. Raises P4ClientError, or SwitchLost when there is no answer."""
+        """Return the switch's program as it reports it. Raises P4ClientError; SwitchLost if there is no answer."""
         request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=kind)
         call: Any = self._channel.unary_unary(
             _CONFIG,
@@ -386,8 +395,10 @@ class Session:
 
     @asynccontextmanager
     async def _answered(self, doing: str, within_s: float | None = None) -> AsyncGenerator[None]:
-        """Raises SwitchLost when what is done within it takes longer, by the loop's time: a deadline of gRPC's would go
-        on while this process is stopped, and blame the switch."""
+        """Raise SwitchLost if the body takes longer than ``within_s``, by the event loop's clock.
+
+        A gRPC deadline would also run while this process is stopped, and then blame the switch.
+        """
         within_s = self.target.answer_s if within_s is None else within_s
         try:
             async with asyncio.timeout(within_s):

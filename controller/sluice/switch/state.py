@@ -1,4 +1,4 @@
-"""What a switch is to hold: the plan, and the state that the loops decide."""
+"""The state that a switch is to hold: the plan, and what the control loops decide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Where a next hop is."""
+    """The port and MAC address of a next hop."""
 
     port: int
     mac: str
@@ -25,57 +25,58 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What flash-crowd control wants of the switch; nothing without it."""
+    """What flash-crowd control programs into the switch; empty without it."""
 
     numbers: Mapping[Address, int] = field(default_factory=dict[Address, int])
-    """Destinations that are counted and can be limited. Several may share a number, and its buckets."""
+    """Numbers of the destinations that are counted and can be limited. Several may share a number, and its buckets."""
     limits: Mapping[int, float] = field(default_factory=dict[int, float])
-    """Connections per second by destination number, where flash-crowd control has set a limit."""
-    anybody: Mapping[int, Bucket] = field(default_factory=dict[int, Bucket])
+    """Limits in connections per second that flash-crowd control has set, by destination number."""
+    general: Mapping[int, Bucket] = field(default_factory=dict[int, Bucket])
+    """The part of each limit that every client may use, by destination number."""
     returning: Mapping[int, Bucket] = field(default_factory=dict[int, Bucket])
-    """The buckets that a limit is split over, by destination number."""
+    """The part of each limit for remembered clients that the general bucket refused, by destination number."""
     sample_share: float = 0.0
-    """Part of the packets towards servers to be sampled."""
+    """Share of the packets towards servers that the switch samples."""
     flow_share: float = 1.0
-    """Part of the responses to be measured."""
+    """Share of the responses that the switch measures."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The switch's desired state."""
+    """A switch's desired state, all of it or that of some services."""
 
     plan: Plan
     weights: Mapping[int, Mapping[int, int]]
-    """Of every service of the plan, by its number: selector weights by server number."""
+    """Selector weights by server number, for every service of the plan by its number."""
     second_look: frozenset[int] = frozenset()
-    """Services whose new connections go to the one of a few servers that has least to do."""
+    """Services whose new connections take a second look: they go to the least loaded of a few servers."""
     most_looks: int = MOST_LOOKS
-    """At so many servers the switch's program can look; known once it is."""
+    """How many servers the switch's program can compare; set when the program is known."""
     seeks_idle: bool = True
-    """It knows which servers are idle; known once it is."""
+    """Whether the switch's program keeps queues of idle servers; set when the program is known."""
     ejected: frozenset[int] = frozenset()
     refusing: frozenset[int] = frozenset()
-    """Services whose servers are all full: they take no new connections."""
+    """Services that take no new connections because all their servers are full."""
     full: frozenset[int] = frozenset()
-    """Full servers of groups: what their content service remembers leads no new connections to them."""
+    """Full servers of content services' groups: new connections of remembered clients do not go to them."""
     draining: frozenset[int] = frozenset()
-    """Servers drained at run time; noted with their entry, so that a restarted controller finds it."""
+    """Servers drained at run time. Their entries note it, so that a restarted controller can restore it."""
     absent: frozenset[int] = frozenset()
-    """Agents that do not answer their controller: their packets go to others."""
+    """Agents that do not answer the controller: their packets go to other agents."""
     leaving: frozenset[int] = frozenset()
-    """Agents that take no new work, by their own account."""
+    """Agents that report that they take no new work."""
     unread: Mapping[int, Mapping[int, int]] = field(default_factory=dict[int, Mapping[int, int]])
-    """Content services without any agent, by number: the weights of the servers that get new connections unread; none:
-    new connections are refused."""
+    """Content services without any agent, by number: weights of the servers that get new connections unread. If there
+    are none, new connections are refused."""
     rules: Rules = field(default_factory=Rules)
-    """Of content services."""
+    """The content services' rules."""
     idle_s: float | None = None
-    """How long an idle connection keeps its slot, in seconds; None: as configured."""
+    """Seconds that an idle connection keeps its slot; None: as configured."""
     neighbours: Mapping[Address, Neighbour] = field(default_factory=dict[Address, Neighbour])
     crowd: Crowd = field(default_factory=Crowd)
     caps: Mapping[int, Defaults] = field(default_factory=dict[int, Defaults])
-    """Of connections without a cap of their own, by server number."""
-    whole: bool = True
-    """Else the plan has some of the services only, and of them this is what a decision changes."""
+    """Caps of connections without a cap of their own, by server number."""
+    is_complete: bool = True
+    """False: the plan has only some of the services, and the state only what a decision changes."""
     units: Units = MICROSECONDS
-    """The switch's clocks; known once it is."""
+    """The switch's clocks; set when the target is known."""

@@ -1,4 +1,4 @@
-"""Registers of BMv2 over its Thrift server."""
+"""Access to BMv2's registers over its Thrift server."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from sluice.names import Register
 from . import bmv2thrift
 from .errors import SwitchError, SwitchLost
 
-_FEW = 16
-"""Up to so many cells are read one by one (30-70 us each); more than that in one call."""
+_MOST_SINGLE = 16
+"""Up to this many cells are read one by one (30-70 us each); more of them by one call for the whole register."""
 
 _TIMEOUT_S = 10.0
 
 
 class ThriftRegisters:
-    """One connection; calls take turns on it, in a thread, and a broken one is opened again by the next call."""
+    """BMv2's registers over one connection.
+
+    Calls run in a thread, one after the other. After an error the next call reconnects.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -34,42 +37,42 @@ class ThriftRegisters:
 
     @classmethod
     async def open(cls, address: str) -> ThriftRegisters:
-        """Connect. Raises SwitchError when nobody answers there."""
+        """Connect. Raises SwitchError if nothing answers there."""
         registers = cls(address)
         await registers.read(Register.LEDGER_SYN, [0])
         return registers
 
     @property
     def units(self) -> Units:
-        """See registers.Registers."""
+        """The units of times in the cells."""
         return MICROSECONDS
 
     def has(self, register: str) -> bool:
-        """See registers.Registers."""
+        """Return whether the switch's program has a register."""
         return register in set(Register)
 
     async def read(self, register: str, indices: Sequence[int] | None = None) -> list[int]:
-        """See registers.Registers."""
+        """Read the cells at ``indices``, or all of them. Raises SwitchError."""
         name = str(register)
-        if indices is not None and len(indices) <= _FEW:
+        if indices is not None and len(indices) <= _MOST_SINGLE:
             return [await self._call("bm_register_read", name, index) for index in indices]
         cells: list[int] = await self._call("bm_register_read_all", name)
         return cells if indices is None else [cells[index] for index in indices]
 
     async def columns(self, registers: Sequence[str], indices: Sequence[int]) -> list[list[int]]:
-        """See registers.Registers."""
+        """Read the cells at the same ``indices`` of several registers. Raises SwitchError."""
         return [await self.read(register, indices) for register in registers]
 
     async def arrays(self, registers: Sequence[str]) -> list[NDArray[np.uint64]]:
-        """See registers.Registers."""
+        """Read all cells of several registers. Raises SwitchError."""
         return [np.array(await self.read(register), np.uint64) for register in registers]
 
     async def write(self, register: str, index: int, value: int) -> None:
-        """See registers.Registers."""
+        """Write one cell. Raises SwitchError."""
         await self.write_cells(register, {index: value})
 
     async def write_cells(self, register: str, cells: Mapping[int, int]) -> None:
-        """See registers.Registers. One call a cell: Thrift has no other."""
+        """Write cells, with one call for each: Thrift has no call for several. Raises SwitchError."""
         await asyncio.to_thread(self._write, str(register), list(cells.items()))
 
     def _write(self, register: str, cells: Sequence[tuple[int, int]]) -> None:

@@ -1,7 +1,7 @@
-"""Stage transfers: what the sampled transfers show of their paths, cumulative; and of an interval.
+"""Stage transfers: measurements of sampled transfers, cumulative, and their differences over an interval.
 
-The cells are read while packets change them: counts are cumulative and their differences wrap, and a slot whose owner
-changes meanwhile is left out.
+Packets change the cells while they are read. So counts are cumulative and their differences wrap, and a slot whose
+owner changes meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from sluice.resources.need import Reading
 from .registers import Registers
 
 LEAST_RTO_S = 0.2
-"""What Linux adds to the smoothed round trip at least (RFC 6298 says 1 s in all)."""
+"""What Linux adds at least to the smoothed round trip for its retransmission timeout; RFC 6298 has 1 s in all."""
 
 _FLIGHT_CELLS = (Register.TRANSFER_EDGE, Register.TRANSFER_ACKED)
-"""Read in one exchange: in two, a round trip may pass between them, and what is under way seems to be nothing."""
+"""Registers read in one exchange. Between two exchanges a round trip may pass, and the bytes in flight would seem 0."""
 _CELLS = (
     Register.TRANSFER_ACTIVITY,
     Register.TRANSFER_LEAST,
@@ -45,7 +45,7 @@ _CELLS = (
     Register.TRANSFER_FLIGHT,
 )
 _LATER = 4
-"""So many intervals may begin while the cells are read."""
+"""Most intervals that may begin while the cells are read."""
 
 Counts = NDArray[np.int64]
 Times = NDArray[np.float64]
@@ -53,48 +53,50 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """Columns over all slots. Counts are cumulative from a transfer's beginning, and wrap."""
+    """One element of each column per slot. Counts are cumulative from a transfer's beginning, and wrap."""
 
     flow: Counts
-    """Number of the connection's slot in the connection table, both ways in one; -1: nobody's."""
+    """Number of the connection's slot in the connection table, both ways counted in one; -1: the slot has no
+    transfer."""
     fingerprint: Counts
     server: Counts
     segments: Counts
-    """With payload, retransmissions among them; 28 bits."""
+    """Segments with payload, including retransmissions; 28 bits."""
     sent: Counts
-    """Bytes, each once; 35 bits."""
+    """Bytes sent, each counted once; 35 bits."""
     again: Counts
     """Retransmitted segments; 16 bits."""
     losses: Counts
     """Loss events, at most one a window, as the sender counts them; 16 bits."""
     timeouts: Counts
-    """Of the retransmissions, those behind a silence; 11 bits."""
+    """Retransmissions after a silence, which count as timeouts; 11 bits."""
     probes: Counts
-    """Of the retransmissions, tail-loss probes: a loss event only where they have repaired one; 10 bits."""
+    """Retransmissions that are tail-loss probes: loss events only where a probe has repaired a loss; 10 bits."""
     holes: Counts
-    """Segments that came ahead of others: these were lost, or are late, in front of the switch; 10 bits."""
+    """Segments that arrived ahead of missing ones, which were lost or delayed before the switch; 10 bits."""
     rtt_sum_us: Counts
-    """40 bits."""
+    """Sum of the round-trip samples; 40 bits."""
     rtt_count: Counts
-    """23 bits."""
+    """Number of round-trip samples; 23 bits."""
     least_rtt_s: Times
-    """Of the last minutes; NaN: none yet."""
+    """Least round trip of the last minutes; NaN before the first sample."""
     flight: Counts
-    """Bytes, the largest of the last one to two seconds, up to 63 too many; 0 if nothing was sent."""
+    """Largest number of bytes in flight in the last one to two seconds, up to 63 too many; 0 if nothing was sent."""
     under_way: Counts
-    """Bytes that are not acknowledged; may be torn by a packet or two."""
+    """Bytes not yet acknowledged; off by a packet or two if the cells changed while they were read."""
     mss: Counts
     """The largest segment's payload, in bytes."""
     silent_s: Times
-    """Since the slot's last packet, as seen from the latest of all slots."""
+    """Seconds since the slot's last packet, relative to the latest packet of all slots."""
 
     @property
     def rtt_s(self) -> Times:
-        """The mean round trip of the whole transfer, in seconds; NaN without one."""
+        """The whole transfer's mean round trip, in seconds; NaN without a sample."""
         return _mean(self.rtt_sum_us, self.rtt_count)
 
     def since(self, before: Transfers | None) -> Reading:
-        """What has changed; without ``before``, or for a slot that another transfer has, all there was."""
+        """Return the changes since the reading ``before``. Without it, or for a slot with a new transfer, return all
+        counts."""
         same = np.zeros(self.flow.size, np.bool_)
         if before is not None:
             same = (self.flow == before.flow) & (self.fingerprint == before.fingerprint) & (self.sent >= before.sent)
@@ -120,12 +122,12 @@ class Transfers:
 
 
 def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
-    """Columns from whole registers, as the switch or the model keeps them."""
+    """Return the columns from whole registers of the switch or of the model."""
     column = {register: values.astype(np.int64) for register, values in cells.items()}
     owner, edge = column[Register.TRANSFER_OWNER], column[Register.TRANSFER_EDGE]
     sent, rtt = column[Register.TRANSFER_SENT], column[Register.TRANSFER_RTT]
     server = _field(owner, STAMP_BITS, SERVER_BITS)
-    held = server != 0
+    is_owned = server != 0
     place = owner >> (STAMP_BITS + SERVER_BITS + FINGERPRINT_BITS)
     least = _field(column[Register.TRANSFER_LEAST], 0, LEAST_BITS)
     activity = _field(column[Register.TRANSFER_ACTIVITY], 0, TIME_BITS)
@@ -134,7 +136,7 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
     counts = {name: _field(column[Register.TRANSFER_LOSSES], *field) for name, field in LOSSES.items()}
     right = _field(edge, 0, EDGE_BITS)
     return Transfers(
-        flow=np.where(held, place * owner.size + np.arange(owner.size), -1),
+        flow=np.where(is_owned, place * owner.size + np.arange(owner.size), -1),
         fingerprint=_field(owner, STAMP_BITS + SERVER_BITS, FINGERPRINT_BITS),
         server=server,
         segments=_field(sent, 0, SEGMENTS_BITS),
@@ -146,17 +148,17 @@ def decode(cells: Mapping[Register, NDArray[np.uint64]]) -> Transfers:
         flight=_flight(column[Register.TRANSFER_FLIGHT], latest, silent_us),
         under_way=(right - _field(column[Register.TRANSFER_ACKED], 0, EDGE_BITS)) % (1 << EDGE_BITS),
         mss=_field(edge, EDGE_BITS, 16),
-        silent_s=np.where(held, silent_us / 1e6, np.nan),
+        silent_s=np.where(is_owned, silent_us / 1e6, np.nan),
     )
 
 
 async def read(registers: Registers) -> Transfers:
-    """All slots. Raises SwitchError."""
+    """Read all slots. Raises SwitchError."""
     (owner,) = await registers.arrays([Register.TRANSFER_OWNER])
     columns = [*await registers.arrays(_FLIGHT_CELLS), *await registers.arrays(_CELLS)]
-    (again,) = await registers.arrays([Register.TRANSFER_OWNER])
-    is_same = owner >> np.uint64(STAMP_BITS) == again >> np.uint64(STAMP_BITS)
-    owner = np.where(is_same, again, np.uint64(0))
+    (owner_after,) = await registers.arrays([Register.TRANSFER_OWNER])
+    is_same = owner >> np.uint64(STAMP_BITS) == owner_after >> np.uint64(STAMP_BITS)
+    owner = np.where(is_same, owner_after, np.uint64(0))
     return decode({Register.TRANSFER_OWNER: owner, **dict(zip((*_FLIGHT_CELLS, *_CELLS), columns, strict=True))})
 
 
@@ -169,9 +171,9 @@ def _mean(total_us: Counts, count: Counts) -> Times:
 
 
 def _flight(cells: Counts, latest_us: int, silent_us: Counts) -> Counts:
-    """The larger of two intervals, unless both are over.
+    """Return the larger flight of the current and the previous interval, in bytes; 0 if both are over.
 
-    The cells are read after ``latest_us``, so a cell may be of a later interval: it is of age 0. The intervals' numbers
+    The cells are read after ``latest_us``, so a cell may be of a later interval; its age counts as 0. Interval numbers
     wrap after 9.5 hours, so a slot that was silent for longer than a reading takes has no flight.
     """
     age = ((latest_us >> INTERVAL_BITS) - (cells >> 2 * FLIGHT_BITS) + _LATER) % (1 << 15) - _LATER

@@ -1,4 +1,4 @@
-"""Stage translate: each server's address and port, and whether it takes new connections."""
+"""Stage translate: each server's address and port, and whether new connections may go to it."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from sluice.names import Action, Table
 from .state import State
 
 DRAINING = b"drain"
-"""In an entry's metadata, which the switch keeps and never looks at."""
+"""An entry's metadata for a drained server; the switch stores metadata without interpreting it."""
 
 
 def entries(state: State) -> Iterator[P4TableEntry]:
-    """Configured servers, and those retired. Of the ejected, the drained and the retired, packets of new connections
-    whose ports still have a pin go elsewhere; of a group's full ones, those of remembered clients. What an absent agent
-    had goes to another one."""
+    """Yield an entry for each server, configured or retired, except for absent agents: their packets go to another
+    agent.
+
+    ``draining`` set: packets of a new connection whose client and port still have a pin to the server go elsewhere. A
+    full server of a group has it set, too, so that new connections of remembered clients go elsewhere.
+    """
     numbered = [
         *((server.id, server.endpoint, server.drain) for server in state.plan.servers),
         *((retired.id, retired.endpoint, True) for retired in state.plan.retired),
     ]
-    unwilling = state.ejected | state.draining | state.full
+    closed = state.ejected | state.draining | state.full
     for server, (address, _, port), draining in numbered:
         if server in state.absent:
             continue
-        taken = draining or server in unwilling
+        is_closed = draining or server in closed
         yield P4TableEntry(
             Table.SERVERS,
             match=P4TableMatch(server=server),
-            action=P4TableAction(Action.TO_SERVER, address=address, port=port, draining=int(taken)),
+            action=P4TableAction(Action.TO_SERVER, address=address, port=port, draining=int(is_closed)),
             metadata=DRAINING if server in state.draining else b"",
         )

@@ -1,7 +1,8 @@
-"""Which program a switch runs before this controller leads it, and how it comes to run ours with its connections.
+"""Brings a switch to run this controller's program, with its connections where the switch can keep them.
 
 A switch that runs another version of sluice's program holds connections. It is asked to keep its state
-(RECONCILE_AND_COMMIT: all of it or nothing changes). Where it cannot, nothing is done unless that was ordered.
+(RECONCILE_AND_COMMIT: it keeps all of it or changes nothing). If it cannot, its program is replaced only if that was
+ordered.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ _log = logger("upgrade")
 
 
 class Program(Enum):
-    """How a switch came to its program, in words for a sentence about it."""
+    """How the switch came to run the program; the value completes a sentence for users."""
 
-    THERE = "it ran this program already"
-    KEPT = "its program was replaced, and its state kept"
+    RUNNING = "it ran this program already"
+    REPLACED = "its program was replaced, and its state kept"
     LOADED = "it was loaded"
 
     @property
     def adopted(self) -> bool:
-        """The switch holds what an earlier controller has written, and its connections."""
+        """Whether the switch still holds an earlier controller's entries, and its connections."""
         return self is not Program.LOADED
 
 
-async def bring(session: Session, *, may_lose: bool) -> Program:
-    """Have the switch run the session's program. Raises SwitchError, and changes nothing then.
+async def ensure_program(session: Session, *, may_end_connections: bool) -> Program:
+    """Make the switch run the session's program. Raises SwitchError, and changes nothing then.
 
-    ``may_lose``: the program may replace another version though that ends the connections.
+    ``may_end_connections``: another version may be replaced even though that ends the switch's connections.
     """
     if await session.runs_pipeline():
-        return Program.THERE
+        return Program.RUNNING
     if await session.runs_another_version():
         why = await _keep(session)
         if why is None:
-            return Program.KEPT
-        if not may_lose:
+            return Program.REPLACED
+        if not may_end_connections:
             raise SwitchError(
                 f"switch {session.address}: it runs another version of sluice's program, whose state cannot be kept: "
                 f"{why}. Nothing was changed, and the switch goes on. To end its connections and load this version: "
@@ -53,9 +54,9 @@ async def bring(session: Session, *, may_lose: bool) -> Program:
 
 
 async def _keep(session: Session) -> str | None:
-    """Replace the program and keep the state; why that was not possible, when it was not. Raises SwitchError."""
+    """Replace the program and keep the state. Returns why that was not possible; None if it was. Raises SwitchError."""
     if not session.target.reconciles:
-        return f"a switch of the kind {session.target.name} forgets everything with its program"
+        return f"a switch of the kind {session.target.name} loses all state with its program"
     _log.info("asking the switch to replace its program and to keep its state")
     try:
         await session.push_pipeline(keep=True)

@@ -1,4 +1,4 @@
-"""Stage verdict: how much may go to the controller, and the counters of drops and punts."""
+"""Stage verdict: the rate limits of packets to the controller, and the counters of drops and punts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .state import State
 
 
 def wanted(state: State) -> dict[int, Bucket]:
-    """The punt limits by reason."""
+    """Return the punt limits by PuntReason."""
     limits = state.plan.config.punts
     bucket = Bucket(limits.rate_per_s, limits.burst)
     return {int(reason): bucket for reason in PuntReason if reason is not PuntReason.NONE}
@@ -24,30 +24,31 @@ def wanted(state: State) -> dict[int, Bucket]:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Cumulative counters of the switch."""
+    """Cumulative packet counters of the switch."""
 
     forwarded: int
     drops: Mapping[str, int]
     punts: Mapping[str, int]
     punts_limited: Mapping[str, int]
     services: Mapping[int, Mapping[str, int | None]]
-    """By the names of `columns.SERVICE`; None for what the switch's program does not count."""
+    """Counts of each service by the names of `columns.SERVICE`; None for those that the switch's program does not
+    have."""
 
 
 async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
-    """Read every counter that is shown. Raises SwitchError."""
-    known = {counter: one.id for counter in Counter if (one := session.pipeline.schema.counters.get(counter))}
+    """Read every counter that users see. Raises SwitchError."""
+    available = {counter: info.id for counter in Counter if (info := session.pipeline.schema.counters.get(counter))}
     per_service = columns.counters(columns.SERVICE)
-    wanted_cells = [
+    cells_to_read = [
         *((Counter.VERDICTS, int(reason)) for reason in DropReason),
         *((counter, int(reason)) for counter in (Counter.PUNTS, Counter.PUNTS_LIMITED) for reason in PuntReason),
-        *((counter, service) for counter in per_service.values() if counter in known for service in services),
+        *((counter, service) for counter in per_service.values() if counter in available for service in services),
     ]
-    found = await session.read(P4CounterEntry(counter, index=index) for counter, index in wanted_cells)
-    names = {number: counter for counter, number in known.items()}
+    entities = await session.read(P4CounterEntry(counter, index=index) for counter, index in cells_to_read)
+    names = {number: counter for counter, number in available.items()}
     cells = {
         (names[e.counter_entry.counter_id], e.counter_entry.index.index): e.counter_entry.data.packet_count
-        for e in found
+        for e in entities
     }
 
     def count(counter: Counter, index: int) -> int:
@@ -67,7 +68,7 @@ async def read_traffic(session: Session, services: Sequence[int]) -> Traffic:
         punts_limited=by_reason(Counter.PUNTS_LIMITED),
         services={
             service: {
-                name: count(counter, service) if counter in known else None for name, counter in per_service.items()
+                name: count(counter, service) if counter in available else None for name, counter in per_service.items()
             }
             for service in services
         },

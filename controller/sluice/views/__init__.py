@@ -1,1 +1,1 @@
-"""What a controller shows of itself: the status, what explains a packet, and their text."""
+"""What the controller shows of itself: status, explanations, metrics, the control socket, and texts for a terminal."""

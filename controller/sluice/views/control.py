@@ -1,4 +1,4 @@
-"""The control socket: one JSON request a line, one JSON answer a line, over a Unix socket."""
+"""The control socket: a Unix socket that takes one JSON request per line and returns one JSON answer per line."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class ControlInUse(Exception):
 
 
 async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, Any]:
-    """Do one command. Never raises for what the request or the switch has wrong: the answer says it."""
+    """Execute one command. Errors of the request or of the switch are not raised: the answer reports them."""
     try:
         match request.get("command"):
             case "status":
                 result: Any = await status.gather(controller, pins=bool(request.get("pins")))
             case "reload":
-                if (named := request.get("config")) is not None:
-                    controller.reads(str(named))
+                if (path := request.get("config")) is not None:
+                    controller.reads(str(path))
                 result = await (controller.preview() if request.get("dry_run") else controller.reload())
             case "drain":
                 result = await controller.drain(str(request.get("server", "")), drain=True)
@@ -51,8 +51,8 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
                 result = list(controller.world.events.past)
             case "explain":
                 result = await explain(controller, str(request.get("client", "")), str(request.get("service", "")))
-            case other:
-                raise Refused(f"no command {other!r}; there is: {', '.join(_COMMANDS)}")
+            case unknown:
+                raise Refused(f"no command {unknown!r}; there is: {', '.join(_COMMANDS)}")
     except (Refused, ConfigError, SwitchError) as error:
         return {"ok": False, "error": str(error)}
     return {"ok": True, "result": result}
@@ -60,9 +60,9 @@ async def answer(controller: Controller, request: dict[str, Any]) -> dict[str, A
 
 @asynccontextmanager
 async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
-    """Listen for commands. Raises ControlInUse, or OSError, with the path, when it cannot be used.
+    """Listen for commands. Raises ControlInUse, and OSError with the path if the socket cannot be created.
 
-    The socket is for its owner alone. One that a dead controller left behind is replaced.
+    Only the owner can use the socket. A socket that a former controller left behind is replaced.
     """
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +90,7 @@ async def serve(controller: Controller, path: str) -> AsyncGenerator[None]:
 
 
 def _follows(line: bytes) -> bool:
-    """Whether a request is answered by events as they happen, until whoever asked has gone."""
+    """Return whether a request asks for events as they happen, until the client disconnects."""
     try:
         request = json.loads(line)
     except ValueError:
@@ -101,17 +101,17 @@ def _follows(line: bytes) -> bool:
 async def _send_events(events: Events, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with events.follow() as follower:
         writer.write(json.dumps({"ok": True, "result": list(events.past)}).encode() + b"\n")
-        gone = asyncio.create_task(reader.read())
+        disconnected = asyncio.create_task(reader.read())
         try:
-            while not gone.done():
+            while not disconnected.done():
                 await writer.drain()
                 event = asyncio.create_task(follower.next())
-                await asyncio.wait({gone, event}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({disconnected, event}, return_when=asyncio.FIRST_COMPLETED)
                 if event.done():
                     writer.write(json.dumps(event.result()).encode() + b"\n")
                 event.cancel()
         finally:
-            gone.cancel()
+            disconnected.cancel()
 
 
 async def _reply(controller: Controller, line: bytes) -> dict[str, Any]:
@@ -124,7 +124,7 @@ async def _reply(controller: Controller, line: bytes) -> dict[str, Any]:
     try:
         return await answer(controller, request)
     except Exception as error:
-        # A mistake of ours must not end the controller, nor be hidden.
+        # An error in a command must neither end the controller nor be hidden.
         _log.exception("command failed", extra={"request": request})
         return {"ok": False, "error": f"internal error: {error!r}; see the controller's log"}
 

@@ -1,4 +1,4 @@
-"""``sluice explain`` as text for a terminal, from the data that `explain` gathers."""
+"""Renders the data that `explain` gathers as text for a terminal."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ _STATES = {
 }
 _LIMITS = {
     "admission": "admission of the service",
-    "destination": "its destination, for anybody",
+    "destination": "its destination, for all clients",
     "returning": "its destination, for remembered clients that this refused",
 }
 
 
 def render(shown: Mapping[str, Any]) -> str:
-    """The answer as text for a terminal."""
-    who = shown["client"] + (f":{shown['port']}" if shown["port"] is not None else "")
-    lines = [f"{who} to {shown['service']} {shown['address']}", ""]
-    for one in shown["connections"]:
-        lines += _connection(shown["client"], one)
+    """Return the explanation as text for a terminal."""
+    client = shown["client"] + (f":{shown['port']}" if shown["port"] is not None else "")
+    lines = [f"{client} to {shown['service']} {shown['address']}", ""]
+    for connection in shown["connections"]:
+        lines += _connection(shown["client"], connection)
     if not shown["connections"]:
         lines.append("no pin: its packets, if any, go by capacity")
     return "\n".join([*lines, "", *_new(shown["new"]), *_limits(shown["limits"])])
 
 
-def _connection(client: str, one: Mapping[str, Any]) -> list[str]:
-    state = _STATES.get(one["state"], one["state"])
-    since = f"{_clock(one['seen_unix_s'])}, {one['seen_before_s']:g} s ago at least"
+def _connection(client: str, pin: Mapping[str, Any]) -> list[str]:
+    state = _STATES.get(pin["state"], pin["state"])
+    since = f"{_clock(pin['seen_unix_s'])}, {pin['seen_before_s']:g} s ago at least"
     lines = [
-        f"{client}:{one['port']} is pinned to {one['server']}: {one['state']} ({state})",
-        f"  {_pinned(one['pinned_after_unix_s'], one['pinned_before_unix_s'])}",
-        f"  a packet last kept the pin at {since}; it is kept {one['kept_s']:g} s from then",
+        f"{client}:{pin['port']} is pinned to {pin['server']}: {pin['state']} ({state})",
+        f"  {_pinned(pin['pinned_after_unix_s'], pin['pinned_before_unix_s'])}",
+        f"  a packet last kept the pin at {since}; it is kept {pin['kept_s']:g} s from then",
     ]
-    if one["over"]:
+    if pin["over"]:
         lines.append("  that time is over: any new connection may take its slot")
-    if one["unwilling"]:
-        lines.append(f"  {one['server']} {one['unwilling']}: it gets no new connections")
-    if one["weights"]:
-        when = f"then ({_clock(one['weights_unix_s'])})" if one["weights_of"] == "trace" else "now (no trace of then)"
-        lines.append(f"  weights {when}: {_listed(one['weights'])}")
+    if pin["unwilling"]:
+        lines.append(f"  {pin['server']} {pin['unwilling']}: it gets no new connections")
+    if pin["weights"]:
+        when = f"then ({_clock(pin['weights_unix_s'])})" if pin["weights_of"] == "trace" else "now (no trace of then)"
+        lines.append(f"  weights {when}: {_listed(pin['weights'])}")
     return lines
 
 
 def _pinned(after_s: float | None, before_s: float | None) -> str:
-    """Since when, as the controller's looks at the connection table tell."""
+    """Return since when the connection is pinned, as far as the controller's sweeps of the connection table show."""
     if after_s is not None and before_s is not None:
         return f"since a time from {_clock(after_s)} to {_clock(before_s)}"
     if after_s is not None:
@@ -75,8 +75,8 @@ def _limits(limits: list[Mapping[str, Any]]) -> list[str]:
     if not limits:
         return ["limits on new connections: none"]
     return [
-        f"limit, {_LIMITS[one['limit']]}: {one['rate_per_s']:g} new connections/s, {one['burst']:g} at once"
-        for one in limits
+        f"limit, {_LIMITS[limit['limit']]}: {limit['rate_per_s']:g} new connections/s, {limit['burst']:g} at once"
+        for limit in limits
     ]
 
 

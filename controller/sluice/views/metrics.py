@@ -1,4 +1,4 @@
-"""The Prometheus endpoint. Every scrape reads the switch; a switch that is away shows as ``sluice_up 0``."""
+"""The Prometheus endpoint. Every scrape reads the switch; if that fails, ``sluice_up`` is 0."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _log = logger("metrics")
 
 _PATIENCE_S = 5.0
 Row = tuple[Sequence[str], Mapping[str, Any]]
-"""Values of the labels, and what a status shows by column."""
+"""A sample's label values, and its status values by column name."""
 
 _STATES = ("in", "full", "draining", "ejected", "absent")
-"""Of a server; `absent` is an agent that does not answer."""
+"""States of a server; `absent` is an agent that does not answer."""
 
 
 class StatusCollector(Collector):
-    """Turns a status into metrics."""
+    """Collects metrics from the controller's status."""
 
     def __init__(self, controller: Controller, loop: asyncio.AbstractEventLoop) -> None:
         self._controller = controller
         self._loop = loop
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing in advance: registering must not read the switch."""
+        """Return nothing, since registering the collector must not read the switch."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Called from the HTTP server's thread."""
+        """Yield all metrics. Called in the HTTP server's thread."""
         gathering = asyncio.run_coroutine_threadsafe(status.gather(self._controller), self._loop)
         try:
             shown = gathering.result(_PATIENCE_S)
@@ -52,7 +52,7 @@ class StatusCollector(Collector):
 
 
 def families(shown: dict[str, Any]) -> Iterator[Metric]:
-    """Every metric of a status as ``status.gather`` returns it; of an empty one only ``sluice_up 0``."""
+    """Yield every metric of a status from ``status.gather``; of an empty one only ``sluice_up 0``."""
     up = "services" in shown
     yield GaugeMetricFamily("sluice_up", "1 while the controller leads its switch", float(up))
     if up:
@@ -74,20 +74,22 @@ def _of_switch(shown: dict[str, Any]) -> Iterator[Metric]:
         yield _family("sluice", column, ["reason"], rows)
     if table := shown.get("table"):
         yield GaugeMetricFamily("sluice_slots", "Slots of the connection table", table["slots"])
-        yield GaugeMetricFamily("sluice_slots_kept", "Those that a connection keeps, once a minute", table["kept"])
+        yield GaugeMetricFamily(
+            "sluice_slots_kept", "Slots that a connection holds, counted once a minute", table["kept"]
+        )
 
 
 def _of_services(services: list[dict[str, Any]]) -> Iterator[Metric]:
     rows = [((service["name"],), service) for service in services]
     yield from _families("sluice_service", columns.SERVICE, ["service"], rows)
     condition = GaugeMetricFamily(
-        "sluice_service_condition", "1 for the present condition", labels=["service", "condition"]
+        "sluice_service_condition", "1 for the current condition", labels=["service", "condition"]
     )
     for service in services:
         condition.add_metric([service["name"], service["condition"]], 1)
     yield condition
     refuses = GaugeMetricFamily(
-        "sluice_service_refuses", "1 while all its servers are full, and new connections refused", labels=["service"]
+        "sluice_service_refuses", "1 while new connections are refused because all servers are full", labels=["service"]
     )
     for service in services:
         refuses.add_metric([service["name"]], float(service["refuses"]))
@@ -99,7 +101,7 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
     rows = [(service["name"], server) for service in services for server in service["servers"]]
     values = [((service, server["name"]), server) for service, server in rows]
     yield from _families("sluice_server", (*columns.SERVER, *columns.SERVER_LEVELS), labels, values)
-    gauge = GaugeMetricFamily("sluice_server_state", "1 for the present state", labels=[*labels, "state"])
+    gauge = GaugeMetricFamily("sluice_server_state", "1 for the current state", labels=[*labels, "state"])
     for service, server in rows:
         for state in _STATES:
             gauge.add_metric([service, server["name"], state], float(server["state"] == state))
@@ -108,8 +110,8 @@ def _of_servers(services: list[dict[str, Any]]) -> Iterator[Metric]:
 
 def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
     for key, label, text in (
-        ("counts", "event", "What agents count of connections"),
-        ("rules", "rule", "Requests that a rule took"),
+        ("counts", "event", "Events that agents count of connections"),
+        ("rules", "rule", "Requests that a rule decided"),
         ("refused", "reason", "Requests refused"),
     ):
         family = CounterMetricFamily(f"sluice_content_{key}", text, labels=["service", label])
@@ -123,7 +125,7 @@ def _of_content(services: list[dict[str, Any]]) -> Iterator[Metric]:
     yield from _families("sluice_content", columns.GROUP, ["service", "group"], groups)
     without = GaugeMetricFamily(
         "sluice_content_without_agents",
-        "1 while no agent is left; what new connections get: refuse, or a group",
+        "1 while no agent answers; the label has what new connections get: refuse, or a group",
         labels=["service", "does"],
     )
     for service in services:
@@ -153,13 +155,15 @@ def _of_resources(shown: dict[str, Any]) -> Iterator[Metric]:
 
 
 def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
-    yield GaugeMetricFamily("sluice_news_alarm", "1 while responses are slow under more requests", news["alarm"])
+    yield GaugeMetricFamily("sluice_news_alarm", "1 while responses slow down and requests rise", news["alarm"])
     rate, average = _number(news["ar_bps"]) / 8, _number(news["ar_average_bps"]) / 8
-    yield GaugeMetricFamily("sluice_news_ar_bytes_per_second", "Rate of the fastest responses", rate)
-    yield GaugeMetricFamily("sluice_news_ar_average_bytes_per_second", "Its long-term average", average)
-    yield GaugeMetricFamily("sluice_news_flows", "Responses it was measured on", news["flows"])
-    yield GaugeMetricFamily("sluice_news_flow_share", "Part of the responses that is measured", news["flow_share"])
-    cause = GaugeMetricFamily("sluice_news_cause", "1 for what is going on", labels=["cause"])
+    yield GaugeMetricFamily("sluice_news_ar_bytes_per_second", "Rate of the fastest tenth of the responses (AR)", rate)
+    yield GaugeMetricFamily("sluice_news_ar_average_bytes_per_second", "Long-term average of AR", average)
+    yield GaugeMetricFamily("sluice_news_flows", "Responses that AR was measured on", news["flows"])
+    yield GaugeMetricFamily("sluice_news_flow_share", "Share of the responses that is measured", news["flow_share"])
+    cause = GaugeMetricFamily(
+        "sluice_news_cause", "1 for the cause that flash-crowd control has found", labels=["cause"]
+    )
     cause.add_metric([news["cause"]], 1)
     yield cause
     limit = GaugeMetricFamily("sluice_news_limit_per_second", "Limit on new connections", labels=["destination"])
@@ -170,14 +174,16 @@ def _of_news(news: dict[str, Any]) -> Iterator[Metric]:
     yield from _families("sluice_destination", columns.DESTINATION, ["destination"], rows)
 
 
-def _families(prefix: str, of: Iterable[Column], labels: Sequence[str], rows: Sequence[Row]) -> Iterator[Metric]:
-    """A family for each column."""
-    for column in of:
+def _families(
+    prefix: str, listed_columns: Iterable[Column], labels: Sequence[str], rows: Sequence[Row]
+) -> Iterator[Metric]:
+    """Yield a metric family for each column."""
+    for column in listed_columns:
         yield _family(prefix, column, labels, rows)
 
 
 def _family(prefix: str, column: Column, labels: Sequence[str], rows: Sequence[Row]) -> Metric:
-    """A column's values, a sample a row: none where a row lacks the column, or the switch does not count it."""
+    """Return a column's metric family, with a sample for each row that has a value."""
     name = f"{prefix}_{column.metric}"
     family = (GaugeMetricFamily if column.is_level else CounterMetricFamily)(name, column.meaning, labels=labels)
     for values, row in rows:
@@ -192,7 +198,7 @@ def _number(value: float | str | None) -> float:
 
 @contextmanager
 def serve(controller: Controller, address: str) -> Generator[None]:
-    """Answer scrapes at ``address`` (HOST:PORT) from a thread. Raises OSError, which names it."""
+    """Serve scrapes at ``address`` (HOST:PORT) from a thread. Raises OSError, which names the address."""
     host, _, port = address.rpartition(":")
     registry = CollectorRegistry()
     registry.register(StatusCollector(controller, asyncio.get_running_loop()))

@@ -14,11 +14,11 @@ from sluice.replay.capturefile import CaptureFile
 from sluice.switch import copy
 
 _LEAST, _MOST = 14, 9216
-"""Bytes of an Ethernet frame."""
+"""Least and most bytes of an Ethernet frame."""
 
 
 def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
-    """Send a frame, FILE or HEX, through a copy of the configuration's switch. Raises Refused, SwitchError."""
+    """Send a frame, from FILE or HEX, through a copy of the configuration's switch. Raises Refused, SwitchError."""
     program = programs.find(copy.NAME)
     if program is None:
         raise Refused(programs.missing(copy.NAME))
@@ -31,7 +31,7 @@ def path_of(config: Config, packet: str, port: int | None) -> dict[str, Any]:
 
 
 def frame_of(packet: str) -> bytes:
-    """The first frame of a capture, or hexadecimal digits. Raises Refused."""
+    """Return the first frame of a capture, or the one in hexadecimal digits. Raises Refused."""
     if Path(packet).is_file():
         frame = next((data for _, _, data, _, _ in CaptureFile(packet)), None)
         if frame is None:
@@ -47,7 +47,7 @@ def frame_of(packet: str) -> bytes:
 
 
 def _port(config: Config, frame: bytes) -> int:
-    """Where the packet's source is, else where the default route leads, else the first port."""
+    """Return the port whose subnet has the packet's source, else the port of the route to it, else the first port."""
     at = 12
     while frame[at : at + 2] in (b"\x81\x00", b"\x88\xa8"):
         at += 4
@@ -63,7 +63,7 @@ def _port(config: Config, frame: bytes) -> int:
 
 
 def render(shown: Mapping[str, Any]) -> str:
-    """The path as text for a terminal: a line a table or action, below its stage."""
+    """Return the path as text for a terminal: a line for each table or action, below its stage."""
     head = f"{shown['length']} bytes in by port {shown['port']}, on a copy of the switch"
     end = f"dropped: {shown['drop']}" if shown["drop"] else "not dropped"
     return "\n".join([head, *_lines(shown["steps"]), end])
@@ -81,10 +81,10 @@ def _lines(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"parsed: {', '.join(headers)}"
             headers = []
         name = str(step.get("table") or step.get("action") or "").removeprefix("SluiceIngress.")
-        now, _, short = name.rpartition(".")
-        line = _line(kind, short, step)
-        if line and now != stage:
-            stage = now
+        stage_of_step, _, local_name = name.rpartition(".")
+        line = _line(kind, local_name, step)
+        if line and stage_of_step != stage:
+            stage = stage_of_step
             yield stage
         if line:
             yield f"  {line}"
@@ -95,7 +95,7 @@ def _lines(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _line(kind: str, name: str, step: Mapping[str, Any]) -> str:
-    """A table with its key and entry, or an action that has parameters; others say nothing."""
+    """Return a table with its key and entry, or an action with its parameters; "" for other steps."""
     if kind == "table" and not name.startswith("tbl_"):
         return f"table {name} ({_listed(step['key'])}): {step['entry'] if step['hit'] else 'no entry'}"
     if kind == "action" and step["params"]:

@@ -7,28 +7,28 @@ from typing import Any
 
 
 def lines(name: str, shown: Mapping[str, Any]) -> list[str]:
-    """A server's for a terminal."""
+    """Return a server's resources as lines for a terminal."""
     text: list[str] = []
     if "send" in shown:
-        one = shown["send"]
+        row = shown["send"]
         text.append(
-            f"{name} send buffers: {_kib(one['budget'])}; in flight {_kib(one['flight'])}, needed "
-            f"{_kib(one['need'])}, shared out {_kib(one['share'])}; {one['transfers']} transfers, "
-            f"{one['capped']} of them below their need; others {_kib(one['default_cap'])} each"
+            f"{name} send buffers: {_kib(row['budget'])}; in flight {_kib(row['flight'])}, needed "
+            f"{_kib(row['need'])}, shared out {_kib(row['share'])}; {row['transfers']} transfers, "
+            f"{row['capped']} of them below their need; others {_kib(row['default_cap'])} each"
         )
     if "receive" in shown:
-        one = shown["receive"]
+        row = shown["receive"]
         text.append(
-            f"{name} receive buffers: {_kib(one['budget'])}; {one['connections']} open connections, "
-            f"{_kib(one['default_cap'])} each"
+            f"{name} receive buffers: {_kib(row['budget'])}; {row['connections']} open connections, "
+            f"{_kib(row['default_cap'])} each"
         )
     if "idle" in shown:
-        one = shown["idle"]
-        limit = "an unknown number" if one["limit"] is None else str(one["limit"])
+        row = shown["idle"]
+        limit = "an unknown number" if row["limit"] is None else str(row["limit"])
         text.append(
-            f"{name} connections: {one['open']} of {limit}, {one['idle']} idle for {one['least_age_s']:g} s; "
-            f"closed {one['closed']} of {one['asked']} asked, {one['lapsed']} without an answer, "
-            f"{one['taken_back']} taken back, {one['raced']} raced"
+            f"{name} connections: {row['open']} of {limit}, {row['idle']} idle for {row['least_age_s']:g} s; "
+            f"closed {row['closed']} of {row['asked']} asked, {row['lapsed']} without an answer, "
+            f"{row['taken_back']} taken back, {row['raced']} raced"
         )
     return text
 

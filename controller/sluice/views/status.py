@@ -1,4 +1,4 @@
-"""What ``sluice status`` shows: gathered from the controller and the switch, as plain data (`statustext` as text)."""
+"""Gathers the data of ``sluice status`` from the controller and the switch; `statustext` renders it as text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sluice.switch.verdict import Traffic, read_traffic
 
 
 async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any]:
-    """The state of everything, read from the switch now. Raises SwitchError.
+    """Return the status of controller, services and switch, read from the switch now. Raises SwitchError.
 
-    ``pins`` counts the pinned connections too, which reads the whole connection table.
+    ``pins``: also count pinned connections, which reads the whole connection table.
     """
     world, link = controller.world, controller.link
     head: dict[str, Any] = {
@@ -47,7 +47,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         for feature in world.features:
             await feature.read(link.registers)
         if world.plan is plan:
-            break  # else a reload came meanwhile, and other services and servers are to be read
+            break  # otherwise a reload has changed services and servers: read again
     head["services"] = [_service(controller, service, traffic, ledger, loads, pins=pinned) for service in plan.services]
     for feature in world.features:
         head |= feature.status()
@@ -58,7 +58,7 @@ async def gather(controller: Controller, *, pins: bool = False) -> dict[str, Any
         "drops": dict(traffic.drops),
         "punts": dict(traffic.punts),
         "punts_limited": dict(traffic.punts_limited),
-        "not_read": link.session.dropped_packets,
+        "not_read": link.session.dropped_messages,
         "injected": link.session.sent_packets,
     }
     if world.table is not None:
@@ -85,8 +85,8 @@ def _service(
     names, ratios, weights = world.names(service), balancer.ratios, view.weights
     if service.is_content:
         weights = available(world.state(), service)
-        whole = sum(weights.values()) or 1
-        ratios = {server.id: weights.get(server.id, 0) / whole for server in service.servers}
+        total = sum(weights.values()) or 1
+        ratios = {server.id: weights.get(server.id, 0) / total for server in service.servers}
     shown: dict[str, Any] = {
         "name": service.name,
         "address": f"{service.config.address}:{service.config.port}",
@@ -99,8 +99,16 @@ def _service(
         "unpinned_share": _unpinned_share(counts),
         "refuses": view.refuses,
         "servers": [
-            _server(one, view, ledger[one.id], windows, pins, ratio=ratios[one.id], weight=weights.get(one.id, 0))
-            for one in service.servers
+            _server(
+                server,
+                view,
+                ledger[server.id],
+                windows,
+                pins,
+                ratio=ratios[server.id],
+                weight=weights.get(server.id, 0),
+            )
+            for server in service.servers
         ],
     }
     for server, row in zip(service.servers, shown["servers"], strict=True):
@@ -113,7 +121,7 @@ def _service(
 
 
 def _unpinned_share(counts: Mapping[str, int | None]) -> float | None:
-    """New connections without a pin among all new connections; None before the first."""
+    """Return the share of new connections that got no pin; None before the first."""
     pinned, unpinned = counts["pinned"] or 0, counts["unpinned_new"] or 0
     return unpinned / (pinned + unpinned) if pinned + unpinned else None
 

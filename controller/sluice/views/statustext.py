@@ -1,4 +1,4 @@
-"""``sluice status`` as text for a terminal, from the data that `status` gathers."""
+"""Renders the data that `status` gathers as text for a terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from . import textlayout
 from .resources import lines as resources_lines
 
 _INDENT = "  "
-"""In front of what belongs to a service."""
+"""The indent of lines that belong to a service."""
 _NAMED = 6
-"""So many servers have their open connections told."""
+"""The most servers whose open connections are listed."""
 
 
 def render(status: Mapping[str, Any], width: int | None = 100) -> str:
-    """The status as text; its tables are for a terminal of ``width`` cells, other lines as long as they are."""
+    """Return the status as text. Tables fit a terminal of ``width`` cells; other lines are not wrapped."""
     lines = [f"switch {status['switch']} device {status['device_id']}: {status['role']}"]
     if "services" not in status:
         return lines[0]
@@ -61,21 +61,21 @@ def render(status: Mapping[str, Any], width: int | None = 100) -> str:
 
 
 def _moves(service: Mapping[str, Any]) -> str:
-    """Connections that the switch saw come to two servers."""
+    """Return the counts of connections that reached two servers."""
     if service["moved"] is None:
         return ""
     return f"; moved {service['moved']} by a SYN, {service['disowned']} disowned"
 
 
 def _caps(service: Mapping[str, Any]) -> list[str]:
-    """Open connections of the servers that have a cap: those of the fullest."""
-    capped = [one for one in service["servers"] if one.get("max_connections")]
+    """Return the open connections of servers with a cap, for the fullest ones."""
+    capped = [server for server in service["servers"] if server.get("max_connections")]
     if not capped:
         return []
-    fullest = sorted(capped, key=lambda one: one["open"] / one["max_connections"], reverse=True)[:_NAMED]
-    told = ", ".join(f"{one['name']} {one['open']} of {one['max_connections']}" for one in fullest)
+    fullest = sorted(capped, key=lambda server: server["open"] / server["max_connections"], reverse=True)[:_NAMED]
+    listed = ", ".join(f"{server['name']} {server['open']} of {server['max_connections']}" for server in fullest)
     more = len(capped) - len(fullest)
-    lines = [f"open connections: {told}" + (f" and {more} more servers" if more else "")]
+    lines = [f"open connections: {listed}" + (f" and {more} more servers" if more else "")]
     return [*lines, "every server is full: new connections are refused"] if service["refuses"] else lines
 
 
@@ -84,26 +84,26 @@ def _content(content: Mapping[str, Any]) -> list[str]:
         return ", ".join(f"{name} {count}" for name, count in values.items()) or "none"
 
     agents = [
-        f"{one['name']} {one['connections']} connections, {one['waiting']} waiting, {one['memory']} bytes"
-        if one["answers"]
-        else f"{one['name']} does not answer"
-        for one in content["agents"]
+        f"{row['name']} {row['connections']} connections, {row['waiting']} waiting, {row['memory']} bytes"
+        if row["answers"]
+        else f"{row['name']} does not answer"
+        for row in content["agents"]
     ]
     lines = ["agents: " + "; ".join(agents)]
     if (does := content["without_agents"]) is not None:
         text = "are refused" if does == REFUSE else f"go to {does} unread"
         lines.append(f"no agent is left: new connections {text}")
-    lines += [f"agent {one['name']}: {one['error']}" for one in content["agents"] if one["error"]]
+    lines += [f"agent {row['name']}: {row['error']}" for row in content["agents"] if row["error"]]
     counts = {name.replace("_", " "): count for name, count in content["counts"].items() if name != "by_default"}
-    groups = {name: f"{one['opened']} ({one['failed']} failed)" for name, one in content["groups"].items()}
+    groups = {name: f"{row['opened']} ({row['failed']} failed)" for name, row in content["groups"].items()}
     return [
         *lines,
         f"requests by rule (generation {content['generation']}): {listed(content['rules'])}",
         f"connections by group: {listed(groups)}",
         *(
-            f"servers of {name}: {_ability(one['servers'])}"
-            for name, one in content["groups"].items()
-            if one.get("servers") is not None
+            f"servers of {name}: {_ability(row['servers'])}"
+            for name, row in content["groups"].items()
+            if row.get("servers") is not None
         ),
         f"refused: {listed(content['refused'])}",
         listed(counts),
@@ -111,7 +111,7 @@ def _content(content: Mapping[str, Any]) -> list[str]:
 
 
 def _ability(servers: Mapping[str, Any]) -> str:
-    """What servers can do by their handshakes, the least of them; a dash for what none has shown."""
+    """Return what all servers of a group support by their handshakes; a dash for what none has shown."""
     shown = {name: "-" if servers[name] is None else servers[name] for name in ("mss", "window")}
     sack = {None: "-", True: "yes", False: "no"}[servers["sack"]]
     scale = {None: "-", True: servers["scale"], False: "no"}[servers["scales"]]
@@ -119,7 +119,7 @@ def _ability(servers: Mapping[str, Any]) -> str:
 
 
 def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
-    """Lines of flash-crowd control's part of a status."""
+    """Return the lines of a status about flash-crowd control."""
     head = ["destination", *(column.title for column in columns.DESTINATION)]
     rows = [[row["name"], *(str(row[column.name]) for column in columns.DESTINATION)] for row in news["destinations"]]
     addresses = [row[0].rpartition(" ")[2] for row in rows]
@@ -129,7 +129,7 @@ def news_lines(news: Mapping[str, Any], width: int | None = 100) -> list[str]:
 
 
 def _servers(servers: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
-    """The table of servers: in full where it fits, else with short counts, and last without addresses."""
+    """Return the table of servers: in full if it fits, else with abbreviated counts, else also without addresses."""
     inside = _inside(width)
     for short in (False, True):
         rows = _rows(servers, short=short, address=True)
@@ -167,7 +167,7 @@ def _rows(servers: Sequence[Mapping[str, Any]], *, short: bool, address: bool) -
 
 
 def _short(count: int) -> str:
-    """A count in five places at most."""
+    """Return a count in at most five characters."""
     for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= max(size, 100_000):
             return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"

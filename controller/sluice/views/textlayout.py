@@ -1,4 +1,4 @@
-"""Names, tables and lines of text for a terminal of a given width. Pure.
+"""Fits names, tables and lines of text to a terminal of a given width. Pure.
 
 Widths are in terminal cells: a letter of a wide script takes two. A width of None has no limit.
 """
@@ -13,20 +13,21 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = "  "
-"""Between two columns."""
+"""The gap between two columns."""
 _HANG = "  "
-"""How much further in the rest of a wrapped line begins."""
+"""The additional indent of a wrapped line's continuation."""
 _LEAST_NAME = 12
-"""Cells of a cut name, at least: room for five letters at either end."""
+"""The least cells of a cut name: room for five letters at either end."""
 _WRAPPING = Console(width=80)
-"""Rich's wrapping asks for one; nothing is printed to it."""
+"""The console that Rich's wrapping needs as an argument; nothing is printed to it."""
 
 Rows = Sequence[Sequence[str]]
 """A table's head, then its rows; names are in the first column."""
 
 
 def cut(text: str, cells: int) -> str:
-    """A text of at most ``cells`` cells; an ellipsis replaces the middle, since names often differ at one end only."""
+    """Cut a text to at most ``cells`` cells. An ellipsis replaces the middle, since names often differ at one end
+    only."""
     if cell_len(text) <= cells:
         return text
     tail = cells // 3
@@ -38,10 +39,10 @@ def _first(text: str, cells: int) -> str:
 
 
 def labels(names: Sequence[str], addresses: Sequence[str], cells: int) -> list[str]:
-    """Names cut to ``cells`` cells, different names to different labels.
+    """Cut names to ``cells`` cells, so that different names get different labels.
 
-    Names that cutting makes alike get their address, which tells rows apart and is never cut: it follows a shorter rest
-    of the name, or stands alone.
+    Names that would look alike are shown with their address, which is unique and never cut: it follows a shortened
+    name, or stands alone.
     """
     short = {name: cut(name, cells) for name in names}
     uses = Counter(short.values())
@@ -57,7 +58,7 @@ def _with_address(name: str, address: str, cells: int) -> str:
 
 
 def aligned(rows: Rows, left: int) -> list[str]:
-    """Lines of a table, the first ``left`` columns to the left."""
+    """Return the lines of a table whose first ``left`` columns are left-aligned."""
     widths = _widths(rows)
     return [
         GAP.join(
@@ -69,34 +70,34 @@ def aligned(rows: Rows, left: int) -> list[str]:
 
 
 def width_of(rows: Rows) -> int:
-    """Cells of a table's longest line."""
-    return _together(_widths(rows))
+    """Return the width of a table in cells."""
+    return _total_width(_widths(rows))
 
 
 def narrow(rows: Rows, addresses: Sequence[str], width: int | None, left: int) -> list[str]:
-    """Lines of a table of at most ``width`` cells: names are cut, all else is whole.
+    """Return the lines of a table of at most ``width`` cells. Names are cut; other cells are not.
 
-    Columns for which there is no room follow below, with the names again. ``addresses`` are the rows' (see `labels`).
+    Columns that do not fit follow below, with the names repeated. ``addresses``: the rows' addresses (see `labels`).
     """
     if width is None or width_of(rows) <= width:
         return aligned(rows, left)
     names = [row[0] for row in rows[1:]]
-    others = _widths([row[1:] for row in rows])
-    room = width - _together([0, *others])
+    other_widths = _widths([row[1:] for row in rows])
+    room = width - _total_width([0, *other_widths])
     shown = labels(names, addresses, room)
     if room < _LEAST_NAME or max(map(cell_len, shown), default=0) > room:
         shown = labels(names, addresses, max(_LEAST_NAME, width // 3))
     first = [rows[0][0], *shown]
     room = width - max(map(cell_len, first))
     lines: list[str] = []
-    for columns in _packed(others, room):
-        part = [[name, *(row[1 + column] for column in columns)] for name, row in zip(first, rows, strict=True)]
-        lines += aligned(part, 1 + sum(column < left - 1 for column in columns))
+    for columns in _packed(other_widths, room):
+        block = [[name, *(row[1 + column] for column in columns)] for name, row in zip(first, rows, strict=True)]
+        lines += aligned(block, 1 + sum(column < left - 1 for column in columns))
     return lines
 
 
 def _packed(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Columns in groups that fit, at least one in each."""
+    """Yield groups of columns that fit ``room``, with at least one column each."""
     columns: list[int] = []
     used = 0
     for column, width in enumerate(widths):
@@ -112,7 +113,7 @@ def _widths(rows: Rows) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
-def _together(widths: Sequence[int]) -> int:
+def _total_width(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
@@ -122,10 +123,10 @@ def _padded(cell: str, width: int, *, left: bool) -> str:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """A text whose lines are broken between words at ``width`` cells; the rest of a line is set in further than it."""
+    """Wrap a text's lines between words at ``width`` cells; continuation lines are indented further."""
     if width is None:
         return text
-    return "\n".join(part for line in text.split("\n") for part in _wrapped(line, width))
+    return "\n".join(piece for line in text.split("\n") for piece in _wrapped(line, width))
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -134,5 +135,5 @@ def _wrapped(line: str, width: int) -> list[str]:
     room = width - len(indent) - len(_HANG)
     if cell_len(line) <= width or room < 1:
         return [line]
-    first, *more = (part.plain.rstrip(" ") for part in Text(body).wrap(_WRAPPING, room))
-    return [indent + first, *(indent + _HANG + part for part in more)]
+    first, *continuations = (piece.plain.rstrip(" ") for piece in Text(body).wrap(_WRAPPING, room))
+    return [indent + first, *(indent + _HANG + piece for piece in continuations)]

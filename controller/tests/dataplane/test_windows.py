@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sluice.dataplane.windows import LEARN_AFTER, NO_CAP, Hello, Segment, Side, agreed, later
+from sluice.dataplane.windows import LEARN_AFTER, NO_CAP, HandshakeSegment, Segment, Side, agreed, later
 
 WRAP = 1 << 32
 scales = st.none() | st.integers(0, 15)
@@ -28,7 +28,7 @@ def moves(draw: st.DrawFn) -> tuple[int, int, int, int]:
 
 def handshake(client: int, server: int, scale: int | None, window: int = 0xFFFF) -> tuple[Side, Side]:
     """Both sides behind a handshake with these initial numbers."""
-    syn, syn_ack = Hello(client, window, 1460, scale), Hello(server, 0xFFFF, 1460, 7)
+    syn, syn_ack = HandshakeSegment(client, window, 1460, scale), HandshakeSegment(server, 0xFFFF, 1460, 7)
     return agreed(syn, syn_ack, (client + 1) % WRAP)
 
 
@@ -99,7 +99,7 @@ def test_a_cap_waits_until_what_was_promised_is_used() -> None:
 
 def test_a_cap_is_at_least_four_segments() -> None:
     assert handshake(7, 1000, 7)[0].least == 4 * 1460
-    assert agreed(Hello(0, 1), Hello(0, 1), 1)[0].least == 4 * 536
+    assert agreed(HandshakeSegment(0, 1), HandshakeSegment(0, 1), 1)[0].least == 4 * 536
 
 
 @pytest.mark.parametrize(("scale", "units"), [(0, 14_480), (7, 114), (10, 15), (14, 1)])
@@ -115,7 +115,7 @@ def test_a_window_is_no_smaller_than_its_cap(scale: int, units: int) -> None:
 
 def test_a_scale_that_one_side_does_not_give_is_none() -> None:
     for one, other in ((7, None), (None, 7)):
-        client, server = agreed(Hello(0, 1, 1460, one), Hello(0, 1, 1460, other), 1)
+        client, server = agreed(HandshakeSegment(0, 1, 1460, one), HandshakeSegment(0, 1, 1460, other), 1)
         assert (client.scale, server.scale) == (0, 0)
 
 
@@ -178,5 +178,5 @@ def test_what_does_not_fit_now_and_then_teaches_nothing() -> None:
 
 @pytest.mark.parametrize("mss", [(65_495, 1460), (1460, 9000)])
 def test_the_least_cap_is_four_of_the_smaller_segments(mss: tuple[int, int]) -> None:
-    client, server = agreed(Hello(0, 1, mss[0]), Hello(0, 1, mss[1]), 1)
+    client, server = agreed(HandshakeSegment(0, 1, mss[0]), HandshakeSegment(0, 1, mss[1]), 1)
     assert client.least == server.least == 4 * 1460

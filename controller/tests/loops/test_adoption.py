@@ -12,21 +12,21 @@ from sluice.features import Balance, world_of
 from sluice.loops.adoption import adopt
 from sluice.loops.world import World
 from sluice.names import Meter
-from sluice.switch.plan import Retired
-from sluice.switch.reconcile import Found
+from sluice.switch.plan import InstalledServer
+from sluice.switch.reconcile import Readback
 
 BOOTED_S = 5000.0
 """A clock that has run for long when the controller starts."""
 
 
-def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> Found:
+def holding(world: World, servers: dict[str, int], weights: dict[int, int]) -> Readback:
     """A switch that has these servers of the one service, with these weights."""
-    return Found(
+    return Readback(
         entries={},
         meters={meter: {} for meter in Meter},
         services={service.endpoint: service.id for service in world.plan.services},
         origins={
-            server.endpoint: Retired(servers[server.name], server.endpoint, service.id)
+            server.endpoint: InstalledServer(servers[server.name], server.endpoint, service.id)
             for service in world.plan.services
             for server in service.servers
             if server.name in servers

@@ -165,7 +165,7 @@ async def test_a_new_connection_is_drawn_as_the_switch_draws(switch: FakeSwitch,
         foreign(switch, 1000)
         new = (await explain(it.controller, "10.0.1.77:1000"))["new"]
         assert new["by"] == "capacity"
-        assert "both slots" in new["why"]
+        assert "both of its slots" in new["why"]
 
 
 async def test_second_look_weighs_open_connections(switch: FakeSwitch, write_config: WriteConfig) -> None:
@@ -240,7 +240,7 @@ async def test_drained_and_expired_pins_and_limits_are_said(switch: FakeSwitch, 
 @pytest.mark.parametrize(
     ("client", "service", "text"),
     [
-        ("nobody", "web", "'nobody' is no client; write ADDRESS or ADDRESS:PORT"),
+        ("nobody", "web", "'nobody' is not a client; write ADDRESS or ADDRESS:PORT"),
         ("10.0.1.77:http", "web", "a port is a number from 1 to 65535"),
         ("10.0.1.77:0", "web", "a port is a number from 1 to 65535"),
         ("10.0.1.77:", "web", "a port is a number from 1 to 65535"),

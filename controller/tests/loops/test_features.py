@@ -25,10 +25,10 @@ from sluice.loops.link import Link
 from sluice.loops.world import Feature, Task, World
 from sluice.resources.sharer import Defaults
 from sluice.switch.plan import Plan, Server, Service
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.state import State
 from sluice.views import status
-from sluice.views.explain import unwilling
+from sluice.views.explain import closed_servers
 
 CAPS = {1: Defaults(1000, 2000)}
 
@@ -51,7 +51,7 @@ class Greedy(Feature):
         if plan.config.connections.pending_s == 7:
             raise Refused("seven seconds are refused")
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         self.calls.append("adopt")
 
     async def begin(self, link: Link) -> None:
@@ -104,19 +104,19 @@ def test_the_desired_state_has_each_features_part() -> None:
     assert world.state().caps == CAPS and world.state().weights == world_of(parse(web())).state().weights
     (service,) = world.plan.services
     part = world.state(service)
-    assert not part.whole and part.plan.services == (service,) and part.caps == CAPS
+    assert not part.is_complete and part.plan.services == (service,) and part.caps == CAPS
 
 
 def test_a_feature_holds_weights_and_is_named_where_servers_get_no_connections() -> None:
     world = World.of(parse(web()), (*FEATURES, Greedy))
     assert world.holds(1) and not world_of(parse(web())).holds(1)
-    assert unwilling(world)[1] == "is greedy"
+    assert closed_servers(world)[1] == "is greedy"
 
 
 def test_reload_and_adoption_reach_every_feature() -> None:
     world = World.of(parse(web()), (*FEATURES, Greedy))
     reconfigure(world, parse(web(mode="fixed")), 0.0)
-    adopt(world, Found(entries={}, meters={}), 1.0)
+    adopt(world, Readback(entries={}, meters={}), 1.0)
     assert world[Greedy].calls == ["configure", "adopt"]
 
 

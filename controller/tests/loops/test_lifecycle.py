@@ -143,7 +143,7 @@ async def test_a_kind_of_switch_that_keeps_nothing_is_not_asked(switch: FakeSwit
     config = write_config()
     await left_by_another_version(switch, config)
     controller = Controller(load(config), str(config), Trace(None), print, target="bmv2")
-    with pytest.raises(SwitchError, match="of the kind bmv2 forgets everything with its program"):
+    with pytest.raises(SwitchError, match="of the kind bmv2 loses all state with its program"):
         await controller.run()
     assert switch.pushes == 1
 
@@ -153,7 +153,7 @@ async def test_connections_end_when_that_was_ordered(switch: FakeSwitch, write_c
     await left_by_another_version(switch, config)
     switch.keeps_nothing = "cell 7 is in use"
     said: list[str] = []
-    controller = Controller(load(config), str(config), Trace(None), said.append, may_lose=True)
+    controller = Controller(load(config), str(config), Trace(None), said.append, may_end_connections=True)
     task = asyncio.create_task(controller.run())
     try:
         await until(lambda: said, "the ready line")

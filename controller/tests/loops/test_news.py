@@ -53,7 +53,7 @@ def test_crowd_is_found_and_only_its_target_limited(target: str) -> None:
     assert ONSET < alarms[0] <= ONSET + 5
     limited = [d.time_s for d in run.decisions if d.limits]
     assert limited[0] <= ONSET + 8
-    assert set(run.switch.crowd.anybody) == set(run.switch.crowd.returning) == {number}
+    assert set(run.switch.crowd.general) == set(run.switch.crowd.returning) == {number}
     assert run.switch.crowd.limits.keys() == {number}
     assert run.view.frozen == (["web"] if target == WEB else []), "elsewhere it says nothing about the servers"
     last = run.decisions[-1]
@@ -267,7 +267,7 @@ def test_limit_goes_with_the_crowd_and_takes_its_entry_along() -> None:
     run = Run(PRODUCTION, crowd(STRANGER)).until(ONSET + 120)
     assert any(crowd.limits for crowd in run.switch.writes)
     assert not run.switch.crowd.limits
-    assert not run.switch.crowd.anybody
+    assert not run.switch.crowd.general
     assert set(run.switch.crowd.numbers) == {from_text(WEB), from_text(HOST)}
     assert run.switch.crowd.sample_share == 0
     assert run.decisions[-1].verdict.cause is Cause.NORMAL
@@ -288,7 +288,7 @@ def test_without_identification_all_destinations_share_one_bucket() -> None:
     options = "{mode: paper, identify: false, period_s: 10, hosts: [{name: files, address: 10.0.2.77}]}"
     run = Run(options, crowd(WEB)).until(ONSET + 40)
     assert set(run.switch.crowd.numbers.values()) == {1}
-    assert run.switch.crowd.anybody.keys() == {1}
+    assert run.switch.crowd.general.keys() == {1}
     assert run.switch.crowd.sample_share == 0
     assert {run.view.name(destination) for destination in run.view.requests} == {
         "unlisted destinations",
@@ -304,11 +304,11 @@ def test_without_identification_a_hosts_own_limit_is_for_that_host_alone(mode: s
     options = f"{{mode: {mode}, identify: false, hosts: [{OWN}]}}"
     run = Run(options, crowd(WEB)).until(ONSET)
     assert run.switch.crowd.numbers == {from_text(WEB): 1, from_text(HOST): 2}
-    assert run.switch.crowd.anybody == {2: Bucket(20, 5)}
+    assert run.switch.crowd.general == {2: Bucket(20, 5)}
     run = Run(options, crowd(WEB)).until(ONSET + 40)
     assert run.switch.crowd.limits.keys() == {1}
-    assert run.switch.crowd.anybody[2] == Bucket(20, 5)
-    assert run.switch.crowd.anybody[1].rate > 20
+    assert run.switch.crowd.general[2] == Bucket(20, 5)
+    assert run.switch.crowd.general[1].rate > 20
 
 
 def test_hosts_own_limit_is_never_exceeded() -> None:
@@ -318,7 +318,7 @@ def test_hosts_own_limit_is_never_exceeded() -> None:
     )
     run = Run(options, crowd(HOST)).until(ONSET + 30)
     number = run.switch.crowd.numbers[from_text(HOST)]
-    assert all(crowd.anybody[number].rate <= 20 and not crowd.returning for crowd in run.switch.writes)
+    assert all(crowd.general[number].rate <= 20 and not crowd.returning for crowd in run.switch.writes)
 
 
 def test_writes_only_what_changes() -> None:
@@ -355,14 +355,14 @@ def test_whatever_is_observed_limits_are_within_bounds_and_only_new_connections_
     run.until(5 * len(steps))
     for written in run.switch.writes:
         assert all(5 <= limit <= 150 for limit in written.limits.values())
-        assert written.anybody.keys() == written.limits.keys()
+        assert written.general.keys() == written.limits.keys()
         assert not (mode.startswith("static") and written.limits)
         for number, limit in written.limits.items():
             second = written.returning.get(number)
-            assert 1 <= written.anybody[number].rate <= limit + 1
+            assert 1 <= written.general[number].rate <= limit + 1
             # Each is a whole number, to the nearest; and one at least, where a twentieth of 5 is a quarter.
             rounding = 0.5 + 0.75 * bool(second)
-            both = written.anybody[number].rate + (second.rate if second else 0)
+            both = written.general[number].rate + (second.rate if second else 0)
             assert both <= (widest(0.5) if second else 1) * limit + rounding
             assert both <= widest(0.5) * 150 + rounding
     assert run.switch.touched().keys() <= FOR_NEW_CONNECTIONS

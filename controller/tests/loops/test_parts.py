@@ -21,7 +21,7 @@ from sluice.features.balance.trace import Trace
 from sluice.loops.link import Link
 from sluice.names import Meter, Register
 from sluice.switch import pipeline
-from sluice.switch.reconcile import Found, read_back, reconcile
+from sluice.switch.reconcile import Readback, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from virtual import Updates, in_virtual_time
@@ -54,7 +54,7 @@ def looked_at(services: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     more = "".join(service(number, 2, "mode: production") for number in range(1, services))
     world = world_of(parse(web(period_s=1, window_s=1, mode="production", more=more)))
     memory, updates = Memory(), Updates()
-    found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+    found = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
     link = Link(cast(Session, updates), cast(Registers, memory), found)
 
     async def run() -> None:

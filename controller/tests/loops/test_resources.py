@@ -24,9 +24,9 @@ from sluice.resources.columns import NONE, Columns
 from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, LENGTHS
 from sluice.resources.sharer import Caps, Defaults
 from sluice.switch import pipeline
-from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.closing import Candidate, Closings, IdleFlows
 from sluice.switch.errors import SwitchLost
-from sluice.switch.reconcile import Found, read_back, reconcile
+from sluice.switch.reconcile import Readback, read_back, reconcile
 from sluice.switch.registers import Registers
 from sluice.switch.session import Session
 from virtual import Updates, in_virtual_time
@@ -78,7 +78,7 @@ class Lab:
     """As the switch's notes are: of what has ended, too, until somebody looks."""
 
     def link(self) -> Link:
-        found = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        found = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
         return Link(cast(Session, self.updates), cast(Registers, self.registers), found)
 
     def open(self, server: int, many: int, **what: Any) -> None:
@@ -113,11 +113,11 @@ class Lab:
     def _idle(self) -> Sequence[Candidate]:
         return [Candidate(flow, one.idle_s, one.server) for flow, one in self.connections.items() if one.idle_s > 0]
 
-    async def idle(self, now_s: float) -> Noted:
+    async def idle(self, now_s: float) -> IdleFlows:
         await asyncio.sleep(self.slow_s)
         self.noted |= {one.flow: one for one in self._idle()}
         found = [self.noted[flow] for flow in sorted(self.noted)]
-        return Noted(
+        return IdleFlows(
             np.array([one.flow for one in found], np.int64),
             np.array([one.server for one in found], np.int64),
             np.array([one.idle_s for one in found], np.float64),

@@ -8,7 +8,7 @@ import pytest
 from sluice.addresses import from_packed
 from sluice.features.crowd.status import as_json as news_status
 from sluice.news import Cause, Decision
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from virtual import FAST_BPS, Run
 
 BYSTANDER = "10.0.0.100"
@@ -65,7 +65,7 @@ def test_crowds_that_begin_together_have_a_limit_each_and_bystanders_none(sizes:
     last = run.decisions[-1]
     assert limited(last) == set(sizes)
     numbers = {run.switch.crowd.numbers[from_packed(target)] for target in last.limits if target is not None}
-    assert run.switch.crowd.limits.keys() == numbers == set(run.switch.crowd.anybody) == set(run.switch.crowd.returning)
+    assert run.switch.crowd.limits.keys() == numbers == set(run.switch.crowd.general) == set(run.switch.crowd.returning)
     assert last.verdict.cause is Cause.CROWD
     assert all(f"{run.view.name(target)}: limit " in last.sentence for target in last.limits if target is not None)
     status = news_status(run.view)
@@ -150,7 +150,7 @@ def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None
     run = Run(PRODUCTION, crowds(*both), CAPACITY).until(START + 30)
     left = run.switch.crowd
     address = {number: one for one, number in left.numbers.items()}
-    found = Found(
+    found = Readback(
         entries={},
         meters=run.switch.held.meters,
         destinations=dict(left.numbers),
@@ -165,4 +165,4 @@ def test_another_controller_goes_on_from_every_limit_it_finds(mode: str) -> None
         assert limit == pytest.approx(left.limits[number], rel=0.01)
         return
     assert wanted.limits == pytest.approx(left.limits, rel=0.01)
-    assert (wanted.anybody, wanted.returning) == (left.anybody, left.returning)
+    assert (wanted.general, wanted.returning) == (left.general, left.returning)

@@ -18,7 +18,7 @@ from sluice.features import Balance, world_of
 from sluice.features.balance import spill
 from sluice.loops.link import Link
 from sluice.names import Meter, Register, Table
-from sluice.switch.reconcile import Found, reconcile
+from sluice.switch.reconcile import Readback, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import State
 from sluice.views.explaintext import render as explained
@@ -216,7 +216,7 @@ async def test_a_full_server_of_a_group_is_full_in_all_and_remembered_clients_le
     text = content().replace("address: 10.0.2.12, port: 8000}", "address: 10.0.2.12, port: 8000, max_connections: 5}")
     world = world_of(parse(text))
     memory, updates = Memory(), Updates()
-    link = Link(cast(Session, updates), cast(Any, memory), Found({}, {meter: {} for meter in Meter}, rounded=False))
+    link = Link(cast(Session, updates), cast(Any, memory), Readback({}, {meter: {} for meter in Meter}, rounded=False))
     await link.apply(world.state())
     both = [s for s in world.plan.services if any(one.name == "x2" for one in s.servers)]
     (x2,) = {one.id for s in both for one in s.servers if one.name == "x2"}
@@ -243,7 +243,7 @@ async def test_each_services_refusal_leaves_the_others_limits() -> None:
         parse(web(more=more).replace("port: 80}\n  - {name: s2", "port: 80, max_connections: 1}\n  - {name: s2"))
     )
     memory, updates = Memory(), Updates()
-    link = Link(cast(Session, updates), cast(Any, memory), Found({}, {meter: {} for meter in Meter}, rounded=False))
+    link = Link(cast(Session, updates), cast(Any, memory), Readback({}, {meter: {} for meter in Meter}, rounded=False))
     await link.apply(world.state())
     for server, number, kind in ((3, 1, p4r.Update.MODIFY), (1, 1, None), (3, 0, p4r.Update.MODIFY)):
         await memory.write(Register.LOAD_FIRST, server, number)

@@ -22,7 +22,7 @@ from sluice.loops.sweep import sweep, sweep_once
 from sluice.names import CONNECTION_SLOTS, TICK_BASE, PinState, Register
 from sluice.switch import pipeline
 from sluice.switch.connections import idle_for
-from sluice.switch.reconcile import Found, read_back
+from sluice.switch.reconcile import Readback, read_back
 from sluice.switch.session import Session
 from virtual import in_virtual_time
 
@@ -71,7 +71,7 @@ def test_the_table_is_swept_in_time_however_often_the_configuration_is_reloaded(
     table = OneSlot()
 
     async def run() -> None:
-        world, link = world_of(parse(web())), Link(cast(Session, None), table, Found(entries={}, meters={}))
+        world, link = world_of(parse(web())), Link(cast(Session, None), table, Readback(entries={}, meters={}))
         while asyncio.get_running_loop().time() < 280:
             task = asyncio.create_task(sweep(world, link))
             await asyncio.sleep(47)

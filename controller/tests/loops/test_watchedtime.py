@@ -13,7 +13,7 @@ from content import content
 from fakeswitch import Memory
 from sluice.addresses import from_text
 from sluice.agents.client import AgentError, AgentSilent
-from sluice.agents.messages import Problem, Report, Told
+from sluice.agents.messages import Problem, Report, ServiceCounts
 from sluice.config.load import parse
 from sluice.features import Balance, Content, CrowdControl, world_of
 from sluice.features.balance.decisions import balance
@@ -133,7 +133,7 @@ class _Agent:
                 raise AgentSilent(f"silent for {patience_s:g} s") from None
             if self._control not in self._wire.stands:
                 raise AgentError("connection reset")
-            yield Report(1, 1.0, 0, 0, 0, draining=False, services={"shop": Told()})
+            yield Report(1, 1.0, 0, 0, 0, draining=False, services={"shop": ServiceCounts()})
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from sluice.news.rates import flow_mask
 from sluice.switch import pipeline
 from sluice.switch.bucket import Bucket
 from sluice.switch.plan import Service
-from sluice.switch.reconcile import Found, reconcile
+from sluice.switch.reconcile import Readback, reconcile
 from sluice.switch.session import Session
 from sluice.switch.state import Crowd, State
 
@@ -137,7 +137,7 @@ class Switch:
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
     def __post_init__(self) -> None:
-        self.held = Found(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
+        self.held = Readback(entries={}, meters={meter: {} for meter in Meter}, rounded=False)
         for register, cells in PINS.items():
             self.registers.cells[register].update(cells)
 

@@ -188,7 +188,7 @@ async def control_by_the_page(chrome: Chrome, config: Path, token: Path) -> None
         return lambda it: words in it.find_element(By.TAG_NAME, "body").text
 
     await drain("wrong")
-    await seen(chrome, "the refusal", notified(f"wrong token; the right one stands in {token}"))
+    await seen(chrome, "the refusal", notified(f"wrong token; the right one is in {token}"))
     assert (await ask(config, "status"))["services"][0]["servers"][0]["state"] == "in"
     await drain(token_of(str(token)))
     await seen(chrome, "the answer", notified("web/s1 drains: no new connections"))
@@ -273,7 +273,7 @@ def refuses_others(url: str) -> None:
         code, said, _ = get(target, method, Origin="http://evil.example")
         assert code == 403
         assert said == (
-            "sluice: the request comes from another site (http://evil.example); this page takes only those of its own\n"
+            "sluice: the request comes from another site (http://evil.example); this page accepts only its own\n"
         )
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     code, said, _ = get(

@@ -117,7 +117,7 @@ async def test_no_guess_is_looked_at_while_another_waits(tmp_path: Path, monkeyp
     said = await asyncio.gather(*(lock.check(one) for one in guesses), return_exceptions=True)
     assert [str(one).partition(";")[0] for one in said] == [
         "wrong token",
-        *["somebody has just given a wrong token"] * 2,
+        *["a wrong token was entered just now"] * 2,
     ]
     with pytest.raises(Refused, match="wrong token"):
         await lock.check("\ud800")

@@ -64,7 +64,7 @@ async def test_a_status_that_is_none_ends_nothing(tmp_path: Path) -> None:
         hub.join("a", fail)
         await until(lambda: "internal error: KeyError" in hub.error, "the error")
         fake.status = status(service("web", server("s1")))
-        await until(lambda: hub.shown is not None and not hub.error, "the next reading")
+        await until(lambda: hub.reading is not None and not hub.error, "the next reading")
         fake.status = {"role": "standby", "switch": "a:1", "device_id": 1, "reprogrammed": 0}
         await until(lambda: hub.error == "the controller does not lead: standby", "the role")
         hub.leave("a")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pagestatus import server, service, status
 from sluice.page import charts, view
-from sluice.page.elements import turned
-from sluice.page.history import KEPT, History
+from sluice.page.elements import requested_page
+from sluice.page.history import MOST_SAMPLES, History
 from sluice.page.rates import Rates, Sample
-from sluice.page.shown import Shown
+from sluice.page.reading import Reading
 
 
 def samples(before: dict[str, Any], after: dict[str, Any], seconds: float = 2.0) -> tuple[Sample, Rates]:
@@ -134,7 +134,7 @@ def test_events_are_found_by_words_and_kinds() -> None:
     ],
 )
 def test_a_browser_may_ask_for_any_page_of_events(asked: object, page: int, count: int) -> None:
-    assert turned(asked) == (page, count)
+    assert requested_page(asked) == (page, count)
 
 
 def test_crowds() -> None:
@@ -168,14 +168,14 @@ def test_crowds() -> None:
 
 def test_history_keeps_the_last_and_has_gaps() -> None:
     history = History()
-    for number in range(KEPT + 5):
+    for number in range(MOST_SAMPLES + 5):
         sample = Sample(number * 2.0, status(service("web", server("s1", ratio=0.25), server("s2", r="inf"))))
         history.add(sample, Rates(sample, None))
     history.gap(999.0)
     sample = Sample(1000.0, status(service("web", server("s2", ratio=0.5))))
     history.add(sample, Rates(sample, None))
     points = history.service("web", ("s1", "s2"), "ratio")
-    assert len(points) == KEPT
+    assert len(points) == MOST_SAMPLES
     assert points[0][1] == (0.25, 1.0)
     assert points[-2:] == [(999.0, (None, None)), (1000.0, (None, 0.5))]
     assert history.service("web", ("s1", "s2"), "r")[0][1] == (0.0, None), "no chart shows infinity"
@@ -206,7 +206,7 @@ def test_a_reading_is_made_into_rows_and_charts_once_for_all_viewers(monkeypatch
     sample = Sample(0.0, status(service("web", server("s1")), service("mail", server("m1"))))
     history, rates = History(), Rates(sample, None)
     history.add(sample, rates)
-    shown = Shown(sample, rates, history)
+    shown = Reading(sample, rates, history)
     for name in ("web", "mail", "web"):
         one = shown.service(name)
         assert one is not None

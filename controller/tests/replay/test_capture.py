@@ -29,8 +29,8 @@ UDP_FRAME = SYN_FRAME[:23] + b"\x11" + SYN_FRAME[24:]
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "byte 0: no capture"),
-        (b"hello, this is no capture at all", "byte 0: no capture"),
+        (b"", "byte 0: not a capture"),
+        (b"hello, this is no capture at all", "byte 0: not a capture"),
         (HEADER[:20] + struct.pack("<I", 105) + bytes(16), "byte 20: link type 105"),
         (HEADER + struct.pack("<IIII", 1, 0, 1 << 30, 60), "byte 24: 1,073,741,824 bytes of a packet of 60"),
         (HEADER + ONE + struct.pack("<IIII", 1, 0, 55, 54) + bytes(55), "byte 94: 55 bytes of a packet of 54"),
@@ -39,12 +39,12 @@ UDP_FRAME = SYN_FRAME[:23] + b"\x11" + SYN_FRAME[24:]
             HEADER[:16] + bytes(4) + HEADER[20:] + ONE + struct.pack("<IIII", 1, 0, 262_145, 300_000),
             "byte 94: 262,145 bytes of a packet of 300,000, and 262,144 are the most",
         ),
-        (HEADER + ONE + recorded(SYN_FRAME, 3601.5), "byte 94: a packet 3,600 s after the one in front of it"),
-        (HEADER + recorded(SYN_FRAME, 4e9) + ONE, "byte 94: a packet 3,999,999,999 s before the one in front of it"),
-        (HEADER, "bad.pcap: there is not one TCP segment over IPv4 in it; nor any other packet"),
+        (HEADER + ONE + recorded(SYN_FRAME, 3601.5), "byte 94: a packet 3,600 s after the previous one"),
+        (HEADER + recorded(SYN_FRAME, 4e9) + ONE, "byte 94: a packet 3,999,999,999 s before the previous one"),
+        (HEADER, "bad.pcap: it has no TCP segment over IPv4; nor any other packet"),
         (
             HEADER + 2 * recorded(IPV6_FRAME),
-            "bad.pcap: there is not one TCP segment over IPv4 in it; its packets: 2 IPv6",
+            "bad.pcap: it has no TCP segment over IPv4; its packets: 2 IPv6",
         ),
         (HEADER + 2 * recorded(TAGGED_FRAME), "its packets: 2 with two VLAN tags"),
         (

@@ -144,12 +144,12 @@ WHOLE = packet(1_000_000)
         (HEAD + WHOLE + section() + WHOLE, "a packet of interface 0, which no block describes"),
         (HEAD + block(6, bytes(8)), f"byte {AT}: a packet without its header"),
         (section() + block(1, bytes(4)), "byte 28: an interface without its description"),
-        (section() + interface(105) + WHOLE, "byte 36: link type 105 is not known"),
+        (section() + interface(105) + WHOLE, "byte 36: link type 105 is not supported"),
         (HEAD + block(6, struct.pack("<IIIII", 0, 0, 1, 500, 600)), f"byte {AT}: 500 bytes of a packet of 600"),
         (section() + interface(largest=40) + WHOLE, f"byte {AT}: 54 bytes of a packet of 154, and 40 are the most"),
         (HEAD + block(3, struct.pack("<I", len(FRAME)) + FRAME), f"byte {AT}: a packet without a time"),
         (HEAD + WHOLE + packet(3_700_000_000), f"byte {AT + len(WHOLE)}: a packet 3,699 s after"),
-        (HEAD, "there is not one TCP segment over IPv4 in it; nor any other packet"),
+        (HEAD, "it has no TCP segment over IPv4; nor any other packet"),
     ],
 )
 def test_a_bad_capture_is_named(tmp_path: Path, content: bytes, said: str) -> None:

@@ -32,11 +32,11 @@ from sluice.loops.link import Link
 from sluice.loops.sweep import correct_loads, kept_slots, sweep
 from sluice.loops.world import World
 from sluice.names import Register
-from sluice.replay.againstnews import intervals
 from sluice.replay.capture import read_capture
+from sluice.replay.comparenews import intervals
 from sluice.replay.driver import Balanced, Controlled, Driver, LiveTimes
-from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
+from sluice.replay.switchmodel import SwitchModel
 from sluice.switch.ledger import read_ledger
 from sluice.switch.secondlook import read_loads
 from sluice.switch.switchclock import SwitchClock
@@ -56,7 +56,7 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
     ]
     config = parse(web(more="news: {}"))
     replay = Replay(config)
-    switch = MeasuredSwitch(replay.world)
+    switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
     switch.settle(8.0)
@@ -76,7 +76,7 @@ async def test_a_capture_counts_as_the_switch_does(tmp_path: Path) -> None:
 async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) -> None:
     packets = [*connection(1.0, 5000, S1)[:-1], *connection(2.0, 5000, S1)]  # the first has no FIN
     replay = Replay(parse(web()))
-    switch = MeasuredSwitch(replay.world)
+    switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
     first, _ = (server.id for server in replay.world.plan.servers)
@@ -88,7 +88,7 @@ async def test_ports_of_a_connection_given_up_begin_a_new_one(tmp_path: Path) ->
 async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> None:
     """Ticks since the epoch pass 2^31 every nine years, and a zeroed cell looked live then."""
     replay = Replay(parse(web(more="news: {}")))
-    switch = MeasuredSwitch(replay.world)
+    switch = SwitchModel(replay.world)
     for segment in read_capture(write(tmp_path / "c.pcap", connection(since_s, 5000, S1))):
         switch.take(segment)
     first, _ = (server.id for server in replay.world.plan.servers)
@@ -99,7 +99,7 @@ async def test_a_capture_of_any_year_is_read(tmp_path: Path, since_s: float) -> 
 def taken(packets: Sequence[Packet], tmp_path: Path, mode: str = "production") -> tuple[World, Memory]:
     """What the controller reads once they have passed."""
     world = world_of(parse(web(mode=mode, more="connections: {idle_s: 300}")))
-    switch = MeasuredSwitch(world)
+    switch = SwitchModel(world)
     for segment in read_capture(write(tmp_path / "c.pcap", packets)):
         switch.take(segment)
     return world, switch.memory
@@ -207,7 +207,7 @@ class Counting:
     apart = True
 
     def __init__(self, world: World, now: Callable[[], float], stalls: Mapping[str, tuple[float, float]]) -> None:
-        self.switch, self.units, self._now = MeasuredSwitch(world), MICROSECONDS, now
+        self.switch, self.units, self._now = SwitchModel(world), MICROSECONDS, now
         self.registers, self._stalls = self, dict(stalls)
         self.since_s, self.clock = asyncio.get_running_loop().time(), SwitchClock(MICROSECONDS)
 

@@ -16,8 +16,8 @@ import pytest
 import sluice
 from recordings import configured, load, write
 from sluice.cli.main import main
-from sluice.replay.against import TraceError
-from sluice.replay.againstnews import intervals
+from sluice.replay.compare import TraceError
+from sluice.replay.comparenews import intervals
 
 
 def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_a_trace_without_a_server_of_the_configuration_is_named(
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "trace, line 2: web is without s2, which the configuration has" in err
+    assert "trace, line 2: web lacks s2, which the configuration has" in err
 
 
 @pytest.mark.parametrize("shift_s", [-3500.0, -4000.0, 4000.0])
@@ -155,29 +155,29 @@ def test_a_bad_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     file, trace = write(tmp_path / "c.pcap", load(1, lost=0)), tmp_path / "trace.jsonl"
     trace.write_text('{"time": 1}\n')
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    assert "trace, line 1: no decision" in capsys.readouterr().err
+    assert "trace, line 1: not a decision" in capsys.readouterr().err
     trace.write_bytes(file.read_bytes())
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-    assert f"{trace}: byte 0: no trace; give the file of --trace-file" in capsys.readouterr().err
+    assert f"{trace}: byte 0: not a trace; give the file of --trace-file" in capsys.readouterr().err
     line = '{"time": NaN, "service": "web", "period_s": 1, "servers": {}}\n'
     for text in (line, line.replace("NaN", '"noon"'), line.replace("{}", '{"s1": {"ratio": null}}'), "[]\n", "7\n"):
         trace.write_text(text)
         assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
-        assert "trace, line 1: no decision" in capsys.readouterr().err
+        assert "trace, line 1: not a decision" in capsys.readouterr().err
     trace.write_text("unix_s,ar_bps\n1.0,\n")
     assert main(["replay", str(file), "--config", configured(tmp_path), "--trace", str(trace)]) == 1
     assert "the configuration has no `news:`" in capsys.readouterr().err
 
 
 def test_a_bad_trace_of_flash_crowd_control_is_named() -> None:
-    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*offered_per_s"):
+    with pytest.raises(TraceError, match=r"trace, line 2: not a decision .*offered_per_s"):
         intervals("unix_s,ar_bps\n1.0,2.0\n")
-    with pytest.raises(TraceError, match=r"trace, line 2: no decision .*unix_s nan"):
+    with pytest.raises(TraceError, match=r"trace, line 2: not a decision .*unix_s nan"):
         intervals("unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n,1,1,1,0,1\n")
     whole = "unix_s,ar_bps,offered_per_s,admitted_per_s,alarm,limit_per_s\n1.0,1,1,1,0,\n"
     assert len(intervals(whole)) == 1
     for torn in ("2.0,2\n", "2.0,2,3.0,3,3,3,0,\n"):  # one that was cut short, and what was appended to it later
-        with pytest.raises(TraceError, match=r"trace, line 3: no decision .*as many columns"):
+        with pytest.raises(TraceError, match=r"trace, line 3: not a decision .*as many columns"):
             intervals(whole + torn)
-    with pytest.raises(TraceError, match=r"there is no decision"):
+    with pytest.raises(TraceError, match=r"it has no decisions"):
         intervals("unix_s,ar_bps\n1.0,2.0")

@@ -13,8 +13,8 @@ from sluice.dataplane.pins import ACK, SYN
 from sluice.features import Resources, world_of
 from sluice.replay.capture import Segment
 from sluice.replay.driver import Shared
-from sluice.replay.measured import MeasuredSwitch
 from sluice.replay.replay import Replay
+from sluice.replay.switchmodel import SwitchModel
 from sluice.replay.timeline import as_json, line
 from sluice.switch.transfers import read
 
@@ -71,7 +71,7 @@ def test_the_transfers_of_a_capture_share_a_budget_as_they_would_live() -> None:
 
 def test_round_trips_are_those_of_the_capture() -> None:
     text = web().replace("  servers:", "  resources: {send: {budget: 64 KiB}}\n  servers:")
-    switch = MeasuredSwitch(world_of(parse(text)))
+    switch = SwitchModel(world_of(parse(text)))
     for one in sorted(transfer(5000, 5, 2.0), key=lambda one: one.time_s):
         switch.take(one)
     columns = asyncio.run(read(switch.memory))

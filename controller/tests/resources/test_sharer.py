@@ -234,7 +234,7 @@ def test_a_need_does_not_feed_on_its_cap() -> None:
         segments = flight / MSS * 20
         decision = one.observe(columns(list(flight), segments=segments, losses=segments * LOSSY), {})
         one.wrote(decision)
-        caps = np.where(decision.held > 0, decision.held, decision.defaults[SERVER].send)
+        caps = np.where(decision.installed > 0, decision.installed, decision.defaults[SERVER].send)
     lossy, clean = caps[:2]
     assert lossy == pytest.approx(clean, rel=0.1)
     assert lossy + clean + 6 * 2 * 10e3 == pytest.approx(400e3, rel=0.01)

@@ -78,7 +78,7 @@ async def test_who_is_idle_no_more_is_forgotten(closing: Closing, cells: Cells) 
         cells.hint(FLOW, NOW)
         cells.put(FLOW, state, NOW, status)
         assert (await closing.read_idle(0.0)).flow.size
-        assert await closing.facts([FLOW], 0.0) == []
+        assert await closing.confirm_idle([FLOW], 0.0) == []
         assert not (await closing.read_idle(0.0)).flow.size
         cells.hint(FLOW, NOW - 1)
         await closing.read_idle(0.0)
@@ -88,13 +88,13 @@ async def test_the_age_is_that_of_the_last_payload(closing: Closing, cells: Cell
     cells.hint(FLOW, NOW)
     cells.put(FLOW, IDLE, NOW - 20, ClosingStatus.PROBING)
     await closing.read_idle(0.0)
-    (one,) = await closing.facts([FLOW], 0.0)
+    (one,) = await closing.confirm_idle([FLOW], 0.0)
     assert (one.flow, one.server, one.idle_s) == (FLOW, SERVER, pytest.approx(20 * TICK_S))
 
 
 async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells, switch: Switch) -> None:
     cells.put(FLOW, IDLE, NOW)
-    await closing.facts([FLOW], 0.0)
+    await closing.confirm_idle([FLOW], 0.0)
     await closing.tickle(FLOW, SERVICE, 2.0)
     ((payload, port),) = switch.sent
     assert port == INTO_PIPELINE
@@ -110,7 +110,7 @@ async def test_the_tickle_is_in_the_clients_name(closing: Closing, cells: Cells,
 
 
 async def test_nobody_is_tickled_unseen(closing: Closing, switch: Switch) -> None:
-    with pytest.raises(SwitchError, match="connection 7 is not idle; read its facts first"):
+    with pytest.raises(SwitchError, match="connection 7 was not confirmed idle; call confirm_idle first"):
         await closing.tickle(7, SERVICE, 0.0)
     assert switch.sent == []
 

@@ -16,7 +16,7 @@ from sluice.config.load import parse
 from sluice.dataplane.units import MICROSECONDS
 from sluice.names import Action, Table
 from sluice.switch import pipeline
-from sluice.switch.plan import Moved, Plan, make_plan
+from sluice.switch.plan import Plan, ServerMoved, make_plan
 from sluice.switch.programmer import initial_state
 from sluice.switch.reconcile import read_back, reconcile, wanted_entries
 from sluice.switch.session import Session
@@ -168,23 +168,23 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
     switch: FakeSwitch, session: Session
 ) -> None:
     rules = _state().rules
-    assert rules.then(parse(content().replace("capacity: 3", "capacity: 4"))) == rules
+    assert rules.following(parse(content().replace("capacity: 3", "capacity: 4"))) == rules
     for old, new in (
         ("5000", "6000"),
         ("address: 10.0.2.11, port: 8000", "address: 10.0.2.11, port: 8001"),
     ):
         assert old in content()
-        assert rules.then(parse(content().replace(old, new))).generation == 2
+        assert rules.following(parse(content().replace(old, new))).generation == 2
     guessing = content().replace("refuse: 403", "to: all")
-    rules_that_guess = rules.then(parse(guessing))
+    rules_that_guess = rules.following(parse(guessing))
     without = guessing.replace("protocol: http", "protocol: http\n    guess: false")
-    assert rules_that_guess.then(parse(without)).generation == rules_that_guess.generation + 1
-    assert replace(rules, generation=255).then(parse(content().replace("5000", "6000"))).generation == 1
+    assert rules_that_guess.following(parse(without)).generation == rules_that_guess.generation + 1
+    assert replace(rules, generation=255).following(parse(content().replace("5000", "6000"))).generation == 1
     await reconcile(session, await read_back(session), replace(_state(), rules=replace(rules, generation=7)))
     found = await read_back(session)
     assert found.rules is not None
-    assert found.rules.then(parse(content())).generation == 7, "a controller that starts anew goes on with it"
-    assert found.rules.then(parse(content().replace("5000", "6000"))).generation == 8
+    assert found.rules.following(parse(content())).generation == 7, "a controller that starts anew goes on with it"
+    assert found.rules.following(parse(content().replace("5000", "6000"))).generation == 8
 
 
 # -- changes of the configuration
@@ -193,14 +193,14 @@ async def test_rules_have_another_generation_when_requests_may_go_to_other_serve
 def _present(plan: Plan) -> dict[str, Any]:
     return {
         "known": {service.endpoint: service.id for service in plan.services},
-        "retired": [server for service in plan.services for server in service.present],
+        "retired": [server for service in plan.services for server in service.installed],
     }
 
 
 def _changed(old: str, new: str, held: Iterable[int] = (X1, X2, X3)) -> Plan:
     text = content()
     assert old in text
-    return make_plan(parse(text.replace(old, new)), **_present(make_plan(parse(text))), held=set(held))
+    return make_plan(parse(text.replace(old, new)), **_present(make_plan(parse(text))), pinned=set(held))
 
 
 def test_a_server_that_has_left_all_groups_stays_translated_to_the_content_service() -> None:
@@ -226,15 +226,15 @@ def test_a_server_does_not_move_between_a_group_and_a_plain_service() -> None:
         text.replace("{name: s1, address: 10.0.2.21, port: 80}", "{name: x3, address: 10.0.2.13, port: 8000}")
     )
     present = _present(_state().plan)
-    with pytest.raises(Moved, match="server x3 moves from service shop to plain"):
-        make_plan(moved, **present, held={X3})
+    with pytest.raises(ServerMoved, match="server x3 moves from service shop to plain"):
+        make_plan(moved, **present, pinned={X3})
     assert make_plan(moved, **present).services[3].servers[0].id not in (X3, S1), "without connections it may"
 
 
 def test_a_service_does_not_begin_to_switch_by_content_while_it_has_connections() -> None:
     present = _present(make_plan(parse(web())))
-    with pytest.raises(Moved, match="service shop begins or ends to switch by content"):
-        make_plan(parse(content()), **present, held={1})
+    with pytest.raises(ServerMoved, match="service shop begins or ends to switch by content"):
+        make_plan(parse(content()), **present, pinned={1})
     assert make_plan(parse(content()), **present).retired == ()
 
 

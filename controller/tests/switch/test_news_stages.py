@@ -12,7 +12,7 @@ from sluice.dataplane.units import MICROSECONDS
 from sluice.names import SAMPLES, Register
 from sluice.news import Requests
 from sluice.news.rates import flow_mask
-from sluice.switch.destinations import REST, TOGETHER, limit_noted, read_requests
+from sluice.switch.destinations import ALL_SHARED, ALL_UNLISTED, limit_noted, read_requests
 from sluice.switch.rates import FlowReader, decode
 from sluice.switch.sampling import SampleReader
 
@@ -94,9 +94,9 @@ async def test_requests_with_those_of_unlisted_destinations() -> None:
     memory.cells[Register.REQUESTS_REFUSED] |= {3: 1}
     memory.cells[Register.REQUESTS_RETURNING] |= {3: 2}
     requests = await read_requests(memory, {from_text("10.0.0.9"): 3, from_text("10.0.0.2"): 3})
-    assert requests == {REST: Requests(9, 9, 0, 0), TOGETHER: Requests(5, 4, 1, 2)}
+    assert requests == {ALL_UNLISTED: Requests(9, 9, 0, 0), ALL_SHARED: Requests(5, 4, 1, 2)}
     alone = await read_requests(memory, {from_text("10.0.0.9"): 3})
-    assert alone == {REST: Requests(9, 9, 0, 0), from_text("10.0.0.9").packed: Requests(5, 4, 1, 2)}
+    assert alone == {ALL_UNLISTED: Requests(9, 9, 0, 0), from_text("10.0.0.9").packed: Requests(5, 4, 1, 2)}
 
 
 def test_noted_limit() -> None:

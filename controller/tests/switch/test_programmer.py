@@ -76,7 +76,7 @@ def test_programs_changes_and_reads(elsewhere: Elsewhere) -> None:
 @pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "00:00:00:00:00:00"])
 def test_neighbour_with_a_mac_address_that_no_station_has_is_refused(elsewhere: Elsewhere, mac: str) -> None:
     config = parse(web(elsewhere.fake.address))
-    text = f"neighbour 10.0.2.2: no station has the MAC address {mac}; give it its own"
+    text = f"neighbour 10.0.2.2: {mac} is not the MAC address of a single station; give the neighbour's own"
     with pytest.raises(SwitchError, match=text):
         Programmer(config, {"10.0.2.2": (2, mac)})
     with Programmer(config) as switch, pytest.raises(SwitchError, match=text):
@@ -95,7 +95,7 @@ def test_fresh_empties_the_registers_and_otherwise_they_stay(elsewhere: Elsewher
 
 def test_another_primary_is_named(elsewhere: Elsewhere) -> None:
     config = parse(web(elsewhere.fake.address))
-    with Programmer(config), pytest.raises(SwitchError, match="another controller leads it"), Programmer(config):
+    with Programmer(config), pytest.raises(SwitchError, match="another controller is its primary"), Programmer(config):
         pass
 
 

@@ -211,7 +211,7 @@ async def test_pins_that_aged_are_not_counted() -> None:
         PinState.CLIENT_CLOSING: 1,
         PinState.SERVER_CLOSING: 1,
     }
-    assert pins.held == {1, 2, 3}
+    assert pins.pinned == {1, 2, 3}
 
 
 async def test_empty_table_has_no_pins() -> None:
@@ -220,4 +220,4 @@ async def test_empty_table_has_no_pins() -> None:
 
 async def counted(memory: Memory) -> Pins:
     slots = await read_slots(memory)
-    return pins_of(slots, slots.kept(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0))
+    return pins_of(slots, slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0))

@@ -9,7 +9,7 @@ from finsy import P4TableAction
 from sluice.config.load import parse
 from sluice.resources.sharer import Defaults
 from sluice.switch import pipeline
-from sluice.switch.plan import Retired
+from sluice.switch.plan import InstalledServer
 from sluice.switch.programmer import initial_state
 from sluice.switch.resources import entries
 from sluice.switch.state import State
@@ -36,7 +36,7 @@ def test_drained_servers_have_theirs_and_removed_ones_none() -> None:
     capped = replace(state, caps={2: Defaults(0, 64_000), 7: Defaults(1, 1)}, draining=frozenset({2}))
     assert rows(capped) == {1: none, 2: none | {"receive_cap": 64_000}}
     one = next(state.plan.servers)
-    gone = Retired(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
+    gone = InstalledServer(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
     assert rows(replace(capped, plan=replace(state.plan, retired=(gone,)))).keys() == {1, 2}
 
 

@@ -130,7 +130,7 @@ async def _seen(units: Units, cell: Callable[[int, int], int]) -> tuple[Pins, li
         await memory.write(Register.RATE_BYTES, packet.slot, before + packet.octets)
     rates = (await reader.read(memory, options)).rates
     slots = await read_slots(memory)
-    kept = slots.kept(ConnectionsConfig(), 9.5, units, slots.newest or 0)
+    kept = slots.unexpired(ConnectionsConfig(), 9.5, units, slots.newest or 0)
     return pins_of(slots, kept), rates.tolist()
 
 

@@ -153,7 +153,7 @@ async def test_only_changed_words_are_written_and_those_nobody_needs_are_deleted
         await reconcile(session, found, state)
         before = list(switch.entries("idle_members"))
         assert len(before) == 2
-        part, far = replace(state, whole=False), {33: 9, 34: 9}
+        part, far = replace(state, is_complete=False), {33: 9, 34: 9}
         for weights, words in ((dict.fromkeys(range(1, 41), 7), 2), ({1: 9, 2: 9, 33: 1}, 1), (far, 1)):
             await reconcile(session, found, replace(part, weights={1: weights}), WEIGHTS)
             assert len(switch.entries("idle_members")) == words
@@ -221,7 +221,7 @@ async def connection(registers: Memory, slot: int, server: int, state: PinState,
 async def expired(registers: Memory, clock: SwitchClock, now_s: float) -> list[int]:
     slots = await read_slots(registers)
     assert slots.newest is not None
-    kept = slots.kept(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
+    kept = slots.unexpired(ConnectionsConfig(), 300.0, MICROSECONDS, clock.at(now_s, slots.newest))
     return count_expired(slots, kept)
 
 

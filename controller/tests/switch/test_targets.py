@@ -24,7 +24,7 @@ from sluice.switch.pipeline import artefacts, load
 from sluice.switch.session import Session
 from sluice.switch.targets import EMBEDDED, TOFINO, bfpipeline
 from sluice.switch.targets.detect import detect
-from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, held, nearest
+from sluice.switch.targets.tofinometer import CLOCK_HZ, MOST_BURST, nearest, programmed
 from tofinoswitch import TofinoSwitch
 
 LEAST = CLOCK_HZ / (1 << 27)
@@ -38,7 +38,7 @@ LEAST = CLOCK_HZ / (1 << 27)
 @example(10_000_000, 10_000_000)
 def test_the_rate_held_is_near_the_rate_wanted(rate: int, burst: int) -> None:
     asked = nearest(Bucket(rate, burst))
-    got = held(asked)
+    got = programmed(asked)
     assert got.rate > 0
     assert abs(got.rate - rate) <= max(LEAST, 0.04 * rate) + 1
     assert got.burst == asked.burst >= min(burst, MOST_BURST)
@@ -48,13 +48,13 @@ def test_the_rate_held_is_near_the_rate_wanted(rate: int, burst: int) -> None:
 @given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
 def test_what_is_read_back_is_taken_for_what_was_written(rate: int, burst: int) -> None:
     asked = nearest(Bucket(rate, burst))
-    assert held(asked).is_close(asked)
+    assert programmed(asked).is_close(asked)
 
 
 def test_small_rates_of_a_tofino() -> None:
     """The driver cuts off: asked for 250/s as it is, it holds 245; asked for 5/s, nothing would pass."""
-    assert held(Bucket(250, 100)) == Bucket(245, 100)
-    assert held(Bucket(5, 10)).rate == 0
+    assert programmed(Bucket(250, 100)) == Bucket(245, 100)
+    assert programmed(Bucket(5, 10)).rate == 0
     assert nearest(Bucket(5, 10)).rate == 10
 
 
@@ -171,5 +171,5 @@ async def test_pins_age_alike_whatever_the_clock_also_when_it_wraps(units: objec
         if memory.units.pin_states:
             await memory.write(memory.units.pin_states[0], slot, PinState.ESTABLISHED)
     slots = await read_slots(memory)
-    kept = slots.kept(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
+    kept = slots.unexpired(ConnectionsConfig(), 300.0, memory.units, slots.newest or 0)
     assert pins_of(slots, kept).by_server == {1: 1, 2: 1}

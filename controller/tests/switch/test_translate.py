@@ -7,7 +7,7 @@ from dataclasses import replace
 from configs import web
 from finsy import P4TableAction
 from sluice.config.load import parse
-from sluice.switch.plan import Retired
+from sluice.switch.plan import InstalledServer
 from sluice.switch.programmer import initial_state
 from sluice.switch.state import State
 from sluice.switch.translate import entries
@@ -29,7 +29,7 @@ def test_ejected_drained_and_removed_servers_take_no_new_connections() -> None:
     assert draining(replace(state, ejected=frozenset({1}))) == {1}
     assert draining(replace(state, draining=frozenset({2}))) == {2}
     one = next(state.plan.servers)
-    gone = Retired(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
+    gone = InstalledServer(7, (one.address, one.protocol, 8080), state.plan.services[0].id)
     assert draining(replace(state, plan=replace(state.plan, retired=(gone,)))) == {7}
 
 

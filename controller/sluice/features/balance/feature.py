@@ -12,7 +12,7 @@ from sluice.loops.commands import Refused, find_server
 from sluice.loops.link import Link
 from sluice.loops.world import Feature, Task, World
 from sluice.switch.plan import Plan, Service
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.state import State
 
 from . import spill
@@ -81,7 +81,7 @@ class Balance(Feature):
     @property
     def full_of_groups(self) -> frozenset[int]:
         """Servers that are full in any group of a content service."""
-        groups = (self.views[service.id] for service in self._world.plan.services if service.of is not None)
+        groups = (self.views[service.id] for service in self._world.plan.services if service.group_of is not None)
         return frozenset[int]().union(*(view.full for view in groups))
 
     # -- the protocol
@@ -104,7 +104,7 @@ class Balance(Feature):
             views[service.id] = view
         self.views = views
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         if snapshot.services:
             if _numbers(self._plan) != _numbers(self._world.plan):
                 self._begin_anew()
@@ -114,7 +114,7 @@ class Balance(Feature):
         for view in self.views.values():
             view.rebase()
 
-    def _take_weights(self, service: Service, snapshot: Found, now_s: float) -> None:
+    def _take_weights(self, service: Service, snapshot: Readback, now_s: float) -> None:
         """Continue from the ratios that the switch has; servers that it does not know yet arrive as new ones."""
         view = self.views[service.id]
         weights = snapshot.weights.get(service.id)

@@ -60,7 +60,7 @@ async def spill_once(world: World, views: Views, link: Link, now_s: float) -> No
         view = views[service.id]
         if (view.full, view.refuses) != (before[service.id], view.refusing):
             view.refusing = view.refuses
-            servers = {Table.SERVERS} if service.of is not None else set[Table]()
+            servers = {Table.SERVERS} if service.group_of is not None else set[Table]()
             await link.apply(world.state(service), WEIGHTS | servers, [Meter.ADMISSION])
         _report_changes(world, service, view, open_now, now_s)
 

@@ -19,7 +19,7 @@ from sluice.agents import cookies
 from sluice.agents.abilities import Ability, Learned, merged
 from sluice.agents.client import Agent, AgentError, AgentSilent, connected
 from sluice.agents.cookies import Cookies
-from sluice.agents.messages import GroupName, Problem, Report, Told, configuration, shared
+from sluice.agents.messages import GroupName, Problem, Report, ServiceCounts, configuration, shared
 from sluice.config.content import REFUSE
 from sluice.config.model import Config
 from sluice.log import logger
@@ -247,7 +247,7 @@ class Agents:
         return True
 
     def _wanted(self, plan: Plan, control: str) -> Any:
-        return configuration(plan, control, self._state.rules.then(plan.config), self._cookies())
+        return configuration(plan, control, self._state.rules.following(plan.config), self._cookies())
 
     def _cookies(self) -> Cookies:
         path = Path(f"{self._world.config.control}.cookies")
@@ -357,9 +357,9 @@ class Agents:
         """Return the view of an agent, by its number as a server; None before ``follow``."""
         return next((self.views.get(control) for s, n, control in self._each() if s is service and n == number), None)
 
-    def total(self, service: Service) -> Told:
+    def total(self, service: Service) -> ServiceCounts:
         """Return the sum of what all agents of a service report of it."""
-        total = Told()
+        total = ServiceCounts()
         for view in self.views.values():
             if view.report is not None and service.name in view.report.services:
                 total += view.report.services[service.name]

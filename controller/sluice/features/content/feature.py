@@ -9,7 +9,7 @@ from typing import Any
 from sluice.loops.link import Link
 from sluice.loops.world import Feature, Task, World
 from sluice.switch.plan import Plan, Server, Service
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.state import State
 
 from . import status
@@ -28,15 +28,15 @@ class Content(Feature):
     # -- the protocol
 
     def configure(self, now_s: float) -> None:
-        self.state.rules = self.state.rules.then(self._world.config)
+        self.state.rules = self.state.rules.following(self._world.config)
         self.state.away = self.state.away.among(self._agent_numbers())
 
     async def prepare(self, plan: Plan) -> None:
         await self.agents.prepare(plan)
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         if snapshot.services:
-            self.state.rules = (snapshot.rules or self.state.rules).then(self._world.config)
+            self.state.rules = (snapshot.rules or self.state.rules).following(self._world.config)
             self.state.away = replace(self.state.away, absent=snapshot.absent.intersection(self._agent_numbers()))
 
     def _agent_numbers(self) -> set[int]:

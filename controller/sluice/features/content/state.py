@@ -29,7 +29,7 @@ class ContentState:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.rules = Rules().then(world.config)
+        self.rules = Rules().following(world.config)
         """Of all content services."""
         self.away = Away()
 

@@ -16,10 +16,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sluice.atomicfile import write_atomically
 from sluice.config.model import Config, NewsConfig
 from sluice.log import logger
 from sluice.news import Average, Usual
-from sluice.wholefile import write_whole
 
 from .view import NewsView
 
@@ -157,7 +157,7 @@ class BaselineFile:
         try:
             if not _may_replace(path):
                 raise Unfit("there is a file that is no baseline: remove it, or name another news: baseline_file")
-            write_whole(path, _text(usual, origin, now_s))
+            write_atomically(path, _text(usual, origin, now_s))
         except (OSError, Unfit) as error:
             if not self._fails:
                 _log.warning("baseline is not kept", extra={"file": str(path), "error": str(error)})

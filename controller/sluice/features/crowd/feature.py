@@ -9,7 +9,7 @@ from typing import Any
 from sluice.config.model import Config
 from sluice.loops.link import Link
 from sluice.loops.world import Feature, Task, World
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.registers import Registers
 from sluice.switch.state import State
 
@@ -51,7 +51,7 @@ class CrowdControl(Feature):
             self.view.configure(config, plan)
         self._restore()
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         if self.view is None:
             return
         if self.baseline is not None:

@@ -24,10 +24,10 @@ from sluice.news import (
     Usual,
 )
 from sluice.switch.bucket import Bucket
-from sluice.switch.destinations import REST, TOGETHER, read_requests
+from sluice.switch.destinations import ALL_SHARED, ALL_UNLISTED, read_requests
 from sluice.switch.plan import Plan
 from sluice.switch.rates import FlowReader
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.registers import Registers
 from sluice.switch.sampling import SampleReader
 from sluice.switch.state import Crowd
@@ -67,9 +67,9 @@ class NewsView:
 
     def name(self, destination: Packed) -> str:
         """Return a destination's name for the operator."""
-        if destination == REST:
+        if destination == ALL_UNLISTED:
             return "unlisted destinations"
-        if destination == TOGETHER:
+        if destination == ALL_SHARED:
             return "every destination"
         address = from_packed(destination)
         names = [service.name for service in self.plan.services if service.config.address == address]
@@ -158,7 +158,7 @@ class NewsView:
         self._split()
         self._number()
 
-    def adopt(self, snapshot: Found) -> None:
+    def adopt(self, snapshot: Readback) -> None:
         """Take over the numbers and limits that a switch has; a switch without numbers gets this control's own."""
         self.rebase()
         self.due_s = None
@@ -174,7 +174,7 @@ class NewsView:
             self._split()
         self._number()
 
-    def _limits_in(self, snapshot: Found) -> Iterator[tuple[Address, Split]]:
+    def _limits_in(self, snapshot: Readback) -> Iterator[tuple[Address, Split]]:
         """Yield the limits that an earlier control left: as noted or, without a note, the first bucket's rate."""
         anybody, returning = snapshot.meters[Meter.DESTINATION_LIMIT], snapshot.meters[Meter.RETURNING_LIMIT]
         own = self._own()
@@ -255,7 +255,7 @@ class NewsView:
         """
         share = self._collector.share
         keys, rates = self._collector.take()
-        exempt = () if self.config.identify else {REST, *(address.packed for address in self._own())}
+        exempt = () if self.config.identify else {ALL_UNLISTED, *(address.packed for address in self._own())}
         observation = Observation(now_s, rates, self.requests, ledger, samples, keys, share, exempt, ejected, ratios)
         decision = self._news.observe(observation)
         if decision is not None:
@@ -293,7 +293,7 @@ class NewsView:
             shared=not self.config.identify,
             separate=self._own(),
         )
-        self._news.keep({REST, TOGETHER, *(address.packed for address in self.numbers)})
+        self._news.keep({ALL_UNLISTED, ALL_SHARED, *(address.packed for address in self.numbers)})
         if omitted:
             _log.warning("no room for destinations", extra={"left_out": ", ".join(map(str, omitted))})
 

@@ -9,7 +9,7 @@ from typing import Any
 from sluice.loops.link import Link
 from sluice.loops.world import Feature, Task, World
 from sluice.switch.plan import Server, Service
-from sluice.switch.reconcile import Found
+from sluice.switch.reconcile import Readback
 from sluice.switch.state import State
 
 from . import status, tasks
@@ -38,7 +38,7 @@ class Resources(Feature):
         else:
             self.view.configure(self._world.plan)
 
-    def adopt(self, snapshot: Found, now_s: float) -> None:
+    def adopt(self, snapshot: Readback, now_s: float) -> None:
         if self.view is not None:
             self.view.configure(self._world.plan)
             self.view.rebase(snapshot.caps)

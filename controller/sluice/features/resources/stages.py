@@ -10,7 +10,7 @@ from sluice.names import Register
 from sluice.resources.columns import Columns
 from sluice.resources.sharer import Caps
 from sluice.switch import caps, closing, transfers
-from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.closing import Candidate, Closings, IdleFlows
 
 
 class SwitchStages:
@@ -38,13 +38,13 @@ class SwitchStages:
         """Make the registers of closing ready."""
         await self._closing.prepare()
 
-    async def idle(self, now_s: float) -> Noted:
+    async def idle(self, now_s: float) -> IdleFlows:
         """Read the notes of idle connections."""
         return await self._closing.read_idle(now_s)
 
     async def facts(self, flows: Sequence[int], now_s: float) -> Sequence[Candidate]:
         """Read which of the connections are idle and not closed."""
-        return await self._closing.facts(flows, now_s)
+        return await self._closing.confirm_idle(flows, now_s)
 
     async def probe(self, candidate: Candidate, least_age_s: float) -> None:
         """Send a probe to a connection's server."""

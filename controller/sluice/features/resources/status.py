@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from sluice.resources.direction import Told
+from sluice.resources.direction import SendSummary
 
 from .view import Idling, ResourcesView
 
@@ -28,7 +28,7 @@ def server_status(view: ResourcesView, server: int) -> dict[str, Any] | None:
     return shown or None
 
 
-def _share(shared: Told) -> dict[str, Any]:
+def _share(shared: SendSummary) -> dict[str, Any]:
     return {
         "budget": round(shared.budget),
         "flight": round(shared.flight),

@@ -69,7 +69,7 @@ def _with_caps(world: World, view: ResourcesView, servers: Collection[int]) -> S
     )
     services = tuple(replace(service, servers=changed) for service, changed in of_services if changed)
     plan = replace(world.plan, services=services, retired=())
-    return State(plan=plan, weights={}, caps=view.caps, whole=False)
+    return State(plan=plan, weights={}, caps=view.caps, is_complete=False)
 
 
 async def close(link: Link, view: ResourcesView, stages: Stages) -> None:

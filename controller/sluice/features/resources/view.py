@@ -24,7 +24,7 @@ from sluice.resources.learner import Learner
 from sluice.resources.pauses import CONTROLS, DEFAULT_AGE_S, PauseAge
 from sluice.resources.receive import ReceiveBudget
 from sluice.resources.sharer import Caps, Decision, Defaults, Managed, Sharer
-from sluice.switch.closing import Candidate, Closings, Noted
+from sluice.switch.closing import Candidate, Closings, IdleFlows
 from sluice.switch.plan import Plan
 
 PROBE_S = 1.0
@@ -49,7 +49,7 @@ class Stages(Protocol):
         """Prepare for closing. Called once whenever the program may have been loaded."""
         ...
 
-    async def idle(self, now_s: float) -> Noted:
+    async def idle(self, now_s: float) -> IdleFlows:
         """Return the connections that may be idle, as the switch last noted. ``now_s`` is the controller's time."""
         ...
 
@@ -226,7 +226,7 @@ class ResourcesView:
         return [flow for flow, asked in self._asked.items() if asked.is_open]
 
     def choose(
-        self, now_s: float, loads: Mapping[int, int], noted: Noted, probed: Iterable[Candidate]
+        self, now_s: float, loads: Mapping[int, int], noted: IdleFlows, probed: Iterable[Candidate]
     ) -> dict[int, int]:
         """Return the connections to probe, by flow number, with the server of each.
 
@@ -275,7 +275,7 @@ class ResourcesView:
                     view.lapsed += 1
         return pending
 
-    def _barred(self, now_s: float, noted: Noted) -> set[int]:
+    def _barred(self, now_s: float, noted: IdleFlows) -> set[int]:
         """Return the flow numbers of connections that were probed TRIES times while idle, and are not probed again.
 
         Connections that were active since the last probe may be probed anew. Those that the switch no longer notes are
@@ -326,7 +326,7 @@ class ResourcesView:
 class _ByServer:
     """Selected notes by server; they are sorted at the first call of ``of``."""
 
-    def __init__(self, noted: Noted, wanted: Flags) -> None:
+    def __init__(self, noted: IdleFlows, wanted: Flags) -> None:
         self._noted, self._wanted = noted, wanted
 
     @cached_property

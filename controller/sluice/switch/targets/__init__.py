@@ -1,4 +1,4 @@
-"""Target profiles: what the switches that sluice runs on can say, a file each."""
+"""Target profiles: what each kind of switch that sluice runs on supports, one file each."""
 
 from .bmv2 import BMV2
 from .embedded import EMBEDDED
@@ -8,9 +8,9 @@ from .tofino import TOFINO
 __all__ = ["BMV2", "EMBEDDED", "TARGETS", "TOFINO", "Profile", "RegisterAccess", "of_arch"]
 
 TARGETS = {profile.name: profile for profile in (EMBEDDED, BMV2, TOFINO)}
-"""By the names that the command line and the configuration take."""
+"""Profiles by the names that the command line and the configuration take."""
 
 
 def of_arch(arch: str) -> Profile:
-    """The target for programs of an architecture: v1model's, unless it is Tofino's."""
+    """Return the target that runs programs of an architecture: Tofino for TNA, else the embedded switch."""
     return TOFINO if arch == TOFINO.arch else EMBEDDED

@@ -1,7 +1,7 @@
-"""The device configuration of a program for Tofino, from what p4c wrote.
+"""The device configuration of a program for Tofino, built from p4c's output files.
 
-It is BF Runtime's ForwardingPipelineConfig: the program's name (1), bfrt.json (2), and for each
-pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes it is for (4).
+It is a message of BF Runtime's, ForwardingPipelineConfig: the program's name (field 1), bfrt.json (2), and for each
+pipeline (3) its name (1), context.json (2), tofino.bin (3) and the hardware pipes that run it (4).
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from typing import Any
 from sluice.switch.errors import SwitchError
 
 CONF = "*.conf"
-"""What lies beside bfrt.json, as p4c's driver writes it: which files make up the program."""
+"""Pattern of the file beside bfrt.json in which p4c's driver lists the program's files."""
 
 _REMEDY = "the program that comes with sluice is p4src/build/tofino; `make p4 TARGET=tofino` compiles it there"
 
 
 def code(folder: Path) -> bytes:
-    """The serialised message. Raises SwitchError naming the file that is missing or not understood."""
+    """Return the serialised message. Raises SwitchError, which names a file that is missing or cannot be parsed."""
     conf = next(iter(sorted(folder.glob(CONF))), None)
     if conf is None:
         raise SwitchError(f"no {CONF} in {folder}; {_REMEDY}")
     try:
         (device,) = json.loads(conf.read_text())["p4_devices"]
         (program,) = device["p4_programs"]
-        pipelines = [_pipeline(folder, one) for one in program["p4_pipelines"]]
+        pipelines = [_pipeline(folder, pipeline) for pipeline in program["p4_pipelines"]]
         fields = _field(1, str(program["program-name"]).encode()) + _field(2, _file(folder, program["bfrt-config"]))
-        return fields + b"".join(_field(3, one) for one in pipelines)
+        return fields + b"".join(_field(3, pipeline) for pipeline in pipelines)
     except OSError as error:
         raise SwitchError(f"{error.filename}: {error.strerror}; {_REMEDY}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise SwitchError(f"{conf}: not what p4c writes for one device with one program ({error!r})") from error
 
 
-def _pipeline(folder: Path, one: dict[str, Any]) -> bytes:
-    scope = b"".join(_varint(int(pipe)) for pipe in one["pipe_scope"])
+def _pipeline(folder: Path, pipeline: dict[str, Any]) -> bytes:
+    scope = b"".join(_varint(int(pipe)) for pipe in pipeline["pipe_scope"])
     return (
-        _field(1, str(one["p4_pipeline_name"]).encode())
-        + _field(2, _file(folder, one["context"]))
-        + _field(3, _file(folder, one["config"]))
+        _field(1, str(pipeline["p4_pipeline_name"]).encode())
+        + _field(2, _file(folder, pipeline["context"]))
+        + _field(3, _file(folder, pipeline["config"]))
         + _field(4, scope)
     )
 
 
 def _file(folder: Path, name: str) -> bytes:
-    """A file that the configuration names as it will be installed; here it lies in the compiler's folder."""
+    """Return a file's content. The configuration has its installed path; here it is in the compiler's output folder."""
     parts = Path(name).parts[Path(name).is_absolute() :]
     candidates = [folder.joinpath(*parts[start:]) for start in range(len(parts))]
-    found = next((path for path in candidates if path.is_file()), candidates[-1])
-    return found.read_bytes()
+    file = next((path for path in candidates if path.is_file()), candidates[-1])
+    return file.read_bytes()
 
 
 def _field(number: int, content: bytes) -> bytes:

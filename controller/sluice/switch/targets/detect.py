@@ -1,4 +1,4 @@
-"""What a switch says of itself, before there is a session with it."""
+"""Asks a switch for its architecture, before there is a session with it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from . import EMBEDDED, Profile, of_arch
 
 _ANSWER_S = 10.0
 
-_UNSAID = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.UNIMPLEMENTED)
-"""BMv2 refuses to give its program when it has none; older builds know no Capabilities."""
+_NOT_REPORTED = (GRPCStatusCode.FAILED_PRECONDITION, GRPCStatusCode.NOT_FOUND, GRPCStatusCode.UNIMPLEMENTED)
+"""Codes that mean "not reported": BMv2 refuses to return a program if it has none; older builds lack Capabilities."""
 
 
 async def detect(address: str, device_id: int) -> Profile:
-    """Ask the switch: the architecture of the program that it runs, or, without one, of those that it takes.
+    """Return the profile for the architecture of the program that the switch runs or, without one, accepts.
 
-    ``sluice-tofino`` says the latter in Capabilities (docs/reference/gateway.md). A switch that says neither runs
-    v1model; BMv2 differs from the embedded switch by its registers (open_registers). Raises SwitchLost when it does
-    not answer, SwitchError when it has no such device.
+    ``sluice-tofino`` reports the latter in Capabilities (docs/reference/gateway.md). A switch that reports neither runs
+    v1model; BMv2 differs from the embedded switch by its registers (open_registers). Raises SwitchLost if the switch
+    does not answer, SwitchError if it has no such device.
     """
     config = p4r.GetForwardingPipelineConfigRequest(
         device_id=device_id, response_type=p4r.GetForwardingPipelineConfigRequest.P4INFO_AND_COOKIE
@@ -34,22 +34,22 @@ async def detect(address: str, device_id: int) -> Profile:
         running = await _answer(address, stub.GetForwardingPipelineConfig, config)
         if running is not None and (arch := running.config.p4info.pkg_info.arch):
             return of_arch(arch)
-        taken = await _answer(address, stub.Capabilities, p4r.CapabilitiesRequest())
-    return EMBEDDED if taken is None else of_arch(_arch(taken))
+        capabilities = await _answer(address, stub.Capabilities, p4r.CapabilitiesRequest())
+    return EMBEDDED if capabilities is None else of_arch(_arch(capabilities))
 
 
 async def _answer(address: str, call: Any, request: Any) -> Any:
-    """What a call returns; None when the switch has nothing to say. Raises SwitchError."""
+    """Return a call's answer; None if the switch does not report it. Raises SwitchError."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             return await call(request)
     except TimeoutError as error:
-        raise SwitchError(f"switch {address}: does not say what it is within {_ANSWER_S:g} s; set --target") from error
+        raise SwitchError(f"switch {address}: does not report its kind within {_ANSWER_S:g} s; set --target") from error
     except grpc.RpcError as error:
         failed = P4ClientError(error, type(request).__name__)
-        if failed.code in _UNSAID:
+        if failed.code in _NOT_REPORTED:
             return None
-        raise translated(failed, address, "ask what it is") from error
+        raise translated(failed, address, "ask for its kind") from error
 
 
 def _arch(answer: p4r.CapabilitiesResponse) -> str:

@@ -1,4 +1,4 @@
-"""The embedded switch: all of P4Runtime, as the specification has it (docs/reference/p4runtime.md)."""
+"""The embedded switch: all of P4Runtime as specified (docs/reference/p4runtime.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMBEDDED = Profile(
     folder="",
     units=MICROSECONDS,
     registers=RegisterAccess.P4RUNTIME,
-    whole_from=4,
+    cell_cost=4,
     answer_s=10.0,
     reconciles=True,
     code=v1model.code,

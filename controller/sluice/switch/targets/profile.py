@@ -1,4 +1,4 @@
-"""What a target can say over P4Runtime, and how it means it: one interface, a file a target."""
+"""The interface of target profiles: what a target supports over P4Runtime, and how it interprets it."""
 
 from __future__ import annotations
 
@@ -17,68 +17,69 @@ from sluice.switch.bucket import Bucket
 
 
 class RegisterAccess(Enum):
-    """How a target's registers are read."""
+    """The protocol for a target's registers."""
 
     P4RUNTIME = auto()
-    """As the specification has it."""
+    """P4Runtime's RegisterEntry."""
     THRIFT = auto()
-    """Over BMv2's Thrift server."""
+    """BMv2's Thrift server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A target. Its functions are pure: they know no connection."""
+    """A target. Its functions are pure: they take no connection to a switch."""
 
     name: str
-    """As in ``sluice run --target``."""
+    """The name in ``sluice run --target``."""
     arch: str
-    """P4Info's ``pkg_info.arch`` of the programs it runs."""
+    """The architecture in P4Info (``pkg_info.arch``) of the programs that it runs."""
     folder: str
-    """Where among the compiled programs its own are."""
+    """The target's subfolder among the compiled programs."""
     units: Units
     registers: RegisterAccess
-    whole_from: int
-    """Over P4Runtime an array is read whole when more than one cell in so many is wanted: what one cell costs, as part
-    of the whole array's time."""
+    cell_cost: int
+    """The time to read a single cell over P4Runtime, in units of a cell's share of reading the whole array. An array of
+    N cells is read whole if more than N / ``cell_cost`` cells are needed."""
     answer_s: float
-    """Seconds after which a call has failed; to load a program takes longer everywhere (session.py)."""
+    """Seconds after which a call counts as failed. Loading a program has a longer limit on every target
+    (session.py)."""
     reconciles: bool
-    """It can replace its program and keep its state, connections with it."""
+    """Whether it can replace its program and keep all state, connections included."""
     code: Callable[[Path], bytes]
-    """The device configuration, from the folder of a compiled program. Raises SwitchError."""
+    """Returns the device configuration from the folder of a compiled program. Raises SwitchError."""
     bucket: Callable[[Bucket], Bucket]
-    """The nearest bucket that its meters can hold."""
+    """Returns the nearest bucket that the target's meters can represent."""
     objection: Callable[[Config, P4Schema], str | None]
-    """Why a configuration and a program cannot be had on it, and what to do; None when they can."""
+    """Returns why the target cannot run a configuration with a program, and the remedy; None if it can."""
 
 
 def most_looks(schema: P4Schema) -> int:
-    """At how many servers a program can look for a new connection."""
+    """Return how many servers a program can compare for a new connection."""
     return 2 if schema.actions.get(Action.CHOOSE_OTHER_SERVERS) is None else MOST_LOOKS
 
 
 def seeks_idle(schema: P4Schema) -> bool:
-    """Whether a program knows which servers are idle."""
+    """Return whether a program keeps queues of idle servers."""
     return schema.tables.get(Table.IDLE_MEMBERS) is not None
 
 
 def lacks(config: Config, schema: P4Schema) -> str | None:
-    """Why what a configuration asks for cannot be had with a program; None when it can."""
+    """Return what a configuration needs that a program lacks, and the remedy; None if it lacks nothing."""
     switching = [service.name for service in config.services if service.content]
     managed = [service.name for service in config.services if service.resources]
-    for names, table, what, key in (
+    for names, table, feature, key in (
         (switching, Table.AGENTS, "content switching", "content"),
         (managed, Table.RESOURCES, "management of servers' resources", "resources"),
     ):
         if names and schema.tables.get(table) is None:
             return (
-                f"its program has no {what}, and {', '.join(names)} asks for it; take `{key}` out, or use the program "
-                "for v1model that comes with sluice"
+                f"its program has no {feature}, and {', '.join(names)} asks for it; take `{key}` out, or use the "
+                "program for v1model that comes with sluice"
             )
     most = most_looks(schema)
-    if looking := [service.name for service in config.services if (service.looks or 0) > most]:
+    if demanding := [service.name for service in config.services if (service.looks or 0) > most]:
         return (
-            f"its program looks at {most} servers for a new connection, and {', '.join(looking)} asks for more; take "
+            f"its program looks at {most} servers for a new connection, and {', '.join(demanding)} asks for more; take "
             "`looks` out, or use the program for v1model that comes with sluice"
         )
     return None

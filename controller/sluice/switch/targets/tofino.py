@@ -1,6 +1,7 @@
-"""A Tofino behind sluice's gateway (``sluice-tofino``): all of P4Runtime that the chip can do.
+"""A Tofino behind sluice's gateway (``sluice-tofino``): as much of P4Runtime as the chip supports.
 
-The gateway keeps weights, metadata and one-shot groups itself. Rates are the driver's (tofinometer.py).
+The gateway itself stores weights, metadata and one-shot groups. Meter rates are as the chip's driver rounds them
+(tofinometer.py).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from . import bfpipeline, tofinometer
 from .profile import Profile, RegisterAccess, lacks
 
 PENDING_S, STEP = 10.0, 128
-"""Compiled into the program, P4Runtime having no word for them: p4src/tna/target.p4, PENDING_TICKS, RATE_SLOT_TICKS."""
+"""Constants of the compiled program, which P4Runtime cannot set: PENDING_TICKS and RATE_SLOT_TICKS in
+p4src/tna/target.p4."""
 
 
 def objection(config: Config, schema: P4Schema) -> str | None:
-    """See Profile."""
+    """Return why a Tofino cannot run a configuration with a program, and the remedy; None if it can."""
     if config.connections.pending_s != PENDING_S:
         return f"connections.pending_s is part of the program for Tofino; leave it at {PENDING_S:g}"
     times = config.connections
@@ -38,8 +40,8 @@ TOFINO = Profile(
     folder="tofino",
     units=NANOSECONDS,
     registers=RegisterAccess.P4RUNTIME,
-    whole_from=32,
-    # The chip's model shares its processors: a copy of 65,536 cells took it 1 s to 13 s.
+    cell_cost=32,
+    # The chip's software model shares the host's processors: reading 65,536 cells took it 1 s to 13 s.
     answer_s=60.0,
     reconciles=False,
     code=bfpipeline.code,

@@ -1,10 +1,10 @@
-"""The token buckets of a Tofino: floating point of few bits.
+"""The token buckets of a Tofino, whose rates and bursts are floating-point numbers of few bits.
 
-A rate is a mantissa of 9 bits over a power of two up to 2^27, in packets a clock cycle; a burst is a mantissa of 8 bits
-times a power of two. The driver cuts off what does not fit, and lets a rate's mantissa not be above the burst
+A rate is a mantissa of 9 bits divided by a power of two up to 2^27, in packets per clock cycle. A burst is a mantissa
+of 8 bits times a power of two. The driver truncates what does not fit, and limits a rate's mantissa to the burst
 (open-p4studio, ``pipe_mgr_meter_drv_workflows.c``: pipe_mgr_meter_drv_get_rate_params,
-pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore whole multiples of 9.1, of which
-there is no smaller one, and small buckets have coarse rates.
+pipe_mgr_meter_drv_get_burstsize_params). Rates up to 4,600 packets/s are therefore multiples of 9.1 packets/s, and
+small buckets have coarse rates.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from __future__ import annotations
 from sluice.switch.bucket import Bucket
 
 CLOCK_HZ = 1_220_000_000
-"""A Tofino 1's core clock. Others run at other speeds: their rates are off by the difference of the steps of 9.1/s."""
+"""The core clock of a Tofino 1. On a chip with another clock, rates are off by the ratio of the two clocks."""
 
 _RATE_BITS, _RATE_SHIFT, _BURST_BITS = 9, 27, 8
 _LEAST_MANTISSA = 32
-"""A burst below this is raised to it where the rate's precision needs it: the rate is then within 1.6 %."""
+"""Smaller bursts are raised to this where the rate's precision needs it: the rate is then within 1.6 %."""
 
 MOST_BURST = 255 << 14
-"""Above this the driver takes bits from the rate: a burst is cut to it."""
+"""Larger bursts are cut to this: above it the driver takes bits from the rate."""
 
 
-def held(bucket: Bucket) -> Bucket:
-    """What the driver makes of a bucket; a rate of 0 lets nothing through. Needs a rate and a burst of at least 1."""
+def programmed(bucket: Bucket) -> Bucket:
+    """Return the bucket that the driver programs when asked for ``bucket``; both of its fields must be at least 1.
+
+    A returned rate of 0 lets nothing through.
+    """
     burst = _cut(bucket.burst)
     exponent = max(0, burst.bit_length() - _BURST_BITS)
     adjusted = max(0, exponent - 14)
@@ -32,9 +35,9 @@ def held(bucket: Bucket) -> Bucket:
 
 
 def nearest(bucket: Bucket) -> Bucket:
-    """The bucket to ask for so that the rate held is nearest to the one wanted.
+    """Return the bucket to request from the driver so that the programmed rate is nearest to ``bucket``'s.
 
-    Its burst is not below the one wanted, up to MOST_BURST. One that lets nothing through is asked for as it is.
+    Its burst is not below the wanted one, up to MOST_BURST. A bucket with a rate of 0 is returned unchanged.
     """
     if bucket.rate == 0:
         return bucket
@@ -42,16 +45,16 @@ def nearest(bucket: Bucket) -> Bucket:
     burst = min(_raised(max(bucket.burst, min(ideal + 2, _LEAST_MANTISSA))), MOST_BURST)
     mantissa, shift = _rate(bucket.rate, burst, 0)
     rates = (-(-step * CLOCK_HZ >> shift) for step in (max(1, mantissa), mantissa + 1))
-    return min((Bucket(rate, burst) for rate in rates), key=lambda asked: _error(asked, bucket.rate))
+    return min((Bucket(rate, burst) for rate in rates), key=lambda request: _error(request, bucket.rate))
 
 
-def _error(asked: Bucket, rate: int) -> tuple[bool, int]:
-    got = held(asked).rate
-    return (got == 0, abs(got - rate))
+def _error(request: Bucket, rate: int) -> tuple[bool, int]:
+    actual = programmed(request).rate
+    return (actual == 0, abs(actual - rate))
 
 
 def _rate(rate: int, burst: int, adjusted: int) -> tuple[int, int]:
-    """Mantissa and shift: as many bits as fit into the mantissa, into the burst, and into the shift."""
+    """Return mantissa and shift of a rate: the largest shift with which the rate fits the mantissa and the burst."""
     shift = 0
     while shift + 1 + adjusted <= _RATE_SHIFT:
         doubled = rate << (shift + 1)

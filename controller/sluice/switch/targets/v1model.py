@@ -1,4 +1,4 @@
-"""What the targets of v1model have in common: everything is taken as it is said."""
+"""What all v1model targets share: they take every configuration value as it is."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ CODE = "sluice.json"
 
 
 def code(folder: Path) -> bytes:
-    """BMv2 JSON."""
+    """Return the compiled program, BMv2 JSON."""
     return (folder / CODE).read_bytes()
 
 
 def bucket(wanted: Bucket) -> Bucket:
-    """Unchanged: rates are whole packets a second."""
+    """Return the bucket unchanged: rates are whole packets a second."""
     return wanted
 
 
 def objection(config: Config, schema: P4Schema) -> str | None:
-    """See Profile."""
+    """Return why the target cannot run a configuration with a program; None if it can."""
     return lacks(config, schema)

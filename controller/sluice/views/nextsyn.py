@@ -1,4 +1,4 @@
-"""What becomes of a client's next SYN: the model of the data plane, on a copy of the few cells that it looks at."""
+"""Predicts what the switch does with a client's next SYN, by the data-plane model on a copy of the cells involved."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LOADS = (*LOADS, *STALE)
 _WORDS = ("none", "one", "two", "three", "four")
 
 
-class NewSyn:
-    """Answers for a service, as its weights are now."""
+class NextSyn:
+    """Predicts for one service, by its current weights."""
 
     def __init__(self, world: World, link: Link, service: Service) -> None:
         self._world, self._link, self._service = world, link, service
         self._names = dict(world.names(service))
         state = world.state()
-        self._taken = {
+        self._is_closed = {
             int(entry.match["server"]): bool(entry.action.args["draining"])  # type: ignore[union-attr, index]
             for entry in translated(state)
         }
@@ -46,22 +46,22 @@ class NewSyn:
             return
         weights = dict(sorted(world[Balance].views[service.id].weights.items()))
         if weights:
-            others = {
+            other_groups = {
                 server: dict(sorted(group.items()))
                 for group, servers in balance.others(state, service).values()
                 for server in servers
             }
-            self._model.draws = Draws(weights, others, balance.shares(state, service), service.looks)
-            if others and service.of is None and link.registers.has(Register.IDLE_ENDS):
+            self._model.draws = Draws(weights, other_groups, balance.shares(state, service), service.looks)
+            if other_groups and service.group_of is None and link.registers.has(Register.IDLE_ENDS):
                 self._model.sought = sought_idle(weights)
 
     async def of(self, connection: Connection | None) -> dict[str, Any]:
-        """For a connection; without its port only how likely each server is. Raises SwitchError."""
+        """Return the prediction for a connection; without a port, only each server's share. Raises SwitchError."""
         weights = self._model.draws.first.weights if self._model.draws else self._shares()
-        whole = sum(weights.values()) or 1
+        total = sum(weights.values()) or 1
         shown: dict[str, Any] = {
             "weights": {self._name(number): weight for number, weight in weights.items()},
-            "shares": {self._name(number): round(weight / whole, 4) for number, weight in weights.items()},
+            "shares": {self._name(number): round(weight / total, 4) for number, weight in weights.items()},
         }
         if connection is None:
             return shown | {"server": None, "by": None, "why": "which one depends on the client's port"}
@@ -74,35 +74,35 @@ class NewSyn:
 
     def _content(self, connection: Connection) -> dict[str, Any]:
         if self._model.capacities is None:
-            return {"server": None, "by": "capacity", "why": "no agent is there: the switch drops the SYN (no_server)"}
+            return {"server": None, "by": "capacity", "why": "no agent answers: the switch drops the SYN (no_server)"}
         server = self._model.capacities.at(connection.stable_draw)
-        return {"server": self._name(server), "by": "capacity", "why": "the agents that are there, by capacity"}
+        return {"server": self._name(server), "by": "capacity", "why": "the agents that answer, by capacity"}
 
     async def _drawn(self, connection: Connection) -> dict[str, Any]:
         memory, now = await self._copy(connection)
         times = self._world.config.connections
         lifetimes = {state: memory.units.ticks(lifetime_s(state, times, self._world.idle_s)) for state in PinState}
         drawn = self._points(memory, connection)
-        loads = {one: _open(memory, one) for one in drawn if one}
+        loads = {server: _open(memory, server) for server in drawn if server}
         pin = _pinned(memory, connection)
-        plane = DataPlane(memory, lifetimes, self._taken)
+        plane = DataPlane(memory, lifetimes, self._is_closed)
         outcome = plane.request(now, self._model, Packet(connection, Event.SYN), refused=self._refuses)
         if outcome.drop is DropReason.ADMISSION_REFUSED:
             return {"server": None, "by": "drop", "why": "every server is full, and the switch refuses it"}
         if outcome.drop is not DropReason.NONE:
             why = f"the switch drops it ({outcome.drop.name.lower()})"
             return {"server": None, "by": "drop", "why": why}
-        said = {"server": self._name(outcome.server)}
+        selected = {"server": self._name(outcome.server)}
         if plane.counters[Counter.CLAIMED, self._service.id]:
-            return said | {"by": "choice", "why": self._choice(outcome, drawn, loads)}
+            return selected | {"by": "choice", "why": self._choice(outcome, drawn, loads)}
         if plane.counters[Counter.UNPINNED_NEW, self._service.id]:
-            return said | {
+            return selected | {
                 "by": "capacity",
-                "why": "both slots of the connection table that it could have are other connections'",
+                "why": "both of its slots in the connection table belong to other connections",
             }
         if outcome.server == pin:
-            return said | {"by": "pin", "why": "the connection's pin is live"}
-        return said | {
+            return selected | {"by": "pin", "why": "the connection's pin is live"}
+        return selected | {
             "by": "candidate",
             "why": f"the pin's server {self._name(pin)} takes no new connections; this one is drawn in its place",
         }
@@ -120,10 +120,12 @@ class NewSyn:
         server = outcome.server
         weights = self._model.draws.first.weights
         first = drawn[0]
-        evenly = "; the next SYN of anybody moves the draw on" if self._model.draws.shares else ""
+        evenly = "; the next SYN of any client advances the draw" if self._model.draws.shares else ""
         if len(loads) == 1:
             return f"drawn by the weights, {weights[first]} of {self._model.draws.first.size}{evenly}"
-        words = [f"{self._name(one)} has {loads[one]} open at weight {weights[one]}" for one in loads]
+        words = [
+            f"{self._name(candidate)} has {loads[candidate]} open at weight {weights[candidate]}" for candidate in loads
+        ]
         if outcome.idle:
             verdict = "has been idle for longest"
         else:
@@ -133,29 +135,29 @@ class NewSyn:
         )
 
     async def _copy(self, connection: Connection) -> tuple[Memory, int]:
-        """What a SYN looks at, where the model looks for it; and the time, in the table's ticks."""
+        """Copy the cells that the SYN involves to the model's positions. Returns the memory, and the time in ticks."""
         link, registers, memory = self._link, self._link.registers, Memory()
-        theirs, ours = connection.place_in(link.size(Register.PIN_KEY_1)), connection.place
-        cell = theirs.slot_1 % link.size(Register.CANDIDATE_KEY)
-        for names, index, at in (
-            ((Register.PIN_KEY_1, Register.PIN_SERVER_1), theirs.slot_1, ours.slot_1),
-            ((Register.PIN_KEY_2, Register.PIN_SERVER_2), theirs.slot_2, ours.slot_2),
-            ((Register.CANDIDATE_KEY, Register.CANDIDATE_PIN), cell, ours.slot_1 % CANDIDATES),
+        switch_place, model_place = connection.place_in(link.size(Register.PIN_KEY_1)), connection.place
+        cell = switch_place.slot_1 % link.size(Register.CANDIDATE_KEY)
+        for names, index, model_index in (
+            ((Register.PIN_KEY_1, Register.PIN_SERVER_1), switch_place.slot_1, model_place.slot_1),
+            ((Register.PIN_KEY_2, Register.PIN_SERVER_2), switch_place.slot_2, model_place.slot_2),
+            ((Register.CANDIDATE_KEY, Register.CANDIDATE_PIN), cell, model_place.slot_1 % CANDIDATES),
             ((Register.DRAW_POINT,), self._service.id, self._service.id),
         ):
             for name, (value,) in zip(names, await registers.columns(names, [index]), strict=True):
-                memory.of(name)[at] = value
+                memory.of(name)[model_index] = value
         servers = [server.id for server in self._service.servers]
         for name, column in zip(_LOADS, await registers.columns(_LOADS, servers), strict=True):
             for server, value in zip(servers, column, strict=True):
                 memory.of(name)[server] = value
         if self._model.sought.words:
             await self._copy_idle(memory, servers)
-        stamps = [memory.of(Register.PIN_KEY_1)[ours.slot_1], memory.of(Register.PIN_KEY_2)[ours.slot_2]]
+        stamps = [memory.of(Register.PIN_KEY_1)[model_place.slot_1], memory.of(Register.PIN_KEY_2)[model_place.slot_2]]
         return memory, self._now([key % WRAP for key in stamps if key])
 
     async def _copy_idle(self, memory: Memory, servers: Sequence[int]) -> None:
-        """The service's queue of idle servers."""
+        """Copy the cells of the service's queue of idle servers."""
         first = self._service.id * PLACES
         for names, cells in (
             ((Register.IDLE_ENDS,), [self._service.id]),
@@ -167,13 +169,13 @@ class NewSyn:
                     memory.of(name)[cell] = value
 
     def _now(self, stamps: list[int]) -> int:
-        """A bound from below; while no cell was ever taken any time at which all are vacant."""
+        """Return a lower bound of the switch's time; if no slot was ever used, any time will do."""
         now_s = asyncio.get_running_loop().time()
         return max((self._link.clock.at(now_s, stamp) for stamp in stamps), default=TICK_BASE)
 
     def _name(self, number: int | None) -> str:
         if number not in self._names:
-            retired = {one.id: str(one.endpoint[0]) for one in self._world.plan.retired}
+            retired = {server.id: str(server.endpoint[0]) for server in self._world.plan.retired}
             return retired.get(number or 0, f"server {number}")
         return self._names[number]
 
@@ -183,12 +185,12 @@ def _group(weights: dict[int, int]) -> Group | None:
 
 
 def _open(memory: Memory, server: int) -> int:
-    """Its open connections as the second look sees them."""
+    """Return a server's open connections as the second look counts them."""
     return max(0, open_connections(memory.of(Register.LOAD_FIRST)[server], memory.of(Register.STALE_FIRST)[server]))
 
 
 def _pinned(memory: Memory, connection: Connection) -> int | None:
-    """The server that the connection's cell names, whether its time is over or not."""
+    """Return the server in the connection's slot, expired or not; None without a slot."""
     place = connection.place
     for keys, servers, slot in (
         (Register.PIN_KEY_1, Register.PIN_SERVER_1, place.slot_1),

@@ -1,7 +1,7 @@
-"""YAML with places: a document and the line each of its values stands on.
+"""Parses YAML into a document and the line of each of its values.
 
-Values are those of JSON, read by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2), in decimal or as 0x10. What YAML
-1.1 or 1.2 makes something else of (yes, 010, 0o10, 1_000, 22:30, 2024-01-01) is text, and a tag is refused.
+Values are those of JSON, by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2), with decimal integers or 0x10.
+Whatever only YAML 1.1 or 1.2 would convert (yes, 010, 0o10, 1_000, 22:30, 2024-01-01) is text, and tags are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem at a path of the document."""
+    """A problem at a path of the document, and its remedy."""
 
     path: Path
     problem: str
@@ -26,17 +26,18 @@ class Finding:
 
 
 _MOST_VALUES = 1_000_000
-"""More than any configuration has: aliases of aliases can stand for more than memory holds."""
+"""The most values, aliases expanded: nested aliases could expand to more than memory holds."""
 _DEEPEST = 100
-"""Values within values, more than any configuration has."""
+"""The deepest nesting of values; no valid configuration needs more."""
 _TOO_DEEP = "values within values, deeper than can be read (an alias within itself?)"
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
-"""The tag of the key ``<<``, which is no value: the mapping behind it is merged into the one around it."""
+"""The tag of the key ``<<``, whose mapping is merged into the one around it."""
 
 
 class YamlError(Exception):
-    """The text is no YAML, or not what a configuration can have. ``line`` counts from 1; ``remedy`` may be empty."""
+    """The text is not YAML, or has what a configuration cannot have. ``line`` counts from 1; ``remedy`` may be
+    empty."""
 
     def __init__(self, line: int, problem: str, remedy: str = "") -> None:
         super().__init__(problem)
@@ -46,7 +47,7 @@ class YamlError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values by ``_PLAIN``, and no tags."""
+    """A loader that resolves plain values by ``_PLAIN`` and refuses tags."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own form)
 
@@ -55,9 +56,9 @@ class _Loader(yaml.SafeLoader):
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
             tag = event.tag.replace(_TAG, "!!")
-            raise YamlError(line, f"the tag {tag} is not taken", "leave it out, and put in quotes what is to be text")
-        if isinstance(event, yaml.ScalarEvent) and (half := re.search("[\ud800-\udfff]", event.value)):
-            raise YamlError(line, f"U+{ord(half[0]):04X} is no character", "write the whole character")
+            raise YamlError(line, f"the tag {tag} is not supported", "leave it out, and put text into quotes")
+        if isinstance(event, yaml.ScalarEvent) and (surrogate := re.search("[\ud800-\udfff]", event.value)):
+            raise YamlError(line, f"U+{ord(surrogate[0]):04X} is half of a surrogate pair", "write the whole character")
         return super().compose_node(parent, index)
 
 
@@ -69,15 +70,15 @@ _PLAIN = (
     ("float", r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z", list("-+.")),
     ("merge", r"<<\Z", ["<"]),
 )
-"""What a value without quotes is, by its form and first characters; all else is text."""
+"""Types of values without quotes, by their form and first characters; all others are text."""
 for _kind, _form, _first in _PLAIN:
     cast("Any", _Loader).add_implicit_resolver(_TAG + _kind, re.compile(_form), _first)
 
 
 def load(text: str) -> tuple[object, dict[Path, int]]:
-    """Parse ``text``; returns the document and the line of every key and item by path.
+    """Parse ``text``. Returns the document, and the line of every key and item by path.
 
-    Raises YamlError for what is not YAML, for tags, for keys that are no text, and for a key that is given twice.
+    Raises YamlError for invalid YAML, for tags, for keys that are not text, and for duplicate keys.
     """
     lines: dict[Path, int] = {}
     try:
@@ -109,11 +110,12 @@ def load(text: str) -> tuple[object, dict[Path, int]]:
 
 
 def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
-    """Every key and item below a node, with its line. What is merged (``<<``) comes before what takes its place."""
+    """Yield every key and item below a node, with its line. Merged ones (``<<``) come before the keys that override
+    them."""
     if len(path) > _DEEPEST:
         raise YamlError(node.start_mark.line + 1, _TOO_DEEP)
     if isinstance(node, yaml.MappingNode):
-        seen: dict[Hashable, int] = {}
+        lines: dict[Hashable, int] = {}
         for merged in _merged(node):
             yield from _places(merged, path)
         for key, value in node.value:
@@ -121,13 +123,13 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
                 continue
             line = key.start_mark.line + 1
             if key.tag != f"{_TAG}str":
-                raise YamlError(line, "a key that is no word", "write one of the known keys")
+                raise YamlError(line, "a key is not text", "write one of the known keys")
             name = str(key.value)
-            if name in seen:
+            if name in lines:
                 raise YamlError(
-                    line, f"the key {name!r} is given twice (first on line {seen[name]})", "keep one of the two"
+                    line, f"the key {name!r} is given twice (first on line {lines[name]})", "keep one of the two"
                 )
-            seen[name] = line
+            lines[name] = line
             yield (*path, name), line
             yield from _places(value, (*path, name))
     elif isinstance(node, yaml.SequenceNode):
@@ -137,35 +139,35 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _merged(node: yaml.MappingNode) -> list[yaml.Node]:
-    """The mappings that are merged into one. Of several that have a key the first counts: it is the last here."""
-    found: list[yaml.Node] = []
+    """Return the mappings that are merged into a node, the one of highest priority (the first in the file) last."""
+    mappings: list[yaml.Node] = []
     for key, value in node.value:
         if key.tag == _MERGE:
-            found += reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]
-    return found
+            mappings += reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]
+    return mappings
 
 
 def resolve(text: str, below: Path, lines: dict[Path, int]) -> Path:
-    """The path that is written as in ``dotted``, as far as the document has it. Keys may have dots of their own."""
-    path, rest = below, text
-    while rest:
-        steps = [known[-1] for known in lines if len(known) == len(path) + 1 and known[:-1] == path]
+    """Return the path that a dotted text denotes, as far as the document has it. Keys may contain dots themselves."""
+    path, remainder = below, text
+    while remainder:
+        steps = [candidate[-1] for candidate in lines if len(candidate) == len(path) + 1 and candidate[:-1] == path]
         forms = {step: f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps}
-        whole = rest if rest[0] in ".[" else f".{rest}"
+        prefixed = remainder if remainder[0] in ".[" else f".{remainder}"
         fitting = [
             step
             for step, form in forms.items()
-            if whole.startswith(form) and whole[len(form) : len(form) + 1] in ("", ".", "[")
+            if prefixed.startswith(form) and prefixed[len(form) : len(form) + 1] in ("", ".", "[")
         ]
         if not fitting:
             break
-        step = max(fitting, key=lambda one: len(forms[one]))
-        path, rest = (*path, step), whole[len(forms[step]) :]
+        step = max(fitting, key=lambda step: len(forms[step]))
+        path, remainder = (*path, step), prefixed[len(forms[step]) :]
     return path
 
 
 def line_of(path: Path, lines: dict[Path, int]) -> int:
-    """The line of ``path``, or of the nearest thing around it."""
+    """Return the line of ``path``, or of the nearest enclosing value."""
     for length in range(len(path), -1, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -173,8 +175,8 @@ def line_of(path: Path, lines: dict[Path, int]) -> int:
 
 
 def dotted(path: Path) -> str:
-    """``services[0].servers[1].port``."""
+    """Return a path as text, such as ``services[0].servers[1].port``."""
     text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text

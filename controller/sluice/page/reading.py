@@ -1,4 +1,4 @@
-"""A reading as viewers see it: made when the first of them wants it, and once for all."""
+"""A reading as viewers see it. Its parts are computed on first use, once for all viewers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CROWD = ("offered", "admitted", "refused", "limit")
 CROWD_CHARTS = ("crowd", "ar")
 
 Charts = Mapping[str, dict[str, Any]]
-"""Options by chart."""
+"""Options of each chart, by its name."""
 
 
-class Shown:
-    """Whoever takes something of it does not change it."""
+class Reading:
+    """A status with its rates, as rows, lines and charts. All viewers share these: they must not be changed."""
 
     def __init__(self, sample: Sample, rates: Rates, history: History) -> None:
         self.sample, self.rates = sample, rates
@@ -36,45 +36,45 @@ class Shown:
 
     @cached_property
     def head(self) -> str:
-        """See view."""
+        """The switch, and the controller's role."""
         return view.head(self.sample.status)
 
     @cached_property
     def out(self) -> str:
-        """See view; in one line."""
+        """Servers and agents that are out of service, in one line."""
         return "; ".join(view.out(self.sample.status))
 
     @cached_property
     def health(self) -> list[view.Row]:
-        """See view."""
+        """Rows about the switch and the connection to it."""
         return view.health(self.sample.status)
 
     @cached_property
     def services(self) -> list[view.Row]:
-        """See view."""
+        """Rows of the services."""
         return view.services(self.sample, self.rates)
 
     @cached_property
     def drops(self) -> list[view.Row]:
-        """See view."""
+        """Rows of the drop reasons."""
         return view.drops(self.sample, self.rates)
 
     def service(self, name: str | None) -> Mapping[str, Any] | None:
-        """See view."""
+        """Return the status of a service by its name; the first one's if it does not exist."""
         return view.service(self.sample, name)
 
-    def servers(self, one: Mapping[str, Any]) -> list[view.Row]:
-        """The rows of a service's servers."""
-        name = one["name"]
+    def servers(self, service: Mapping[str, Any]) -> list[view.Row]:
+        """Return the rows of a service's servers."""
+        name = service["name"]
         if name not in self._servers:
-            self._servers[name] = view.servers(one, self.rates)
+            self._servers[name] = view.servers(service, self.rates)
         return self._servers[name]
 
-    def charts(self, one: Mapping[str, Any]) -> Charts:
-        """A service's."""
-        name = one["name"]
+    def charts(self, service: Mapping[str, Any]) -> Charts:
+        """Return the charts of a service."""
+        name = service["name"]
         if name not in self._charts:
-            names = tuple(str(server["name"]) for server in one["servers"])
+            names = tuple(str(server["name"]) for server in service["servers"])
             self._charts[name] = {
                 key: charts.lines(title, names, self._history.service(name, names, key))
                 for key, title in _QUANTITIES.items()
@@ -83,17 +83,17 @@ class Shown:
 
     @property
     def news(self) -> Mapping[str, Any] | None:
-        """Flash-crowd control's part of the status, where there is one."""
+        """The status of flash-crowd control; None without it."""
         return self.sample.status.get("news")
 
     @cached_property
     def destinations(self) -> list[view.Row]:
-        """See view."""
+        """Rows of the watched destinations."""
         return [] if self.news is None else view.destinations(self.news, self.rates)
 
     @cached_property
     def crowd_charts(self) -> Charts:
-        """Of flash-crowd control."""
+        """The charts of flash-crowd control."""
         return {
             "crowd": charts.lines("new connections/s", _CROWD, self._history.crowd(*_CROWD)),
             "ar": charts.lines("AR, kbit/s", ["AR"], self._history.crowd("ar")),

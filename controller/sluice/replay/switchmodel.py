@@ -1,8 +1,8 @@
-"""What the switch would have counted: the model of the data plane, fed with the segments of a capture.
+"""The counts that the switch would have had: the data-plane model, fed with the segments of a capture.
 
-A capture is taken where the switch's servers are (behind the translation) or on all of the switch's ports. It says
-where a packet went; the model decides nothing. What a capture does not show is not there: which SYN a remembered
-client's bucket let pass, which packets were sampled (here every n-th is).
+A capture is taken at the servers' side (behind the translation) or at all ports of the switch. It shows where each
+packet went, so the model decides nothing. Some things it does not show: which SYNs passed by the bucket for remembered
+clients, and which packets were sampled (here every n-th is).
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from .capture import Segment
 from .transfers import MeasuredTransfers
 
 PASSED_S = 0.2
-"""A SYN that has not come out of the switch this long after it went in was refused: longer than a switch in user space
-waits for a core, shorter than a client waits before it sends another."""
+"""Seconds after which a SYN that has not left the switch counts as refused: longer than a switch in user space waits
+for a core, shorter than a client waits before it repeats a SYN."""
 _ERA_S = (1 << 36) / 1e6
-"""The clock begins at a multiple of this: windows of rates lie as since 1970, wherever in it a capture begins."""
+"""The clock starts at a multiple of this, so that the windows of rates are aligned as on a clock since 1970."""
 _COPY_S = 0.05
+"""Seconds within which a routed segment leaves the switch."""
 _COPIES = 4096
+"""The most routed segments that are remembered."""
 
 
-class MeasuredSwitch:
-    """Fills registers as the switch's stages do; the memory is read by the controller's own code."""
+class SwitchModel:
+    """Fills registers as the switch's stages do; the controller's own code reads the memory."""
 
     def __init__(self, world: World) -> None:
         self.memory = Memory()
@@ -48,30 +50,31 @@ class MeasuredSwitch:
         }
         self._services = {_endpoint(service): service for service in plan.services}
         self._inside = [i.address.network for i in plan.config.interfaces if plan.is_inside(i)]
-        self._known: dict[Packed, bool] = {}
+        self._inside_addresses: dict[Packed, bool] = {}
         times, ticks = plan.config.connections, self.memory.units.ticks
         self._table = ConnectionTable(
             self.memory, {state: ticks(lifetime_s(state, times, times.idle_s)) for state in PinState}
         )
         self._transfers = MeasuredTransfers(self.memory, self._table, plan)
         self._candidates: dict[Connection, bool] = {}
-        """Connections with a SYN at another server than their pin's, and whether that one has answered."""
+        """Connections whose SYN went to another server than their pin's, and whether that server has answered."""
         self._waiting: OrderedDict[tuple[Packed, int, Packed, int, int], float] = OrderedDict()
         self._copies: OrderedDict[tuple[Packed | int, ...], float] = OrderedDict()
         self._client_side = False
         self._began_s: float | None = None
-        """When the switch's clock begins. A clock since 1970 wraps: zeroed cells look live in half of all years."""
+        """Unix time at which the switch's clock starts. A clock since 1970 would wrap, and zeroed cells would look live
+        in half of all years."""
         self._sampling = 0.0
         options = plan.config.news
         step = self.memory.units.step(options.rate_window_s) if options else 0
         self._rates = RateCells(self.memory, step) if step else None
         self.segments = 0
-        """Those that belong to a service or come from inside."""
+        """The number of segments that belong to a service or come from inside."""
         self.at_servers = False
-        """Whether one of them was to or from a server: behind the translation."""
+        """Whether any segment was to or from a server's own endpoint, behind the translation."""
 
     def take(self, segment: Segment, share: float = 0.0) -> None:
-        """The next segment; ``share`` of the packets towards servers is to be sampled."""
+        """Take the next segment. ``share``: the share of the packets towards servers that are sampled."""
         if self._began_s is None:
             self._began_s = segment.time_s // _ERA_S * _ERA_S
         self.settle(segment.time_s)
@@ -80,13 +83,13 @@ class MeasuredSwitch:
             (segment.destination, segment.destination_port),
         )
         if destination in self._services:
-            self._asked(segment, self._services[destination], share)
+            self._to_service(segment, self._services[destination], share)
         elif destination in self._servers:
             self._to_server(segment, *self._servers[destination])
         elif source in self._servers:
             self._from_server(segment, *self._servers[source])
         elif source in self._services:
-            return  # an answer behind the translation: it was seen before it
+            return  # an answer after the translation: it was taken before the translation
         elif self._is_inside(segment.source) and not self._is_copy(segment):
             self.segments += 1
             self._response(
@@ -95,18 +98,18 @@ class MeasuredSwitch:
             )
 
     def settle(self, now_s: float) -> None:
-        """Time has come to this: SYNs that have not come out by now were refused."""
+        """Advance the time: SYNs that have not left the switch by now were refused."""
         while self._waiting:
-            (_, _, destination, _, _), came_s = next(iter(self._waiting.items()))
-            if now_s - came_s < PASSED_S:
+            (_, _, destination, _, _), arrived_s = next(iter(self._waiting.items()))
+            if now_s - arrived_s < PASSED_S:
                 return
             self._waiting.popitem(last=False)
             self._count_request(Register.REQUESTS_REFUSED, destination)
 
     # -- towards servers
 
-    def _asked(self, segment: Segment, service: Service, share: float) -> None:
-        """On the clients' side, before the translation."""
+    def _to_service(self, segment: Segment, service: Service, share: float) -> None:
+        """Take a segment from a client to a service, before the translation."""
         self.segments += 1
         if segment.flags & (SYN | ACK) == SYN:
             self._client_side = True
@@ -141,21 +144,22 @@ class MeasuredSwitch:
             self._count(Register.LEDGER_COMPLETED, server.id)
 
     def _syn(self, segment: Segment, server: Server, connection: Connection) -> None:
-        """Where its live pin's server takes no new connections, it goes to another one: the ACK moves the pin."""
+        """Take a SYN to a server. If its live pin's server takes no new connections, it is another server's; the ACK
+        moves the pin."""
         now, place = self._ticks(segment), connection.place
-        found = self._table.syn(now, place)
-        if not isinstance(found, Pin):
-            if found:
-                self._table.claim(now, place, found, server.id)
-        elif found.server != server.id:
+        slot = self._table.syn(now, place)
+        if not isinstance(slot, Pin):
+            if slot:
+                self._table.claim(now, place, slot, server.id)
+        elif slot.server != server.id:
             self._candidates.setdefault(connection, False)
         self._count(Register.LEDGER_SYN, server.id)
         address, port = connection.service, connection.service_port
-        came = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
+        arrived_s = self._waiting.pop((segment.source, segment.source_port, address, port, segment.sequence), None)
         if not self._client_side:
             self._count_request(Register.REQUESTS_OFFERED, address)
-        repeated = isinstance(found, Pin) and found.before in HANDSHAKES
-        if (came is not None or not self._client_side) and not repeated:
+        repeated = isinstance(slot, Pin) and slot.before in HANDSHAKES
+        if (arrived_s is not None or not self._client_side) and not repeated:
             self._count_request(Register.REQUESTS_ADMITTED, address)
 
     def _count_request(self, register: Register, destination: Packed) -> None:
@@ -177,18 +181,18 @@ class MeasuredSwitch:
         if kind is Event.RESET:
             self._count(Register.LEDGER_RESET, server.id)
         elif kind is Event.SYN_ACK:
-            again = self._answered_again(connection, server, pin)
-            self._count(Register.LEDGER_SYNACK_AGAIN if again else Register.LEDGER_SYNACK, server.id)
+            is_repeat = self._is_repeated(connection, server, pin)
+            self._count(Register.LEDGER_SYNACK_AGAIN if is_repeat else Register.LEDGER_SYNACK, server.id)
         self._response(segment, connection)
 
-    def _answered_again(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
-        """Whether a SYN-ACK is not its connection's first. One without a pin is."""
+    def _is_repeated(self, connection: Connection, server: Server, pin: Pin | None) -> bool:
+        """Return whether a SYN-ACK is not its connection's first one. Without a pin it counts as the first."""
         if pin is not None and pin.server == server.id:
-            return pin.answered_again
-        again = self._candidates.get(connection, False)
+            return pin.is_repeated_syn_ack
+        is_repeat = self._candidates.get(connection, False)
         if connection in self._candidates:
             self._candidates[connection] = True
-        return again
+        return is_repeat
 
     def _response(self, segment: Segment, connection: Connection) -> None:
         if self._rates is None or not segment.payload or segment.flags & (SYN | RST):
@@ -198,10 +202,10 @@ class MeasuredSwitch:
         if news is not None and not fingerprint & flow_mask(news.flow_share):
             self._rates.packet(self._since(segment), slot, fingerprint, segment.total_length)
 
-    # -- help
+    # -- helpers
 
     def _since(self, segment: Segment) -> float:
-        """Seconds since the clock began."""
+        """Return the seconds since the clock started."""
         return segment.time_s - (self._began_s or 0)
 
     def _micros(self, segment: Segment) -> int:
@@ -215,14 +219,15 @@ class MeasuredSwitch:
         cells[index] = (cells[index] + 1) % (1 << 32)
 
     def _is_inside(self, address: Packed) -> bool:
-        known = self._known.get(address)
-        if known is None:
-            whole = from_packed(address)
-            known = self._known[address] = any(whole in network for network in self._inside)
-        return known
+        is_inside = self._inside_addresses.get(address)
+        if is_inside is None:
+            unpacked = from_packed(address)
+            is_inside = self._inside_addresses[address] = any(unpacked in network for network in self._inside)
+        return is_inside
 
     def _is_copy(self, segment: Segment) -> bool:
-        """Whether it is a routed segment on its way out, which was seen on its way in."""
+        """Return whether a segment is the outgoing copy of a routed one, which was already taken at its ingress
+        port."""
         key = (
             segment.source,
             segment.source_port,
@@ -232,8 +237,8 @@ class MeasuredSwitch:
             segment.total_length,
             segment.flags,
         )
-        came = self._copies.pop((*key, segment.hop_limit + 1), None)
-        if came is not None and segment.time_s - came < _COPY_S:
+        arrived_s = self._copies.pop((*key, segment.hop_limit + 1), None)
+        if arrived_s is not None and segment.time_s - arrived_s < _COPY_S:
             return True
         self._copies[(*key, segment.hop_limit)] = segment.time_s
         if len(self._copies) > _COPIES:
@@ -242,5 +247,5 @@ class MeasuredSwitch:
 
 
 def _endpoint(service: Service) -> tuple[Packed, int]:
-    """Its address and port."""
+    """Return a service's address and port."""
     return service.config.address.packed, service.config.port
