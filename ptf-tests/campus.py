@@ -1,8 +1,10 @@
-"""A finsy program on the gateway's test program, campus, on Tofino's model: `campus.py`, as root, with $SDE_INSTALL.
+"""Test the Tofino gateway on Tofino's model by a finsy program: `campus.py`, as root, with $SDE_INSTALL.
 
-A learning switch as finsy's example is one: new hosts come by digests, silent ones leave by idle timeouts. Besides that
-it uses a ternary list with direct counters, a register, and packets to and from the controller. ``--shell PYTHON``
-names an interpreter that has p4runtime-shell: campus_shell.py then asks the same by that.
+The gateway's test program is campus. The controller is a learning switch, like finsy's example: a digest reports each
+new host, and an idle timeout removes a silent one. It also uses a ternary table with direct counters, a register, and
+packets to and from the controller.
+
+``--shell PYTHON`` names an interpreter that has p4runtime-shell: campus_shell.py then makes the same requests with it.
 """
 
 from __future__ import annotations
@@ -41,14 +43,14 @@ ADA, BOB = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
 
 class NoConfig:
-    """The device config that is none: the driver has the program already."""
+    """An empty device config, since the driver has loaded the program already."""
 
     def __bytes__(self) -> bytes:
         return b""
 
 
 class LearningSwitch:
-    """What the controller keeps: the hosts of its digests, by port, and the packets that were punted."""
+    """The controller's state: the port of each host that a digest reported, and the packets that were punted."""
 
     def __init__(self, switch: fy.Switch) -> None:
         self.switch = switch
@@ -56,7 +58,7 @@ class LearningSwitch:
         self.punted: asyncio.Queue[fy.P4PacketIn] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Take over an empty switch."""
+        """Set up the empty switch, and start the tasks that read from it."""
         for reader in (self._digests, self._timeouts, self._packets):
             self.switch.create_task(reader())
         flood = fy.P4TableAction("flood", group=FLOOD)
@@ -114,14 +116,14 @@ class Wires:
         """Put a frame on a wire."""
         self._sockets[port].send(frame)
 
-    async def comes(self, port: int, frame: bytes) -> None:
-        """Wait for a frame that the switch sends by a port."""
+    async def receives(self, port: int, frame: bytes) -> None:
+        """Wait until the switch sends this frame by the port."""
         async with asyncio.timeout(AWAIT_S):
             while not (await asyncio.get_running_loop().sock_recv(self._sockets[port], 2048)).startswith(frame):
                 pass
 
     def is_silent(self, port: int, frame: bytes) -> bool:
-        """Whether the switch has sent no such frame so far."""
+        """Return whether the switch has not sent this frame by the port so far."""
         while True:
             try:
                 if self._sockets[port].recv(2048).startswith(frame):
@@ -130,14 +132,14 @@ class Wires:
                 return True
 
 
-async def read(switch: fy.Switch, wanted: Any) -> list[Any]:
-    """All entries that the switch has of those."""
-    answers: Any = switch.read(wanted)
+async def read(switch: fy.Switch, entities: Any) -> list[Any]:
+    """Return all of the switch's entries that match the given entities."""
+    answers: Any = switch.read(entities)
     return [entry async for entry in answers]
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until the condition is true, then print ``what``."""
+    """Wait until the condition is true, then print ``what``, a description of it."""
     async with asyncio.timeout(AWAIT_S):
         while not condition():  # noqa: ASYNC110 (frames of the kernel's, entries of the switch's: no event of ours)
             await asyncio.sleep(0.1)
@@ -145,26 +147,26 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def station_frame(source: str, destination: str) -> bytes:
-    """A frame that is not IPv4."""
+    """Return a frame that is not IPv4."""
     return octets(Ether(src=source, dst=destination, type=0x88B5) / bytes(60))
 
 
 def datagram(source: str, ttl: int = 64) -> bytes:
-    """An IPv4 datagram of 90 bytes behind Ethernet's header."""
+    """Return an IPv4 datagram of 90 bytes, after Ethernet's header."""
     return octets(Ether(src=ADA, dst=BOB) / IP(src=source, dst="10.2.0.1", ttl=ttl) / UDP(sport=1, dport=2) / bytes(62))
 
 
 async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
-    """A host is learned by a digest, reached by its port alone, and forgotten when it is silent."""
+    """Check that a digest learns a host, that frames to it leave by its port alone, and that its silence removes it."""
     ada, bob = (int(address.replace(":", ""), 16) for address in (ADA, BOB))
     first = station_frame(ADA, BOB)
     wires.send(1, first)
     for port in (2, 3):
-        await wires.comes(port, first)
+        await wires.receives(port, first)
     await until(lambda: app.hosts == {ada: 1}, "a new host's digest; its frame went to all ports")
     answer = station_frame(BOB, ADA)
     wires.send(2, answer)
-    await wires.comes(1, answer)
+    await wires.receives(1, answer)
     await until(lambda: bob in app.hosts, "the host that answers is learned")
     assert wires.is_silent(3, answer), "a frame for a known host went to all ports"
     await until(lambda: not app.hosts, "silent hosts are forgotten by their idle timeouts")
@@ -172,7 +174,7 @@ async def learns_and_forgets(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def filters(app: LearningSwitch, wires: Wires) -> None:
-    """Of two ternary entries that match the one with the higher priority decides, and its counter counts."""
+    """Check that of two matching ternary entries the one with the higher priority applies, and counts."""
 
     def rule(source: str, priority: int, action: str, **more: object) -> fy.P4TableEntry:
         match = fy.Match({"source": source, **more})
@@ -189,7 +191,7 @@ async def filters(app: LearningSwitch, wires: Wires) -> None:
     denied, punted, passed = datagram("10.1.2.3"), datagram("10.1.1.1"), datagram("10.9.9.9")
     for frame in (denied, punted, passed):
         wires.send(1, frame)
-    await wires.comes(3, passed)
+    await wires.receives(3, passed)
     packet = await asyncio.wait_for(app.punted.get(), AWAIT_S)
     assert packet["ingress_port"] == 1 and packet.payload.startswith(punted), packet
     print("ok: a ternary entry punts, with its port", flush=True)
@@ -208,10 +210,10 @@ async def filters(app: LearningSwitch, wires: Wires) -> None:
 
 
 async def sends(app: LearningSwitch, wires: Wires) -> None:
-    """A packet of the controller leaves by the port that its header names."""
+    """Check that a packet of the controller leaves by the port that its header names."""
     frame = station_frame(BOB, ADA)
     await app.switch.write([fy.P4PacketOut(frame, egress_port=2, unused=0)])
-    await wires.comes(2, frame)
+    await wires.receives(2, frame)
     print("ok: a packet-out leaves by its port", flush=True)
 
 
@@ -228,7 +230,7 @@ async def program(address: str, cables: list[namespaces.Cable]) -> None:
 
 
 def main() -> int:
-    """Run the checks; exit status."""
+    """Run the checks; return the exit status."""
     parser = argparse.ArgumentParser(prog="ptf-tests/campus.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--shell", metavar="PYTHON", help="an interpreter that has p4runtime-shell")
     options = parser.parse_args()

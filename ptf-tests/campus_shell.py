@@ -1,7 +1,7 @@
-"""What campus.py asks by finsy, asked by p4runtime-shell: `campus_shell.py ADDRESS FOLDER INTERFACE`.
+"""Make campus.py's requests with p4runtime-shell instead of finsy: `campus_shell.py ADDRESS FOLDER INTERFACE`.
 
-Its interpreter has p4runtime-shell, which wants an older protobuf than sluice does, and so an environment of its own.
-The gateway at ADDRESS drives campus, of FOLDER; INTERFACE is the other end of the switch's port 1.
+The interpreter has p4runtime-shell, which needs an older protobuf than sluice and so an environment of its own. The
+gateway at ADDRESS drives the program campus of FOLDER; INTERFACE is the other end of the switch's port 1.
 """
 # pyright: reportMissingImports=false
 
@@ -36,13 +36,13 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 
 
 def tables() -> list[Any]:
-    """A ternary entry, and a route by a group; in the order in which they can be deleted."""
+    """Write a ternary entry and a route by a group; return their entries in the order in which they can be deleted."""
     rule = TableEntry("Ingress.acl")(action="Ingress.deny", priority=7)
     rule.match["hdr.ipv4.source"] = "10.1.0.0&&&255.255.0.0"
     rule.match["hdr.ipv4.total_length"] = "60..200"
     rule.insert()
-    (found,) = list(TableEntry("Ingress.acl").read())
-    assert found.priority == 7 and "10" in str(found), found
+    (read_back,) = list(TableEntry("Ingress.acl").read())
+    assert read_back.priority == 7 and "10" in str(read_back), read_back
     print("ok: a ternary entry, read back")
 
     member = ActionProfileMember("Ingress.ports")(member_id=1, action="Ingress.send")
@@ -54,22 +54,22 @@ def tables() -> list[Any]:
     route = TableEntry("Ingress.routes")(group_id=1)
     route.match["hdr.ipv4.destination"] = "10.2.0.0/16"
     route.insert()
-    (found,) = list(ActionProfileGroup("Ingress.ports").read())
-    print(f"ok: a group of one member, {len(found.members)}")
+    (read_back,) = list(ActionProfileGroup("Ingress.ports").read())
+    print(f"ok: a group of one member, {len(read_back.members)}")
     return [route, group, member, rule]
 
 
 def copies() -> list[Any]:
-    """A multicast group and a clone session."""
-    made = [MulticastGroupEntry(2).add(1).add(2), CloneSessionEntry(9).add(3)]
-    for each in made:
+    """Write a multicast group and a clone session; return them."""
+    entities = [MulticastGroupEntry(2).add(1).add(2), CloneSessionEntry(9).add(3)]
+    for each in entities:
         each.insert()
     print("ok: a multicast group and a clone session")
-    return made
+    return entities
 
 
 def notifications(wire: socket.socket) -> list[Any]:
-    """The digest of a new host, and an entry that is idle."""
+    """Check the digest of a new host and the notification of an idle entry; return what was written."""
     digest = DigestEntry("new_host")
     digest.max_list_size, digest.ack_timeout_ns = 1, 10**9
     digest.insert()
@@ -88,7 +88,7 @@ def notifications(wire: socket.socket) -> list[Any]:
 
 
 def packet_out(wire: socket.socket) -> None:
-    """A packet of the controller leaves by the port that its header names."""
+    """Check that a packet of the controller leaves by the port that its header names."""
     out = PacketOut(FRAME)
     out.metadata["egress_port"] = "1"
     out.metadata["unused"] = "0"
@@ -99,7 +99,7 @@ def packet_out(wire: socket.socket) -> None:
 
 
 def main() -> None:
-    """Write one of everything, read it back, send a frame, and take it all away again."""
+    """Write entities of every kind, read them back, send a frame, and delete them."""
     address, folder, interface = sys.argv[1:]
     program = FwdPipeConfig(str(Path(folder) / "campus.p4info.txtpb"), os.devnull)
     sh.setup(1, address, (0, 1000), config=program, verbose=False)
@@ -107,9 +107,9 @@ def main() -> None:
     wire.bind((interface, 0))
     wire.settimeout(AWAIT_S)
     wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    made = [*tables(), *copies(), *notifications(wire)]
+    entities = [*tables(), *copies(), *notifications(wire)]
     packet_out(wire)
-    for each in made:
+    for each in entities:
         each.delete()
     assert not list(TableEntry("Ingress.acl").read())
     print("ok: everything deleted")
@@ -121,5 +121,5 @@ if __name__ == "__main__":
         main()
     except BaseException:
         traceback.print_exc()
-        os._exit(1)  # the shell's threads wait for the stream, and would keep the interpreter
+        os._exit(1)  # the threads of p4runtime-shell wait for the stream, and would keep the interpreter alive
     os._exit(0)

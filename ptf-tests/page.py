@@ -1,4 +1,4 @@
-"""Writes docs/results/packet-tests.md: what came of the last run of the packet tests on each switch."""
+"""Write docs/results/packet-tests.md: the results of the last run of the packet tests on each switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.exclusions import BY_DESIGN  # noqa: E402
 LOGS = ROOT / "results" / "ptf"
 PAGE = ROOT / "docs" / "results" / "packet-tests.md"
 SWITCHES = {"embedded": "embedded switch", "bmv2": "BMv2", "tofino": "Tofino's model"}
-"""Those that have a column, by $SWITCH."""
+"""Switches with a column on the page, by the values of $SWITCH."""
 
 HEAD = """# Packet tests on every target
 
@@ -35,21 +35,21 @@ class Run:
 
     switch: str
     about: dict[str, str]
-    """As `results.describe` writes it."""
+    """The run's description, as `results.describe` writes it."""
     tests: Sequence[dict[str, str]]
-    """A line of `results.jsonl` each."""
+    """One line of `results.jsonl` for each test."""
 
     def of(self, outcome: str) -> list[dict[str, str]]:
-        """Tests that ended so."""
+        """Return the tests with this outcome."""
         return [test for test in self.tests if test["outcome"] == outcome]
 
     def excluded(self) -> list[dict[str, str]]:
-        """Tests that the target cannot pass by design."""
+        """Return the tests that the target cannot pass by design."""
         return [test for test in self.of("skipped") if test["reason"].startswith(BY_DESIGN)]
 
 
 def read(logs: Path) -> Iterator[Run]:
-    """The runs that are there, in the order of the page."""
+    """Yield the recorded runs, in the order of the page's columns."""
     for switch in SWITCHES:
         folder = logs / switch
         if (folder / results.ABOUT).is_file():
@@ -58,7 +58,7 @@ def read(logs: Path) -> Iterator[Run]:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The page's text."""
+    """Return the page's text."""
     numbers = _table(
         ["", *(SWITCHES[run.switch] for run in runs)],
         [
@@ -81,7 +81,7 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def _by_stage(runs: Sequence[Run]) -> str:
-    """Of each stage: how many tests passed, of how many that were not skipped."""
+    """Return a table of stages: how many tests passed, of how many that were not skipped."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for run in runs:
         for test in run.tests:
@@ -102,7 +102,7 @@ def _table(heading: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
 
 
 def main() -> int:
-    """Exit status: 2 when there is no run."""
+    """Write the page; return the exit status, which is 2 without any recorded run."""
     runs = list(read(LOGS))
     if not runs:
         print(f"ptf-page: no run is in {LOGS}; make ptf", file=sys.stderr)

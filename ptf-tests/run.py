@@ -1,8 +1,8 @@
-"""Runs the packet tests: `run.py [--switch embedded|bmv2|tofino] [tests]`, as root.
+"""Run the packet tests: `run.py [--switch embedded|bmv2|tofino] [tests]`, as root.
 
-Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and says what passed. A test is
-named `module.Class`, a module's tests together `module`. Logs go to results/ptf/SWITCH/. With `--grpc` and
-`--port-map` the switch is one that already runs (a model or a box, ptf-tests/README.md).
+Makes a network namespace with a cable for each port, starts the switch in it, runs ptf and prints which tests passed. A
+test is named `module.Class`; `module` stands for all tests of a module. Logs go to results/ptf/SWITCH/. With `--grpc`
+and `--port-map` the tests use a switch that already runs (a model or a box, ptf-tests/README.md).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"
 LOGS = ROOT / "results" / "ptf"
 QUEUE = 4096
-"""Frames that ptf holds for a test, on each port."""
+"""Frames that ptf queues for a test, on each port."""
 
 
 def arguments() -> argparse.Namespace:
-    """Command line and environment."""
+    """Parse the command line and the environment."""
     parser = argparse.ArgumentParser(prog="ptf-tests/run.py", description=(__doc__ or "").split("\n", maxsplit=1)[0])
     default = os.environ.get("SWITCH", "embedded")
     parser.add_argument("--switch", choices=[*KINDS], default=default, help="default: $SWITCH or embedded")
@@ -69,8 +69,8 @@ def arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def kept(switch: str) -> Generator[Path]:
-    """A folder of this run's own, which becomes results/ptf/SWITCH in the end: two runs at a time do not meet."""
+def log_folder(switch: str) -> Generator[Path]:
+    """Yield a folder for this run's logs, which becomes results/ptf/SWITCH at the end: runs do not mix."""
     LOGS.mkdir(parents=True, exist_ok=True)
     running = Path(tempfile.mkdtemp(prefix=f".{switch}-", dir=LOGS))
     try:
@@ -81,20 +81,20 @@ def kept(switch: str) -> Generator[Path]:
 
 
 def ptf_command(options: argparse.Namespace) -> list[str]:
-    """ptf without its interfaces."""
+    """Return ptf's command line without its interfaces."""
     script = Path(sys.executable).with_name("ptf")
     return [sys.executable, str(script), "--test-dir", str(HERE / "stages"), *options.tests]
 
 
 def environment(outcome: Path | None = None) -> dict[str, str]:
-    """Where ptf finds the harness, and where the harness writes what came of each test."""
-    found = os.pathsep.join([str(HERE), str(ROOT / "controller"), str(ROOT)])
+    """Return an environment in which ptf finds the harness, and the harness writes each test's outcome to a file."""
+    search_path = os.pathsep.join([str(HERE), str(ROOT / "controller"), str(ROOT)])
     extra = {results.VARIABLE: str(outcome)} if outcome else {}
-    return {**os.environ, "PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1", **extra}
+    return {**os.environ, "PYTHONPATH": search_path, "PYTHONDONTWRITEBYTECODE": "1", **extra}
 
 
 def run(options: argparse.Namespace, logs: Path) -> int:
-    """Run the tests; number of failures, at least 1 when ptf itself failed."""
+    """Run the tests; return the number of failures, at least 1 if ptf itself failed."""
     if options.grpc is not None:
         switch = targets.Given(options.grpc, options.device_id, options.thrift)
         return summary(logs, ptf(options, logs, switch, portmap.read(options.port_map)))
@@ -102,12 +102,12 @@ def run(options: argparse.Namespace, logs: Path) -> int:
     cables = namespaces.lay(PORTS)
     with targets.running(options.switch, cables, logs / "switch.log", options.pipeline) as switch:
         code = ptf(options, logs, switch, [(cable.port, cable.test_end) for cable in cables])
-        last_words = switch.process.tail() if switch.process.exit_code() is not None else ""
-    return summary(logs, code, last_words)
+        last_output = switch.process.tail() if switch.process.exit_code() is not None else ""
+    return summary(logs, code, last_output)
 
 
 def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: list[tuple[int, str]]) -> int:
-    """Run ptf against a switch that serves, its ports in the order of the plan; ptf's exit status."""
+    """Run ptf against a switch that serves, with its ports in the order of the plan; return ptf's exit status."""
     command = ptf_command(options)
     for port, interface in ports:
         command += ["--interface", f"{port}@{interface}"]
@@ -126,17 +126,17 @@ def ptf(options: argparse.Namespace, logs: Path, switch: targets.Given, ports: l
     return subprocess.run(words, env=environment(logs / results.OUTCOMES), cwd=logs, check=False).returncode
 
 
-def summary(logs: Path, code: int, last_words: str = "") -> int:
-    """Print what came of it, with the last words of a switch that died; number of failures."""
+def summary(logs: Path, code: int, last_output: str = "") -> int:
+    """Print the outcomes, and the last output of a switch that has ended; return the number of failures."""
     outcome = logs / results.OUTCOMES
     lines = [json.loads(line) for line in outcome.read_text().splitlines()] if outcome.exists() else []
     number = {kind: sum(line["outcome"] == kind for line in lines) for kind in ("passed", "failed", "skipped")}
     for line in lines:
         if line["outcome"] == "failed":
             print(f"FAILED {line['test']}")
-    if last_words:
-        print(f"the switch died; its last words:\n{last_words}")
-    if (code or last_words) and not number["failed"]:
+    if last_output:
+        print(f"the switch has ended; its last output:\n{last_output}")
+    if (code or last_output) and not number["failed"]:
         number["failed"] = 1
     skipped = f", {number['skipped']} skipped" if number["skipped"] else ""
     print(f"{number['passed']} passed, {number['failed']} failed{skipped}")
@@ -144,15 +144,16 @@ def summary(logs: Path, code: int, last_words: str = "") -> int:
 
 
 def interrupted(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM unwinds like Ctrl-C."""
+    """Raise KeyboardInterrupt, so that SIGTERM unwinds like Ctrl-C."""
     raise KeyboardInterrupt
 
 
 def main() -> int:
-    """Exit status: 0 when every test passed."""
+    """Run the tests; return the exit status: 0 if every test passed."""
     options = arguments()
     if options.list:
-        with tempfile.TemporaryDirectory(prefix="sluice-ptf-") as folder:  # ptf replaces its log file, a device as well
+        # ptf replaces its log file, even if that is a device.
+        with tempfile.TemporaryDirectory(prefix="sluice-ptf-") as folder:
             words = [*ptf_command(options), "--list-test-names", "--log-file", f"{folder}/ptf.log"]
             return subprocess.run(words, env=environment(), check=False).returncode
     try:
@@ -162,7 +163,7 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGTERM, interrupted)
     try:
-        with kept("given" if options.grpc else options.switch) as logs:
+        with log_folder("given" if options.grpc else options.switch) as logs:
             results.describe(logs, options.tests, program("ptf-tests"))
             return 1 if run(options, logs) else 0
     except (SetupError, portmap.PortMapError, FileNotFoundError) as error:

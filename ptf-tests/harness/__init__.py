@@ -1,1 +1,1 @@
-"""What the packet tests stand on: a target, its control, frames, and the test case that checks packets and state."""
+"""The base of the packet tests: a target, its control, frames, and the test case that checks packets and state."""

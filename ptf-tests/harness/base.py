@@ -1,8 +1,9 @@
-"""The test case: every frame that is sent is followed to its end, and every count that it changed is known.
+"""The base test case: it follows every frame that it sends to its end, and accounts for every count that the frame
+changed.
 
-`forwards`, `drops`, `punts` and `hears` each send one frame and state everything that comes of it: the exact frames
-out, and the exact changes of all counters and ledger registers. Nothing waits by the clock: a frame is followed by echo
-requests to the router on every port (fences), and when their answers are back the frame has had its effect.
+`forwards`, `drops`, `punts` and `reports_sender` each send one frame and state all of its effects: the exact frames
+out, and the exact changes of all counters and ledger registers. No test waits for a fixed time: after a frame, an echo
+request (fence) goes to the router on every port, and when the answers are back the frame has had its effect.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from .slots import Tuple5
 from .switch import Cell, Switch, differences, switch
 
 AWAIT_S = 60.0
-"""A frame, a packet-in or a count that is not there by then does not come."""
+"""Seconds after which a missing frame, packet-in or count is a failure."""
 
 WINDOW = 32
 """Frames in flight: half of the 64 that BMv2's egress queue holds for a port."""
 
-TOLD = (PuntReason.ARP, PuntReason.SENDER)
-"""Of these the controller is told by a digest; of all others it gets the packet."""
+BY_DIGEST = (PuntReason.ARP, PuntReason.SENDER)
+"""Punt reasons for which the controller gets a digest; for all others it gets the packet."""
 
 _FENCE_HOST = 250
 _CLOCK_PORT = 39_999
@@ -50,26 +51,26 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that came of what was sent."""
+    """All effects of the frames that were sent."""
 
     frames: list[tuple[int, bytes]]
-    """Port number and frame, in order on each port."""
+    """Port number and frame, in the order of arrival on each port."""
     packets: list[P4PacketIn]
     changes: dict[Cell, int]
 
 
 def new(service: Service, server: Server) -> list[Cell]:
-    """Counts of a SYN that is pinned and reaches its server."""
+    """Return the counts of a SYN that is pinned and reaches its server."""
     return [(Counter.OFFERED, service.id), (Counter.CLAIMED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def again(service: Service, server: Server) -> list[Cell]:
-    """Counts of a SYN whose connection is pinned already."""
+    """Return the counts of a SYN whose connection is pinned already."""
     return [(Counter.OFFERED, service.id), (Register.LEDGER_SYN, server.id)]
 
 
 def unpinned(service: Service, server: Server) -> list[Cell]:
-    """Counts of a SYN that found both ways taken."""
+    """Return the counts of a SYN that found both ways taken."""
     return [
         (Counter.OFFERED, service.id),
         (Counter.UNPINNED_NEW, service.id),
@@ -78,57 +79,57 @@ def unpinned(service: Service, server: Server) -> list[Cell]:
 
 
 def unpinned_mid(service: Service) -> Cell:
-    """Count of a packet in mid-connection without a pin."""
+    """Return the count of a packet in mid-connection without a pin."""
     return (Counter.UNPINNED_MID, service.id)
 
 
 def moved(service: Service) -> Cell:
-    """Count of a SYN, said again, that goes to another server than before."""
+    """Return the count of a repeated SYN that goes to another server than before."""
     return (Counter.MOVED, service.id)
 
 
 def disowned(service: Service) -> Cell:
-    """Count of a server's reset for a connection that is not pinned to it."""
+    """Return the count of a server's RST for a connection that is not pinned to it."""
     return (Counter.DISOWNED, service.id)
 
 
 def first_answer(server: Server) -> Cell:
-    """Count of a first SYN-ACK."""
+    """Return the count of a first SYN-ACK."""
     return (Register.LEDGER_SYNACK, server.id)
 
 
 def repeated_answer(server: Server) -> Cell:
-    """Count of a repeated SYN-ACK."""
+    """Return the count of a repeated SYN-ACK."""
     return (Register.LEDGER_SYNACK_AGAIN, server.id)
 
 
 def completed(server: Server) -> Cell:
-    """Count of a completed handshake."""
+    """Return the count of a completed handshake."""
     return (Register.LEDGER_COMPLETED, server.id)
 
 
 def was_reset(server: Server) -> Cell:
-    """Count of a reset by the server."""
+    """Return the count of a RST by the server."""
     return (Register.LEDGER_RESET, server.id)
 
 
 def admitted(destination: int) -> list[Cell]:
-    """Counts of a connection that is admitted."""
+    """Return the counts of a connection that is admitted."""
     return [*repeated(destination), (Register.REQUESTS_ADMITTED, destination)]
 
 
 def repeated(destination: int) -> list[Cell]:
-    """Count of a SYN that repeats an admitted connection's."""
+    """Return the count of a SYN that repeats an admitted connection's SYN."""
     return [(Register.REQUESTS_OFFERED, destination)]
 
 
 def refused(destination: int) -> list[Cell]:
-    """Counts of a request that was held back."""
+    """Return the counts of a request that is refused."""
     return [(Register.REQUESTS_OFFERED, destination), (Register.REQUESTS_REFUSED, destination)]
 
 
 def returned(destination: int) -> list[Cell]:
-    """Counts of a connection that is admitted because its client was known."""
+    """Return the counts of a connection that is admitted because its client is remembered."""
     return [*admitted(destination), (Register.REQUESTS_RETURNING, destination)]
 
 
@@ -136,12 +137,12 @@ Changes = Cell | Iterable[Cell]
 
 
 class StageTest(BaseTest):
-    """Base of all packet tests. What a test changes it hands to a cleanup; the end of each test checks that."""
+    """Base of all packet tests. A test registers a cleanup for each of its changes; `tearDown` checks them."""
 
     maxDiff = None
 
     NEEDS: tuple[Table | Register, ...] = ()
-    """Tables and registers besides those that a base class names, without any of which the program cannot be tested."""
+    """Tables and registers that the program must have, besides those of base classes; otherwise the test is skipped."""
 
     @property
     def switch(self) -> Switch:
@@ -159,7 +160,7 @@ class StageTest(BaseTest):
         self._counts = self.switch.counts()
 
     def needs(self, *needs: Table | Register) -> None:
-        """Skip the test where the program is compiled without one of these tables and registers."""
+        """Skip the test if the program is compiled without one of these tables and registers."""
         for need in needs:
             is_table = isinstance(need, Table)
             if self.switch.schema.tables.get(need) is None if is_table else not self.switch.has(need):
@@ -169,11 +170,11 @@ class StageTest(BaseTest):
         self.doCleanups()
         self.switch.clear_connections()
         state, baseline = self.switch.state(), self.switch.baseline
-        left = sorted(key for key in state.keys() | baseline.keys() if state.get(key) != baseline.get(key))
-        if left:
+        changed_keys = sorted(key for key in state.keys() | baseline.keys() if state.get(key) != baseline.get(key))
+        if changed_keys:
             self.switch.restore()
-        self.assertEqual(left, [], "the test left something in the tables")
-        self.assertIsNone(self.switch.client.packet_in(0), "a packet to the controller that nobody expected")
+        self.assertEqual(changed_keys, [], "the test has not restored these tables' entries")
+        self.assertIsNone(self.switch.client.packet_in(0), "the controller got an unexpected packet")
         self._flush()
         super().tearDown()
 
@@ -189,13 +190,13 @@ class StageTest(BaseTest):
             pass
 
     def inject(self, port: plan.Port | int, frame: Packet | bytes) -> None:
-        """Put a frame on the wire."""
+        """Put a frame on the wire of a port."""
         wire = octets(frame)
         self.switch.touch(wire)
         self.dataplane.send(0, self.switch.number(port), wire)
 
     def _fence(self, ports: Iterable[plan.Port], frames: list[tuple[int, bytes]]) -> int:
-        """Wait until the ports have sent what they had to; append it to ``frames``. Number of fences sent."""
+        """Wait until the ports have sent all earlier frames; append these to ``frames``. Return the fences sent."""
         tokens: dict[plan.Port, bytes] = {}
         for port in ports:
             tokens[port] = b"sluice fence %016x" % next(_numbers)
@@ -205,16 +206,16 @@ class StageTest(BaseTest):
         for port, token in tokens.items():
             number = self.switch.number(port)
             while True:
-                found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
-                if found.packet is None:
+                polled = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
+                if polled.packet is None:
                     self.fail(f"the switch answers no echo request on port {number}: is it stuck?")
-                if token in found.packet:
+                if token in polled.packet:
                     break
-                frames.append((number, bytes(found.packet)))
+                frames.append((number, bytes(polled.packet)))
         return len(tokens)
 
     def settle(self, sent_on: plan.Port | int | None = None, sent: int = 1) -> Outcome:
-        """Follow ``sent`` frames that were put on one port to their end."""
+        """Follow ``sent`` frames that were put on one port to their end; return their effects."""
         return self._settle(sent_on, sent, [], 0)
 
     def _settle(
@@ -241,7 +242,11 @@ class StageTest(BaseTest):
     def _packets_in(self, changes: Mapping[Cell, int]) -> list[P4PacketIn]:
         packets: list[P4PacketIn] = []
         for _ in range(
-            sum(number for (name, reason), number in changes.items() if name is Counter.PUNTS and reason not in TOLD)
+            sum(
+                number
+                for (name, reason), number in changes.items()
+                if name is Counter.PUNTS and reason not in BY_DIGEST
+            )
         ):
             packet = self.switch.client.packet_in(AWAIT_S)
             if packet is None:
@@ -250,12 +255,12 @@ class StageTest(BaseTest):
         return packets
 
     def exchange(self, port: plan.Port | int, frame: Packet | bytes) -> Outcome:
-        """Send one frame and follow it to its end."""
+        """Send one frame and follow it to its end; return its effects."""
         self.inject(port, frame)
         return self.settle(port)
 
     def burst(self, port: plan.Port, frames: Iterable[bytes]) -> Outcome:
-        """Send many frames, no more at a time than any switch's queues hold, and follow them all to their end."""
+        """Send many frames, at most WINDOW at once; follow them to their end; return their effects."""
         out: list[tuple[int, bytes]] = []
         fences = sent = 0
         for window in batched(frames, WINDOW):
@@ -267,7 +272,7 @@ class StageTest(BaseTest):
         return self._settle(port, sent, out, fences)
 
     def flood(self, port: plan.Port, frames: Iterable[bytes]) -> dict[Cell, int]:
-        """Send very many frames, as many as there are in flight as `burst`, and keep the counts only."""
+        """Send very many frames, as many at once as `burst`; return only the changes of the counts."""
         fences = sent = 0
         for window in batched(frames, WINDOW):
             for frame in window:
@@ -286,13 +291,13 @@ class StageTest(BaseTest):
         expected: Packet | bytes,
         *changes: Changes,
     ) -> None:
-        """Exactly ``expected`` leaves by ``out``, and nothing else happens but the counts in ``changes``."""
+        """Send a frame; assert that exactly ``expected`` leaves by ``out``, and that only ``changes`` are counted."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(out), octets(expected))])
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 1}, changes)
 
     def drops(self, port: plan.Port | int, frame: Packet | bytes, reason: DropReason, *changes: Changes) -> None:
-        """The frame is dropped for ``reason``; nothing else happens but the counts in ``changes``."""
+        """Send a frame; assert that it is dropped for ``reason``, and that only the counts in ``changes`` change."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
@@ -300,7 +305,7 @@ class StageTest(BaseTest):
     def answers(
         self, port: plan.Port | int, frame: Packet | bytes, expected: bytes, reason: DropReason, *changes: Changes
     ) -> None:
-        """The frame is dropped for ``reason`` and exactly ``expected`` goes back by the port that it came from."""
+        """Send a frame; assert that it is dropped for ``reason`` and that ``expected`` goes back by the same port."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [(self.switch.number(port), expected)])
         self._counted(outcome, {(Counter.VERDICTS, reason): 1}, changes)
@@ -315,7 +320,7 @@ class StageTest(BaseTest):
         drop: DropReason = DropReason.NONE,
         next_hop: str = "0.0.0.0",
     ) -> None:
-        """The controller gets exactly ``expected``; the packet counts as dropped for ``drop``, if that is given."""
+        """Send a frame; assert that the controller gets ``expected`` and the packet counts as dropped for ``drop``."""
         outcome = self.exchange(port, frame)
         self._sent(outcome, [])
         self._counted(outcome, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS, reason): 1}, changes)
@@ -325,7 +330,7 @@ class StageTest(BaseTest):
         self.assertEqual(packet["reason"], reason)
         self.assertEqual(packet["next_hop"], int(from_text(next_hop)))
 
-    def hears(
+    def reports_sender(
         self,
         port: plan.Port | int,
         frame: Packet,
@@ -334,8 +339,9 @@ class StageTest(BaseTest):
         answer: Packet | bytes | None = None,
         drop: DropReason = DropReason.NONE,
     ) -> None:
-        """The controller gets the sender of an ARP, where it is, and whether the switch answers it; the ARP itself is
-        answered, or dropped for ``drop``."""
+        """Send an ARP; assert that the controller gets its sender, its port and whether the switch answers. The ARP
+        itself is answered, or dropped for ``drop``.
+        """
         self._flush()
         outcome = self.exchange(port, frame)
         self._sent(outcome, [] if answer is None else [(self.switch.number(port), octets(answer))])
@@ -344,10 +350,10 @@ class StageTest(BaseTest):
         place = Neighbour(self.switch.number(port), sender.hwsrc)
         reported = Sender(from_text(sender.psrc), place, answer is not None)
         self.assertEqual(self.switch.client.senders(AWAIT_S), [reported])
-        self.assertEqual(self.switch.client.senders(0), [], "told twice")
+        self.assertEqual(self.switch.client.senders(0), [], "the sender was reported twice")
 
     def padded(self, frame: bytes) -> bytes:
-        """As a target sends it that knows no shorter frames than Ethernet's."""
+        """Return the frame as the target sends it, padded if the target's shortest frames are Ethernet's."""
         return frame.ljust(self.switch.least_frame, b"\0")
 
     def _sent(self, outcome: Outcome, expected: list[tuple[int, bytes]]) -> None:
@@ -381,36 +387,36 @@ class StageTest(BaseTest):
     # -- connections
 
     def client_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
-        """The frame reaches the flow's server, translated."""
+        """Send a client's frame; assert that it reaches the flow's server, translated."""
         self.forwards(plan.CLIENT, frame, flow.server.host.port, flow.at_server(frame), *changes)
 
     def server_sends(self, flow: Flow, frame: Packet, *changes: Changes) -> None:
-        """The frame reaches the flow's client, translated."""
+        """Send a server's frame; assert that it reaches the flow's client, translated."""
         self.forwards(flow.server.host.port, frame, plan.CLIENT, flow.at_client(frame), *changes)
 
     def draws_again(self, service: Service, server: Server) -> list[Cell]:
-        """Counts of a SYN whose pinned server drains: Tofino claims its slot anew, where others say that it moved."""
+        """Return the counts of a SYN whose pinned server drains: on Tofino a new claim, elsewhere a repeated SYN."""
         lacks = exclusions.lacks(self.switch.pipeline.target.name, Counter.MOVED)
         return new(service, server) if lacks else again(service, server)
 
     def opens(self, flow: Flow) -> None:
-        """A SYN that is pinned to the flow's server."""
+        """Send a SYN; assert that it is pinned to the flow's server."""
         self.client_sends(flow, flow.syn(), new(flow.service, flow.server))
 
     def establishes(self, flow: Flow) -> None:
-        """A whole handshake."""
+        """Perform a whole handshake."""
         self.opens(flow)
         self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
         self.client_sends(flow, flow.ack(), completed(flow.server))
 
     def pins(self, key: Tuple5) -> list[Pin]:
-        """Where the connection table holds a connection: way 1, way 2, both or nowhere."""
+        """Return where the connection table holds a connection: in way 1, way 2, both or neither."""
         return self.switch.pins.find(key)
 
     def put_pin(self, flow: Flow, state: PinState, age: int, way: int = 1) -> None:
         """Write a connection into the table: pinned to the flow's server, stamped ``age`` ticks ago.
 
-        Takes the switch's time from a SYN of its own.
+        The switch's current time is read from the pin of an additional SYN.
         """
         probe = Flow(flow.service, flow.server, client_port=_CLOCK_PORT)
         self.exchange(plan.CLIENT, probe.syn())
@@ -424,14 +430,14 @@ class StageTest(BaseTest):
                 self.switch.pins.free(place, slot)
 
     def assertPinned(self, flow: Flow, state: PinState, way: int = 1) -> Pin:
-        """The connection is in ``way``, with the flow's server and this state. Its slot."""
-        found = [pin for pin in self.pins(flow.key) if pin.way == way]
-        self.assertTrue(found, f"{flow.key} is not in way {way}; {self.pins(flow.key)}")
-        self.assertEqual((found[0].server, found[0].state), (flow.server.id, self.switch.pins.known(state)))
-        return found[0]
+        """Assert that the connection is in ``way``, with the flow's server and this state; return its slot."""
+        pins = [pin for pin in self.pins(flow.key) if pin.way == way]
+        self.assertTrue(pins, f"{flow.key} is not in way {way}; {self.pins(flow.key)}")
+        self.assertEqual((pins[0].server, pins[0].state), (flow.server.id, self.switch.pins.stored(state)))
+        return pins[0]
 
     def assertNotPinned(self, key: Tuple5) -> None:
-        """The connection is in neither way."""
+        """Assert that the connection is in neither way."""
         self.assertEqual(self.pins(key), [])
 
     # -- what a test changes for itself
@@ -442,38 +448,39 @@ class StageTest(BaseTest):
         self.addCleanup(self.switch.delete, items)
 
     def delete(self, *items: P4TableEntry) -> None:
-        """Take entries of the plan away until the end of the test."""
+        """Remove entries of the plan until the end of the test."""
         self.switch.delete(items)
         self.addCleanup(self.switch.insert, items)
 
     def weigh(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change the weights that R decides until the end of the test."""
+        """Change a service's weights that follow from R, until the end of the test."""
         self.switch.modify([entries.ratios(service, weights)])
         self.addCleanup(self.switch.modify, [entries.ratios(service, plan.RATIOS[service])])
 
     def weigh_capacity(self, service: Service, weights: Mapping[Server, int]) -> None:
-        """Change the weights of capacity until the end of the test."""
+        """Change a service's weights by capacity, until the end of the test."""
         self.switch.modify([entries.capacities(service, weights)])
         self.addCleanup(self.switch.modify, [entries.capacities(service, plan.CAPACITIES[service])])
 
     def drain(self, server: Server) -> None:
-        """Have a server take no new connections until the end of the test, as if ejected, drained or removed."""
+        """Mark a server as draining until the end of the test, as if ejected, drained or removed."""
         self.switch.modify([entries.server(server, draining=True)])
         self.addCleanup(self.switch.modify, [entries.server(server)])
 
     def set_timers(self, **times: int) -> None:
-        """Change times of the connection table (idle, pending, answered, half_closed, linger), in ticks, until the end
-        of the test. A time below zero is over at once.
+        """Set times of the connection table (idle, pending, answered, half_closed, linger), in ticks, until the end of
+        the test.
 
-        What is not named is as the program starts with it.
+        A negative time is over at once. Times that are not named have the values with which the program starts.
         """
         changed = {f"{name}_time": ticks % (1 << STAMP_BITS) for name, ticks in times.items()}
         self.switch.modify([entries.timers({**self.switch.times, **changed})])
         self.addCleanup(self.switch.modify, [entries.timers(self.switch.times)])
 
     def meter(self, name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> None:
-        """Configure a token bucket until the end of the test. One that nothing refills has its burst to give on
-        v1model, and nothing on Tofino: there it is unlimited until `spent`."""
+        """Configure a token bucket until the end of the test. A bucket without a refill rate starts full on v1model. On
+        Tofino it would start empty, so there it is unlimited until `spent` is called.
+        """
         config = entries.meter(name, index, cir=cir, cburst=cburst, pir=pir, pburst=pburst)
         if not pir and self.switch.empty_without_rate:
             self._unspent[name, index] = config
@@ -482,7 +489,7 @@ class StageTest(BaseTest):
         self.addCleanup(self.switch.modify, [entries.unmetered(name, index)])
 
     def spent(self, *names: Meter) -> None:
-        """The test has taken every token of its buckets that nothing refills, or of those of these meters."""
+        """Empty the buckets without a refill rate, all or those of ``names``: the test has taken all their tokens."""
         now = [cell for cell in self._unspent if not names or cell[0] in names]
         if now:
             self.switch.modify([self._unspent.pop(cell) for cell in now])
@@ -492,27 +499,27 @@ class StageTest(BaseTest):
         self.insert(entries.destination(address, number, answer_reset, remember))
 
     def sample(self, packets: int) -> None:
-        """Sample destinations until the end of the test, of so many in 65,536 packets; begin with an empty ring."""
+        """Sample the destinations of ``packets`` in 65,536 packets until the end of the test, with an empty ring."""
         for register in (Register.SAMPLE_NEXT, Register.SAMPLE_RING):
             self.switch.registers.clear(register)
         self.switch.modify([entries.sampling(packets)])
         self.addCleanup(self.switch.modify, [entries.sampling(0)])
 
     def measure_rates(self, step: int, mask: int = 0) -> None:
-        """Measure response rates until the end of the test; begin with free slots."""
+        """Measure response rates until the end of the test; start with free slots."""
         for register in (Register.RATE_FLOW, Register.RATE_BYTES):
             self.switch.registers.clear(register)
         self.switch.modify([entries.rate_settings(step, mask)])
         self.addCleanup(self.switch.modify, [entries.rate_settings(0, 0)])
 
     def pass_ticks(self, ticks: int) -> None:
-        """Let so many ticks of the connection table's clock pass, and part of one more."""
+        """Wait until at least ``ticks`` ticks of the connection table's clock have passed."""
         time.sleep((ticks + 1) * TICK_US / 1e6)
 
 
 @cache
 def _echo(port: plan.Port) -> tuple[bytes, bytes]:
-    """A fence without its token: Ethernet and IPv4, and ICMP with a checksum of 0."""
+    """Return a fence without its token: Ethernet and IPv4, and ICMP with a checksum of 0."""
     host = port.address.rsplit(".", 1)[0] + f".{_FENCE_HOST}"
     token = b"sluice fence %016x" % 0
     frame = octets(layers(Ether(dst=port.mac, src="02:00:00:00:00:fe"), IP(src=host, dst=port.address), ICMP(), token))
@@ -521,7 +528,7 @@ def _echo(port: plan.Port) -> tuple[bytes, bytes]:
 
 
 def batched(items: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    """Lists of at most ``size``, in order."""
+    """Yield the items in order, in lists of at most ``size``."""
     rest = iter(items)
     while window := list(itertools.islice(rest, size)):
         yield window

@@ -1,4 +1,4 @@
-"""Many segments that differ in the client's address and port only, thousands a second. Pure."""
+"""Build thousands of segments a second that differ only in the client's address and port. Pure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ TCP_SOURCE, TCP_CHECKSUM = ETHERNET + 20, ETHERNET + 20 + 16
 
 
 def keys(service: Service, number: int, seed: int) -> list[Tuple5]:
-    """Connections of different clients in 20.0.0.0/8, the same for the same seed."""
+    """Return ``number`` connections of different clients in 20.0.0.0/8, the same for the same seed."""
     source = random.Random(seed)
-    found: dict[tuple[int, int], Tuple5] = {}
-    while len(found) < number:
+    connections: dict[tuple[int, int], Tuple5] = {}
+    while len(connections) < number:
         client, port = 20 << 24 | source.getrandbits(24), source.randrange(1024, 65536)
         address = str(from_number(client, IPV4_BITS))
-        found[client, port] = Tuple5(address, port, service.address, service.port, service.protocol)
-    return list(found.values())
+        connections[client, port] = Tuple5(address, port, service.address, service.port, service.protocol)
+    return list(connections.values())
 
 
 def segments(service: Service, server: Server, flags: str, connections: Iterable[Tuple5]) -> Iterator[bytes]:
-    """One TCP segment of each connection, without options or payload, from one template; checksums are right."""
+    """Yield one TCP segment of each connection, without options or payload, with right checksums."""
     template = Flow(service, server, "0.0.0.0", 0).request(flags=flags)
     data = bytearray(octets(template))
     ip_sum, tcp_sum = (~struct.unpack_from("!H", data, at)[0] & 0xFFFF for at in (IP_CHECKSUM, TCP_CHECKSUM))
@@ -51,12 +51,12 @@ def _complement(total: int) -> int:
 
 
 def destination(frame: bytes) -> str:
-    """Destination address of an untagged IPv4 frame."""
+    """Return the destination address of an untagged IPv4 frame."""
     return text(frame[IP_DESTINATION : IP_DESTINATION + 4])
 
 
 def source_of(frame: bytes) -> tuple[str, int]:
-    """Source address and port of an untagged TCP frame without IPv4 options."""
+    """Return the source address and port of an untagged TCP frame without IPv4 options."""
     return (
         text(frame[IP_SOURCE : IP_SOURCE + 4]),
         struct.unpack_from("!H", frame, TCP_SOURCE)[0],
@@ -64,7 +64,7 @@ def source_of(frame: bytes) -> tuple[str, int]:
 
 
 def has_scapys_checksums(frame: bytes) -> bool:
-    """Whether scapy computes the same checksums for the frame."""
+    """Return whether scapy computes the same checksums for the frame."""
     parsed: Any = Ether(frame)
     del parsed[IP].chksum
     del parsed[IP].payload.chksum
@@ -72,7 +72,7 @@ def has_scapys_checksums(frame: bytes) -> bool:
 
 
 def has_sound_ipv4_header(frame: bytes) -> bool:
-    """Whether the IPv4 header's words sum up to zero (RFC 1071); true of what is not IPv4."""
+    """Return whether the IPv4 header's words sum to zero (RFC 1071); True for a frame that is not IPv4."""
     at = ETHERNET
     if frame[12:14] == b"\x81\x00":
         at += 4

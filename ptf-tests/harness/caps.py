@@ -1,4 +1,4 @@
-"""Connections of a server with capped windows: segments of either side, and the windows that they arrive with."""
+"""Connections of a server with capped windows: segments of either side, and the windows with which they arrive."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ UNIT = 1 << SCALE
 MSS = 536
 CAP = 100 * UNIT
 SYN_WINDOW = 1000
-"""Of SYN and SYN-ACK, never scaled."""
+"""Window of SYN and SYN-ACK, in bytes: these are never scaled."""
 FIRST_WINDOW = 8
-"""Of the handshake's last ACK: 1,024 bytes."""
+"""Window in the handshake's last ACK, in units of UNIT: 1,024 bytes."""
 BARE = 0xFFFF_FFFF
-"""Caps of a server with no default: single connections may have some."""
+"""Default caps, so large that they never apply, of a server whose connections may have caps of their own."""
 
 Options = Sequence[tuple[Any, Any]]
 
 
 def options(scale: int | None = SCALE, mss: int = MSS) -> Options:
-    """MSS and scale, as hosts lay them out."""
+    """Return the options MSS and window scale, arranged as hosts do."""
     return [("MSS", mss), *([] if scale is None else [("NOP", None), ("WScale", scale)])]
 
 
 def cell(fingerprint: int, cap: int) -> int:
-    """What the controller writes for a connection, in bytes."""
-    return int(cells(Caps(*(np.array([one], np.int64) for one in (0, fingerprint, cap))))[0])
+    """Return the cell that the controller writes for a connection's own cap, in bytes."""
+    return int(cells(Caps(*(np.array([value], np.int64) for value in (0, fingerprint, cap))))[0])
 
 
 class Talk:
-    """A connection with real sequence numbers: what each side has sent so far."""
+    """A connection with each side's next sequence number, by key: True for the client, False for the server."""
 
     def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
         self.flow = flow
@@ -51,7 +51,7 @@ class Talk:
         self.next = {True: (client + 1) % WRAP, False: (server + 1) % WRAP}
 
     def frame(self, client: bool, payload: bytes = b"", **fields: Any) -> Packet:
-        """The next segment of the client or the server."""
+        """Return the next segment of the client or the server."""
         fields = {"flags": "A", "seq": self.next[client], "ack": self.next[not client], **fields}
         make = self.flow.request if client else self.flow.reply
         self.next[client] = (self.next[client] + len(payload)) % WRAP
@@ -59,12 +59,12 @@ class Talk:
 
     @property
     def index(self) -> int:
-        """Flow index, of a connection in way 1."""
+        """Flow index of a connection in way 1."""
         return self.flow.key.slot_1
 
 
 class Capped(StageTest):
-    """Base: S1 is managed, with caps that no window reaches unless a test gives others."""
+    """Base: S1 is managed, with caps that never apply unless a test sets others."""
 
     NEEDS = (Table.RESOURCES,)
     send, receive = BARE, BARE
@@ -74,13 +74,13 @@ class Capped(StageTest):
         self.insert(entries.managed(S1, self.send, self.receive))
 
     def cap(self, talk: Talk, send: int = 0, receive: int = 0, fingerprint: int | None = None) -> None:
-        """Give a connection caps of its own."""
+        """Set caps of a connection's own, in bytes."""
         mark = talk.flow.key.fingerprint if fingerprint is None else fingerprint
         for register, bytes_ in zip(CAPS, (send, receive), strict=True):
             self.switch.registers.write(register, talk.index, cell(mark, bytes_))
 
     def sends(self, talk: Talk, client: bool, frame: Packet, window: int, *changes: Changes) -> None:
-        """A frame goes on with this window."""
+        """Send a frame; assert that it arrives with this window."""
         flow = talk.flow
         if client:
             port, out, expected = plan.CLIENT, flow.server.host.port, flow.at_server(frame)
@@ -89,38 +89,38 @@ class Capped(StageTest):
         self.forwards(port, frame, out, changed(expected, TCP_window=window), *changes)
 
     def opens_talk(self, talk: Talk, syn: Options, syn_ack: Options) -> None:
-        """SYN and SYN-ACK, which pass as they are."""
+        """Send SYN and SYN-ACK; assert that both pass unchanged."""
         frame = talk.flow.request(flags="S", seq=talk.first[True], options=syn, window=SYN_WINDOW)
         self.sends(talk, True, frame, SYN_WINDOW, new(WEB, talk.flow.server))
         self.answers_talk(talk, syn_ack)
 
     def answers_talk(self, talk: Talk, syn_ack: Options) -> None:
-        """The SYN-ACK."""
+        """Send the SYN-ACK; assert that it passes unchanged."""
         frame = talk.flow.reply(
             flags="SA", seq=talk.first[False], ack=talk.next[True], options=syn_ack, window=SYN_WINDOW
         )
         self.sends(talk, False, frame, SYN_WINDOW, first_answer(talk.flow.server))
 
     def shakes(self, talk: Talk, syn: Options | None = None, syn_ack: Options | None = None) -> None:
-        """A handshake, whose last ACK promises little."""
+        """Perform a handshake whose last ACK offers a small window."""
         self.opens_talk(talk, options() if syn is None else syn, options() if syn_ack is None else syn_ack)
         self.sends(talk, True, talk.frame(True, window=FIRST_WINDOW), FIRST_WINDOW, completed(talk.flow.server))
 
     def talks(self, **numbers: int) -> Talk:
-        """A connection to S1 behind its handshake."""
+        """Return a connection to S1 after its handshake."""
         talk = Talk(Flow(WEB, S1), **numbers)
         self.shakes(talk)
         return talk
 
     def data(self, talk: Talk, client: bool, size: int = 1000, window: int = 1) -> None:
-        """A side sends so many bytes."""
+        """Send ``size`` bytes from one side."""
         self.sends(talk, client, talk.frame(client, bytes(size), window=window), window)
 
-    def acks(self, talk: Talk, window: int, seen: int, client: bool = True, **fields: Any) -> None:
-        """A side acknowledges all, with this window; the other sees that one."""
-        self.sends(talk, client, talk.frame(client, window=window, **fields), seen)
+    def acks(self, talk: Talk, window: int, received: int, client: bool = True, **fields: Any) -> None:
+        """Acknowledge all data from one side, with this window; assert that the other side receives ``received``."""
+        self.sends(talk, client, talk.frame(client, window=window, **fields), received)
 
-    def advances(self, talk: Talk, window: int, seen: int, client: bool = True) -> None:
-        """The peer sends, the side acknowledges it."""
+    def advances(self, talk: Talk, window: int, received: int, client: bool = True) -> None:
+        """Send data from the peer, and acknowledge it."""
         self.data(talk, not client)
-        self.acks(talk, window, seen, client)
+        self.acks(talk, window, received, client)

@@ -1,4 +1,4 @@
-"""The P4Runtime session of a packet test: that of the tools, in the words of the pipeline."""
+"""The P4Runtime session of a packet test: the tools' session, with the names of the pipeline."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ def _oldest(waiting: queue.Queue[p4r.StreamMessageResponse], timeout_s: float) -
 
 
 class Readable(Protocol):
-    """What a read may ask for; all of finsy's entities are."""
+    """An entity that a read request may contain; all of finsy's entities are."""
 
     def encode(self, schema: P4Schema) -> p4r.Entity:
-        """As the request says it."""
+        """Return the entity as the request contains it."""
         ...
 
 
 class Client(client.Client):
-    """A session that knows the pipeline."""
+    """A session that encodes and decodes by the pipeline's schema."""
 
     def __init__(self, address: str, device_id: int, pipeline: Pipeline, election_id: int) -> None:
         self.schema = pipeline.schema
         super().__init__(address, device_id, election_id)
 
     def packet_in(self, timeout_s: float) -> P4PacketIn | None:
-        """The oldest packet from the switch, or None after ``timeout_s`` (0: only what is here already)."""
+        """Return the oldest packet from the switch, or None after ``timeout_s`` (0: does not wait)."""
         message = _oldest(self._packets, timeout_s)
         return message and P4PacketIn.decode(message, self.schema)
 
     def senders(self, timeout_s: float) -> list[Sender]:
-        """Who sent the oldest ARP that the switch has told of; nobody after ``timeout_s`` (0: only what is here)."""
+        """Return the senders in the oldest ARP digest; an empty list after ``timeout_s`` (0: does not wait)."""
         message = _oldest(self._digests, timeout_s)
         return list(senders([P4DigestList.decode(message, self.schema)])) if message else []
 
     def send(self, payload: bytes, egress_port: int) -> None:
-        """Have the switch send a frame as it is."""
+        """Have the switch send a frame unchanged by a port."""
         packet = P4PacketOut(payload, egress_port=egress_port)
         self.packet_out(packet.encode_update(self.schema).packet)
 
     def push_pipeline(self) -> None:
-        """Load the program: the switch forgets everything else. It is to tell the sender of every ARP."""
+        """Load the program, which clears all other state of the switch, and subscribe to the digest of ARP senders."""
         config = self.schema.get_pipeline_config()
         self.push(config.p4info, config.p4_device_config, config.cookie.cookie)
         self.write([subscription().encode_update(self.schema)])
 
     def find(self, entities: Iterable[Readable]) -> list[p4r.Entity]:
-        """Read, undecoded and in the switch's order."""
+        """Read entities; return them undecoded and in the switch's order."""
         return self.read(entity.encode(self.schema) for entity in entities)

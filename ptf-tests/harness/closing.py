@@ -1,4 +1,4 @@
-"""Connections that the switch may close: what a client, a server and a controller send, and all that comes of it."""
+"""Connections that the switch may close: what client, server and controller send, and all effects of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNTS = (Register.CLOSING_TAKEN, Register.CLOSING_TAKEN_BACK, Register.CLOSING_
 
 
 class Talk:
-    """A connection, and the next number of each end."""
+    """A connection, and the next sequence number of each end."""
 
     def __init__(self, flow: Flow, client: int = FIRST, server: int = ANSWER) -> None:
         self.flow = flow
@@ -43,36 +43,37 @@ class Talk:
         self.server = server
 
     def request(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
-        """Of the client's, with its next number."""
+        """Return a segment of the client, with its next number."""
         numbers: dict[str, Any] = {"seq": self.client, "ack": self.server, **fields}
         return self.flow.request(payload, flags=flags, **numbers)
 
     def reply(self, payload: bytes = b"", flags: str = "A", **fields: Any) -> Packet:
-        """Of the server's, with its next number."""
+        """Return a segment of the server, with its next number."""
         numbers: dict[str, Any] = {"seq": self.server, "ack": self.client, **fields}
         return self.flow.reply(payload, flags=flags, **numbers)
 
     def answer(self) -> Packet:
-        """What the server answers a tickle: its own numbers, and timestamps."""
+        """Return the server's answer to a tickle: its own numbers, and timestamps."""
         return self.reply(options=STAMPS)
 
     def tickle(self) -> Packet:
-        """In the client's name, with impossible numbers."""
+        """Return a tickle: an ACK in the client's name, with impossible numbers."""
         return self.flow.request(flags="A", seq=0, ack=0)
 
     def again_to(self, sender: Packet, stamps: tuple[int, int] | None = None, *, fin: bool = True) -> bytes:
-        """The server's FIN again, or its ACK, that goes back to the client, with the timestamps that the client's
-        frame is to be answered with; what was behind its headers as a trailer."""
-        came: Any = sender
+        """Return the server's FIN again, or its ACK, that goes back to the client. It has the timestamps that answer
+        the client's frame; the bytes after that frame's headers follow as a trailer.
+        """
+        received: Any = sender
         options: list[tuple[str, Any]] = [] if stamps is None else [*STAMPS[:2], ("Timestamp", stamps)]
         frame = layers(
-            Ether(dst=came[Ether].src, src=plan.CLIENT.mac),
-            IP(src=came[IP].dst, dst=came[IP].src, ttl=64),
+            Ether(dst=received[Ether].src, src=plan.CLIENT.mac),
+            IP(src=received[IP].dst, dst=received[IP].src, ttl=64),
             TCP(
-                sport=came[TCP].dport,
-                dport=came[TCP].sport,
+                sport=received[TCP].dport,
+                dport=received[TCP].sport,
                 flags="FA" if fin else "A",
-                seq=came[TCP].ack,
+                seq=received[TCP].ack,
                 ack=self.client,
                 window=0xFFFF,
                 options=options,
@@ -81,18 +82,18 @@ class Talk:
         return octets(frame) + octets(sender)[len(frame) :]
 
     def reset_to(self, sender: Packet, flow_is_server: bool, length: int = 0) -> bytes:
-        """The RST that goes back to who sent a frame, with what was behind the TCP header as a trailer."""
-        came: Any = sender
+        """Return the RST that goes back to a frame's sender; the bytes after the TCP header follow as a trailer."""
+        received: Any = sender
         back = plan.S1_HOST.port.mac if flow_is_server else plan.CLIENT.mac
         frame = layers(
-            Ether(dst=came[Ether].src, src=back),
-            IP(src=came[IP].dst, dst=came[IP].src, ttl=64),
+            Ether(dst=received[Ether].src, src=back),
+            IP(src=received[IP].dst, dst=received[IP].src, ttl=64),
             TCP(
-                sport=came[TCP].dport,
-                dport=came[TCP].sport,
+                sport=received[TCP].dport,
+                dport=received[TCP].sport,
                 flags="RA",
-                seq=came[TCP].ack,
-                ack=(came[TCP].seq + length) % WRAP,
+                seq=received[TCP].ack,
+                ack=(received[TCP].seq + length) % WRAP,
                 window=0,
             ),
         )
@@ -100,7 +101,7 @@ class Talk:
 
 
 class Closing(StageTest):
-    """Base: idle connections of s1 may be closed."""
+    """Base: the switch may close idle connections of s1."""
 
     NEEDS = (Table.RESOURCES,)
 
@@ -114,7 +115,7 @@ class Closing(StageTest):
             self.switch.registers.clear(register)
 
     def manage(self) -> None:
-        """Of s1, until the end of the test."""
+        """Enable closing for s1, until the end of the test."""
         self.insert(entries.managed(S1, closed=1))
 
     def _session(self, kind: P4UpdateType, session: P4CloneSessionEntry) -> None:
@@ -123,7 +124,7 @@ class Closing(StageTest):
     # -- a connection's life
 
     def opened(self, port: int = 40001, client: int = FIRST, server: int = ANSWER, flow: Flow | None = None) -> Talk:
-        """A whole handshake."""
+        """Perform a whole handshake; return the connection."""
         talk = Talk(flow or Flow(WEB, S1, client_port=port), (client + 1) % WRAP, (server + 1) % WRAP)
         self.client_sends(talk.flow, talk.flow.request(flags="S", seq=client), new(WEB, S1))
         self.server_sends(
@@ -133,55 +134,55 @@ class Closing(StageTest):
         return talk
 
     def asks(self, talk: Talk, payload: bytes = GET) -> None:
-        """A request of the client's."""
+        """Send a request of the client."""
         self.client_sends(talk.flow, talk.request(payload, "PA"))
         talk.client = (talk.client + len(payload)) % WRAP
 
     def serves(self, talk: Talk, payload: bytes = PAGE) -> None:
-        """A response of the server's."""
+        """Send a response of the server."""
         self.server_sends(talk.flow, talk.reply(payload, "PA"))
         talk.server = (talk.server + len(payload)) % WRAP
 
     def idles(self, talk: Talk) -> None:
-        """A request and its response, all of it acknowledged."""
+        """Send a request and its response, and acknowledge all of it."""
         self.asks(talk)
         self.serves(talk)
         self.client_sends(talk.flow, talk.request())
 
     def idle(self, port: int = 40001, **how: Any) -> Talk:
-        """A connection whose last payload is the server's, and acknowledged."""
+        """Return a connection whose last payload is the server's, and acknowledged."""
         talk = self.opened(port, **how)
         self.idles(talk)
         return talk
 
     def hands(self, talk: Talk, least_age: int = 0) -> None:
-        """The controller hands in a tickle."""
+        """Send a tickle from the controller."""
         self.hands_in(octets(talk.tickle()), least_age)
 
     def hands_in(self, frame: bytes, least_age: int = 0) -> None:
-        """The controller hands in a frame."""
+        """Send a frame from the controller into the pipeline."""
         self.switch.client.send(least_age.to_bytes(4, "big") + frame, INTO_PIPELINE)
 
     def tickles(self, talk: Talk, least_age: int = 0) -> None:
-        """The tickle reaches the server."""
+        """Send a tickle; assert that it reaches the server."""
         self.hands(talk, least_age)
         port = talk.flow.server.host.port
-        found = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=AWAIT_S)
-        self.assertEqual(bytes(found.packet), octets(talk.flow.at_server(talk.tickle())))
+        polled = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=AWAIT_S)
+        self.assertEqual(bytes(polled.packet), octets(talk.flow.at_server(talk.tickle())))
         self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
 
     def refuses(self, talk: Talk, least_age: int = 0, reason: DropReason = DropReason.NOT_IDLE) -> None:
-        """The tickle is dropped."""
+        """Send a tickle; assert that it is dropped."""
         self.hands(talk, least_age)
         self.dropped(self.settle(plan.CLIENT), reason)
 
     def dropped(self, outcome: Outcome, reason: DropReason) -> None:
-        """Nothing else came of it."""
+        """Assert that the frame was dropped for ``reason``, and that nothing else changed."""
         self.assertEqual(outcome.frames, [])
         self.assertEqual(self._named(outcome.changes), self._named({(Counter.VERDICTS, reason): 1}))
 
     def closes(self, talk: Talk) -> None:
-        """The server's answer becomes its RST and the client's FIN."""
+        """Send the server's answer; assert that it becomes a RST to the server and a FIN to the client."""
         port = talk.flow.server.host.port
         self.inject(port, talk.answer())
         outcome = self.settle(port, sent=2)
@@ -191,33 +192,33 @@ class Closing(StageTest):
         self._counted(outcome, {(Counter.VERDICTS, DropReason.NONE): 2}, ())
 
     def closed(self, port: int = 40001, **how: Any) -> Talk:
-        """An idle connection that the switch has closed."""
+        """Return an idle connection that the switch has closed."""
         talk = self.idle(port, **how)
         self.tickles(talk)
         self.closes(talk)
         return talk
 
     def passes_answer(self, talk: Talk) -> None:
-        """The server's ACK goes to the client as what it is."""
+        """Send the server's ACK; assert that it reaches the client unchanged."""
         self.server_sends(talk.flow, talk.answer())
 
     def assertCounts(self, taken: int = 0, back: int = 0, raced: int = 0) -> None:
-        """Of s1."""
-        found = self.switch.registers.read([(register, S1.id) for register in COUNTS])
-        self.assertEqual(found, [taken, back, raced])
+        """Assert the counts of s1: closed, cancelled by payload, and raced by payload."""
+        counts = self.switch.registers.read([(register, S1.id) for register in COUNTS])
+        self.assertEqual(counts, [taken, back, raced])
 
     def ages(self, talk: Talk, ticks: int) -> None:
-        """The last payload of a connection in way 1 is older by so many ticks."""
+        """Set back the time of the last payload of a connection in way 1 by ``ticks``."""
         cell = (Register.CLOSING_STATE, talk.flow.key.slot_1)
         (state,) = self.switch.registers.read([cell])
         self.switch.registers.write(*cell, state - (ticks << 26))
 
     def assertPauses(self, **expected: int) -> None:
-        """Responses of s1 by the pause that was in them: ``of_3=1`` of 4 to 7 ticks."""
+        """Assert the number of s1's responses by the length of their pause: ``of_3=1`` is one pause of 4 to 7 ticks."""
         cells = [(Register.CLOSING_PAUSES, S1.id << PAUSE_LENGTH_BITS | at) for at in range(1 << PAUSE_LENGTH_BITS)]
-        found = {f"of_{at}": many for at, many in enumerate(self.switch.registers.read(cells)) if many}
-        self.assertEqual(found, expected)
+        counts = {f"of_{at}": count for at, count in enumerate(self.switch.registers.read(cells)) if count}
+        self.assertEqual(counts, expected)
 
     def assertLoad(self, connections: int) -> None:
-        """Of s1, in both copies."""
+        """Assert the load of s1, in all copies."""
         self.assertEqual(self.switch.registers.read([(load, S1.id) for load in LOADS]), [connections] * len(LOADS))

@@ -1,4 +1,4 @@
-"""Connections that meet in the connection table. Pure."""
+"""Connections that share slots of the connection table. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .slots import colliding
 
 @dataclass(frozen=True)
 class Crowd:
-    """``first`` and ``second`` share a slot of way 1; all of ``late`` share both of ``second``'s."""
+    """``first`` and ``second`` share a slot in way 1; every flow of ``late`` shares both slots of ``second``."""
 
     first: Flow
     second: Flow
@@ -20,7 +20,7 @@ class Crowd:
 
 
 def crowd(server: Server = S1, late: int = 4) -> Crowd:
-    """A crowd for the web service, all of it to be sent to the same server."""
+    """Return flows of the web service that share slots, all sent to the same server."""
     first = Flow(WEB, server)
     slot = first.key.slot_1
     second = next(colliding(first.key, slot_1=slot))

@@ -1,4 +1,4 @@
-"""A content service for the packet tests: two agents, two groups that share a server; frames, and the tests' base."""
+"""A content service with two agents and two groups that share a server; its frames, and a base of its tests."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SERVERS = (AGENT_1, AGENT_2, X1, X2, X3)
 REQUEST = b"GET /a.gif HTTP/1.1\r\nHost: shop\r\n\r\n"
 
 OWN = 70_000
-"""The agent's initial sequence number, towards the client."""
+"""Initial sequence number that the agent sends to the client."""
 SERVERS_OWN = 0xFFFF_F000
-"""The server's: sequence numbers wrap soon."""
+"""Initial sequence number of the server, shortly before the numbers wrap."""
 DELTA = (OWN - SERVERS_OWN) % (1 << 32)
 
 
 class ContentFlow(Flow):
-    """A connection to SHOP: its client, an agent and the group and server that the agent opens."""
+    """A connection to SHOP: its client, its agent, and the group and server to which the agent connects."""
 
     def __init__(self, agent: Server, group: Service, server: Server, **client: Any) -> None:
         super().__init__(SHOP, server, **client)
@@ -54,23 +54,23 @@ class ContentFlow(Flow):
         self.group = group
 
     def at_agent(self, frame: Packet) -> Packet:
-        """What the agent's port must send of a client's frame."""
+        """Return what the agent's port must send for a client's frame."""
         copy: Any = self.to(self.agent).at_server(frame)
         return cast(Packet, copy)
 
     def from_agent(self, payload: bytes = b"", **fields: object) -> Packet:
-        """To the group's server in the client's name, as it enters the switch."""
+        """Return a packet to the group's server in the client's name, as it enters the switch."""
         host = self.agent.host
         tcp: dict[str, Any] = {"sport": self.key.client_port, "dport": self.group.port, **fields}
         network = cast(Any, IP)(src=self.key.client, dst=self.group.address, ttl=TTL)
         return layers(Ether(dst=host.port.mac, src=host.mac), network, cast(Any, TCP)(**tcp), payload)
 
     def from_agent_to_client(self, payload: bytes = b"", **fields: Any) -> Packet:
-        """An answer of the agent's own, as it enters the switch."""
+        """Return an answer of the agent itself, as it enters the switch."""
         return self.to(self.agent).reply(payload, **fields)
 
     def answer_at_agent(self, frame: Packet) -> Packet:
-        """What the agent's port must send of its server's frame, in the agent's turn."""
+        """Return what the agent's port must send for its server's frame, in the agent's turn."""
         copy: Any = self.at_client(frame)
         copy[Ether].src, copy[Ether].dst = self.agent.host.port.mac, self.agent.host.mac
         return cast(Packet, copy)
@@ -86,7 +86,7 @@ class ContentFlow(Flow):
         turn: Turn = Turn.SPLICED,
         client_shift: int = 0,
     ) -> bytes:
-        """The splice order, as the flow's agent (or another one) sends it."""
+        """Return the splice order, as the flow's agent (or another agent) sends it."""
         host, key = (agent or self.agent).host, self.key
         ether = bytes.fromhex((host.port.mac + host.mac).replace(":", "")) + ETHERTYPE_SPLICE.to_bytes(2, "big")
         client, service = (bytes(map(int, address.split("."))) for address in (key.client, key.service))
@@ -95,46 +95,46 @@ class ContentFlow(Flow):
         return (ether + bytes((ORDER_SPLICE, 0)) + ends + translated).ljust(60, b"\0")
 
     def confirmation(self, order: bytes, status: SpliceStatus) -> bytes:
-        """What comes back of an order."""
+        """Return the switch's confirmation of an order."""
         return order[6:12] + order[:6] + order[12:15] + bytes([status]) + order[16:]
 
     def take(self, first: int = FIRST) -> bytes:
-        """The order by which an agent takes a guessed connection whose client began with this number."""
+        """Return the order that takes over a guessed connection; ``first``: the client's initial sequence number."""
         return self.order(first, generation=0, turn=Turn.AGENT)
 
     def guessed(
-        self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int, *, spoken: bool = False
+        self, frame: Packet, server_scale: int, client_scale: int, sack: int, mss: int, *, server_has_sent: bool = False
     ) -> bytes:
-        """What the agent's port must send of a client's payload on a guessed connection."""
+        """Return what the agent's port must send for a client's payload on a guessed connection."""
         sent = bytes(self.at_agent(frame))
         facts = struct.pack(
-            "!BBBBHHIH", server_scale, client_scale, sack, spoken, mss, self.server.id, FIRST, ETHERTYPE_IPV4
+            "!BBBBHHIH", server_scale, client_scale, sack, server_has_sent, mss, self.server.id, FIRST, ETHERTYPE_IPV4
         )
         return sent[:12] + ETHERTYPE_GUESSED.to_bytes(2, "big") + facts + sent[14:]
 
     # -- a connection's first frames
 
     def opening(self) -> Packet:
-        """The agent's SYN to the group."""
+        """Return the agent's SYN to the group."""
         return self.from_agent(flags="S", seq=FIRST)
 
     def opened(self) -> Packet:
-        """The server's answer to it."""
+        """Return the server's SYN-ACK."""
         return self.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1)
 
 
 def rebuilt(frame: Packet, mss: int = 1400, scale: int | None = 7, sack: bool = True) -> Packet:
-    """The SYN or SYN-ACK with what content connections keep of its options."""
+    """Return the SYN or SYN-ACK with the options that content connections keep."""
     copy: Any = frame.copy()
-    kept: list[tuple[Any, Any]] = [("MSS", mss), ("NOP", None), ("NOP", None)]
-    kept += [("SAckOK", b"")] if sack else [("NOP", None), ("NOP", None)]
-    kept += [("NOP", None), ("WScale", scale)] if scale is not None else [("NOP", None)] * 4
-    copy[TCP].options = kept
+    options: list[tuple[Any, Any]] = [("MSS", mss), ("NOP", None), ("NOP", None)]
+    options += [("SAckOK", b"")] if sack else [("NOP", None), ("NOP", None)]
+    options += [("NOP", None), ("WScale", scale)] if scale is not None else [("NOP", None)] * 4
+    copy[TCP].options = options
     return cast(Packet, copy)
 
 
 class ContentTest(StageTest):
-    """Base: SHOP with its agents and groups, for the time of the test. IMAGES' connections go to X1, FAST's to X3."""
+    """Base: SHOP with its agents and groups, until the end of the test. IMAGES' connections go to X1, FAST's to X3."""
 
     NEEDS = (Table.AGENTS,)
 
@@ -170,53 +170,53 @@ class ContentTest(StageTest):
                 self.switch.registers.write(register, server.id, 0)
 
     def flow(self, **client: Any) -> ContentFlow:
-        """A connection by way of AGENT_1 to X1."""
+        """Return a connection by way of AGENT_1 to X1."""
         return ContentFlow(AGENT_1, IMAGES, X1, **client)
 
     def loads(self, *servers: Server) -> list[int]:
-        """Open connections, by the second look's registers."""
+        """Return the servers' numbers of open connections, from the second look's registers."""
         return [self.switch.registers.read([(Register.LOAD_FIRST, server.id)])[0] for server in servers]
 
     # -- what comes of a frame
 
     def reaches_agent(self, flow: ContentFlow, frame: Packet) -> None:
-        """The client's frame goes to the agent."""
+        """Send a client's frame; assert that it goes to the agent."""
         self.forwards(CLIENT, frame, flow.agent.host.port, flow.at_agent(frame))
 
     def agent_reaches_server(self, flow: ContentFlow, frame: Packet) -> None:
-        """The agent's frame goes to the group's server."""
+        """Send an agent's frame; assert that it goes to the group's server."""
         self.forwards(flow.agent.host.port, frame, flow.server.host.port, flow.at_server(frame))
 
     def server_reaches_agent(self, flow: ContentFlow, frame: Packet, expected: Packet | None = None) -> None:
-        """The server's frame goes to the agent, with the client as its destination."""
+        """Send a server's frame; assert that it goes to the agent, with the client as its destination."""
         self.forwards(flow.server.host.port, frame, flow.agent.host.port, flow.answer_at_agent(expected or frame))
 
     def opens_group(self, flow: ContentFlow) -> None:
-        """The agent's whole handshake with the server."""
+        """Perform the agent's whole handshake with the server."""
         self.agent_reaches_server(flow, flow.opening())
         self.server_reaches_agent(flow, flow.opened(), rebuilt(flow.opened(), 536, None, sack=False))
         self.agent_reaches_server(flow, flow.from_agent(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
     def splices(self, flow: ContentFlow, delta: int = DELTA, shift: int = 0, client_shift: int = 0) -> None:
-        """The agent's order is applied and confirmed."""
+        """Send the agent's splice order; assert that it is applied and confirmed."""
         self.ordered(flow, flow.order(delta, shift, client_shift=client_shift))
 
     def ordered(self, flow: ContentFlow, order: bytes, status: SpliceStatus = SpliceStatus.APPLIED) -> None:
-        """The agent's order is answered so."""
+        """Send an agent's order; assert that it is confirmed with this status."""
         port = flow.agent.host.port
         self.forwards(port, order, port, flow.confirmation(order, status))
 
     def established(self, shift: int = 0, client_shift: int = 0, **client: Any) -> ContentFlow:
-        """A spliced connection."""
+        """Return a spliced connection."""
         flow = self.flow(**client)
         self.opens_group(flow)
         self.splices(flow, shift=shift, client_shift=client_shift)
         return flow
 
-    def client_says(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
-        """The client's frame, with the server's numbers, reaches the server."""
+    def client_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
+        """Send a client's frame; assert that it reaches the server, with the server's sequence numbers."""
         self.forwards(CLIENT, frame, flow.server.host.port, flow.at_server(expected))
 
-    def server_says(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
-        """The server's frame, with the client's numbers, reaches the client."""
+    def server_sends_spliced(self, flow: ContentFlow, frame: Packet, expected: Packet) -> None:
+        """Send a server's frame; assert that it reaches the client, with the client's sequence numbers."""
         self.forwards(flow.server.host.port, frame, CLIENT, flow.at_client(expected))

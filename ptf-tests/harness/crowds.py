@@ -1,4 +1,4 @@
-"""A destination that more clients ask for than its limit lets pass: buckets of a few SYNs that are never refilled."""
+"""A destination with more requests than its limit allows: token buckets of a few SYNs that are never refilled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOT, OTHER = 1, 2
 def segment(
     destination: str, port: int = 22, source: Host = CLIENT_HOST, client_port: int = 50000, **fields: object
 ) -> Packet:
-    """A TCP segment to an address and port of no service; a SYN, unless ``fields`` has other flags."""
+    """Return a TCP segment to an address and port of no service; a SYN, unless ``fields`` has other flags."""
     header: dict[str, object] = {"flags": "S", "seq": 1000, **fields}
     tcp = cast(Any, TCP)(sport=client_port, dport=port, **header)
     return layers(ether(source), IP(src=source.address, dst=destination), tcp)
@@ -31,27 +31,27 @@ class Crowd(StageTest):
     """Base of the tests in which a destination's bucket holds a few SYNs and is never refilled."""
 
     def limit(self, burst: int, known: int | None = None, destination: int = HOT) -> None:
-        """The destination takes ``burst`` SYNs of any client, then ``known`` of clients that the switch remembers."""
+        """Let the destination accept ``burst`` SYNs of any client, then ``known`` SYNs of remembered clients."""
         self.meter(Meter.DESTINATION_LIMIT, destination, cir=0, cburst=burst, pir=0, pburst=burst)
         if known is not None:
             self.meter(Meter.RETURNING_LIMIT, destination, cir=0, cburst=known, pir=0, pburst=known)
 
     def passes(self, host: Host, frame: Packet, *changes: Changes, source: Host = CLIENT_HOST) -> None:
-        """The frame is routed to the host."""
+        """Send a frame; assert that it is routed to the host."""
         self.forwards(source.port, frame, host.port, routed(frame, host), *changes)
 
     def opens_web(self, client_port: int, *changes: Changes) -> Flow:
-        """A new connection to the service that is admitted and pinned."""
+        """Open a new connection to the service; assert that it is admitted and pinned; return it."""
         flow = Flow(WEB, S1, client_port=client_port)
         self.client_sends(flow, flow.syn(), new(WEB, S1), *changes)
         return flow
 
     def refuses_web(self, flow: Flow, number: int = HOT) -> None:
-        """A SYN to the service that is held back: no pin, nothing in the ledger."""
+        """Send a SYN to the service; assert that it is refused: no pin, no count in the ledger."""
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB, refused(number))
         self.assertNotPinned(flow.key)
 
     def others(self) -> list[int]:
-        """Offered, admitted and refused requests of all destinations without an entry."""
+        """Return the offered, admitted and refused requests of all destinations without an entry."""
         registers = (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)
         return self.switch.registers.read([(register, 0) for register in registers])

@@ -16,17 +16,17 @@ def _entry(table: Table, match: Mapping[str, object], action: Action, **args: ob
 
 
 def port(number: int, mac: str, inside: bool = False) -> P4TableEntry:
-    """The router's MAC address on a port, and whether servers or protected hosts are behind it."""
+    """Return the entry of a port: the router's MAC address, and whether servers or protected hosts are behind it."""
     return _entry(Table.PORTS, {"port": number}, Action.SET_PORT, mac=mac, inside=int(inside))
 
 
 def owned(address: str) -> P4TableEntry:
-    """An address that is the router's own."""
+    """Return the entry of an address of the router."""
     return _entry(Table.OWNED, {"address": address}, Action.IS_OWNED)
 
 
 def route(prefix: str, next_hop: str | None) -> P4TableEntry:
-    """A prefix, directly connected or by way of a next hop."""
+    """Return the route of a prefix, directly connected or by way of a next hop."""
     match = {"destination": prefix}
     if next_hop is None:
         return _entry(Table.ROUTES, match, Action.CONNECTED)
@@ -34,22 +34,22 @@ def route(prefix: str, next_hop: str | None) -> P4TableEntry:
 
 
 def neighbour(address: str, number: int, src: str, dst: str) -> P4TableEntry:
-    """A next hop: its port, the router's MAC address there and its own."""
+    """Return the entry of a next hop: its port, the router's MAC address there and its own."""
     return _entry(Table.NEIGHBOURS, {"next_hop": address}, Action.SET_NEIGHBOUR, port=number, src=src, dst=dst)
 
 
 def set_vlan(number: int, vlan: int) -> P4TableEntry:
-    """Frames leave the port with this tag."""
+    """Return the entry by which frames leave the port with this tag."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.SET_VLAN, id=vlan)
 
 
 def strip_vlan(number: int) -> P4TableEntry:
-    """Frames leave the port without a tag."""
+    """Return the entry by which frames leave the port without a tag."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.STRIP)
 
 
 def keep_vlan(number: int) -> P4TableEntry:
-    """Frames leave the port with the tag that they came with."""
+    """Return the entry by which frames leave the port with the tag that they arrived with."""
     return _entry(Table.EGRESS_VLAN, {"port": number}, Action.KEEP)
 
 
@@ -58,32 +58,32 @@ def _endpoint(address: str, protocol: int, port_number: int) -> dict[str, object
 
 
 def service(item: Service, shares: int = 0) -> P4TableEntry:
-    """What clients address; with shares, drawn from evenly."""
+    """Return the entry of a service's endpoint; with shares, servers are drawn evenly."""
     match = _endpoint(item.address, item.protocol, item.port)
     return _entry(Table.SERVICES, match, Action.TO_SERVICE, service=item.id, shares=shares)
 
 
 def deny_direct(item: Service, server: Server) -> P4TableEntry:
-    """A server's own endpoint is not to be addressed past its service."""
+    """Return the entry that denies direct access to a server's own endpoint."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     return _entry(Table.SERVICES, match, Action.DENY_DIRECT)
 
 
 def origin(item: Service, server: Server) -> P4TableEntry:
-    """A server's answers come from its service."""
+    """Return the entry by which a server's answers are recognised and translated to its service's address."""
     match = _endpoint(server.host.address, item.protocol, server.port)
     args = {"server": server.id, "service": item.id, "address": item.address, "port": item.port}
     return _entry(Table.ORIGINS, match, Action.FROM_SERVER, **args)
 
 
 def server(item: Server, draining: bool = False) -> P4TableEntry:
-    """What a connection to the server is translated to."""
+    """Return the entry of a server: the address and port to which its connections are translated."""
     args = {"address": item.host.address, "port": item.port, "draining": int(draining)}
     return _entry(Table.SERVERS, {"server": item.id}, Action.TO_SERVER, **args)
 
 
 def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server, int] | None = None) -> P4TableEntry:
-    """The weights that R decides: one one-shot group; `others` are the groups of a second look."""
+    """Return a service's weights that follow from R, as a one-shot group; `others` are the groups of a second look."""
     groups = others or {}
     members = [
         (
@@ -96,25 +96,25 @@ def ratios(item: Service, weights: Mapping[Server, int], others: Mapping[Server,
 
 
 def others(group: int, weights: Mapping[Server, int], looks: int = 2) -> P4TableEntry:
-    """A group that a second look draws from, or so many looks at once."""
-    members = [(places, _seen(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
+    """Return a group from which a second look draws another server, or the servers of ``looks`` looks at once."""
+    members = [(places, _drawn(*servers, weights=weights)) for places, servers in seen_together(weights, looks)]
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=P4IndirectAction(members))
 
 
 def idle_members(item: Service, servers: Iterable[Server], *, before_any: bool = False) -> P4TableEntry:
-    """Those of the first word that a second look seeks out while they are idle; or before any other."""
+    """Return the entry of the servers that a second look may take while idle; `before_any`: before all others."""
     ((word, members),) = sought_idle({server.id: 1 for server in servers}).words.items()
     match = {"service": item.id, "word": word}
     return _entry(Table.IDLE_MEMBERS, match, Action.SEEK_IDLE, servers=members, before_any=int(before_any))
 
 
-def seen(group: int, servers: Sequence[Server], weights: Mapping[Server, int]) -> P4TableEntry:
-    """A group from which these are drawn, always and in this order."""
-    action = P4IndirectAction([(1, _seen(*servers, weights=weights))])
+def fixed_draw(group: int, servers: Sequence[Server], weights: Mapping[Server, int]) -> P4TableEntry:
+    """Return a group from which these servers are always drawn, in this order."""
+    action = P4IndirectAction([(1, _drawn(*servers, weights=weights))])
     return P4TableEntry(Table.CHOOSE_OTHER, match=P4TableMatch(others=group), action=action)
 
 
-def _seen(
+def _drawn(
     server: Server, third: Server | None = None, fourth: Server | None = None, *, weights: Mapping[Server, int]
 ) -> P4TableAction:
     args = {"id": server.id, "own_weight": weights[server]}
@@ -127,73 +127,74 @@ def _seen(
 
 
 def capacities(item: Service, weights: Mapping[Server, int]) -> P4TableEntry:
-    """The weights of capacity."""
+    """Return a service's weights by capacity."""
     members = [(weight, P4TableAction(Action.CHOOSE_STABLE_SERVER, id=server.id)) for server, weight in weights.items()]
     return P4TableEntry(Table.CHOOSE_STABLE, match=P4TableMatch(service=item.id), action=P4IndirectAction(members))
 
 
 def timers(times: Mapping[str, int]) -> P4TableEntry:
-    """The times of the connection table, in ticks, by parameter."""
+    """Return the times of the connection table, in ticks, by parameter."""
     return P4TableEntry(Table.TIMERS, is_default_action=True, action=P4TableAction(Action.SET_TIMERS, **times))
 
 
 def destination(address: str, number: int, answer_reset: bool = False, remember: int = 0) -> P4TableEntry:
-    """Requests to an address are counted and limited under a number; clients are remembered for so many ticks."""
+    """Return the entry that counts and limits requests to an address; clients are remembered for ``remember`` ticks."""
     args = {"id": number, "answer_reset": int(answer_reset), "remember_time": remember}
     return _entry(Table.DESTINATIONS, {"address": address}, Action.LIMIT_DESTINATION, **args)
 
 
 def sampling(packets: int) -> P4TableEntry:
-    """The share of packets towards inside whose destination is sampled, in 65,536ths."""
+    """Return the share of packets towards inside whose destination is sampled, in 65,536ths."""
     action = P4TableAction(Action.SET_SAMPLING, packets=packets)
     return P4TableEntry(Table.SAMPLING, is_default_action=True, action=action)
 
 
 def rate_settings(step: int, mask: int) -> P4TableEntry:
-    """The step of the response rates (0: off), and the mask of the fingerprints that are measured."""
+    """Return the step of the response rates (0: off), and the mask of the fingerprints that are measured."""
     action = P4TableAction(Action.SET_RATES, step_time=step, flow_mask=mask)
     return P4TableEntry(Table.RATE_SETTINGS, is_default_action=True, action=action)
 
 
 def meter(name: Meter, index: int, *, cir: int, cburst: int, pir: int, pburst: int) -> P4MeterEntry:
-    """A token bucket, in packets (per second)."""
+    """Return a token bucket, in packets and packets per second."""
     return P4MeterEntry(name, index=index, config=P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst))
 
 
 def unmetered(name: Meter, index: int) -> P4MeterEntry:
-    """The cell as it is before anyone configures it: always green."""
+    """Return an unconfigured token bucket, which is always green."""
     return P4MeterEntry(name, index=index)
 
 
 def content(item: Service, generation: int = 1, remember: int = 0) -> P4TableEntry:
-    """What clients of a content service address, remembered for so many ticks; its servers are the agents."""
+    """Return the entry of a content service's endpoint; clients are remembered for ``remember`` ticks."""
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "generation": generation, "remember_time": remember}
     return _entry(Table.SERVICES, match, Action.TO_CONTENT, **args)
 
 
 def group(item: Service, of: Service, shares: int = 0) -> P4TableEntry:
-    """What agents of a content service address: one of its groups; with shares, drawn from evenly."""
+    """Return the entry of a group's endpoint, for agents of a content service; with shares, draws are even."""
     match = _endpoint(item.address, item.protocol, item.port)
     args = {"service": item.id, "shares": shares, "address": of.address, "port": of.port}
     return _entry(Table.SERVICES, match, Action.TO_GROUP, **args)
 
 
 def content_origin(of: Service, server: Server) -> P4TableEntry:
-    """Answers of a server of a content service's groups."""
+    """Return the entry by which answers of a server of a content service's groups are recognised."""
     match = _endpoint(server.host.address, of.protocol, server.port)
     args = {"server": server.id, "service": of.id, "address": of.address, "port": of.port}
     return _entry(Table.ORIGINS, match, Action.FROM_CONTENT, **args)
 
 
 def agent(of: Service, number: int, server: Server) -> P4TableEntry:
-    """The agent of a content service that is behind a port."""
+    """Return the entry of a content service's agent behind a port."""
     match = {"port": number, "address": of.address, "service_port": of.port}
     return _entry(Table.AGENTS, match, Action.SET_AGENT, agent=server.id, address=server.host.address)
 
 
 def managed(item: Server, send_cap: int = 0, receive_cap: int = 0, **how: int) -> P4TableEntry:
-    """A server whose TCP resources are managed: caps in bytes on windows towards it, and on its own; what is not given
-    is 0."""
+    """Return the entry of a server whose TCP resources are managed. The caps are in bytes, on windows towards the
+    server and on its own; parameters that are not given are 0.
+    """
     args = {"measured": 0, "sampling": 0, "closed": 0, "send_cap": send_cap, "receive_cap": receive_cap, **how}
     return _entry(Table.RESOURCES, {"server": item.id}, Action.MANAGE, **args)

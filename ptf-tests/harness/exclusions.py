@@ -1,6 +1,6 @@
-"""What a target cannot do by design: tests that it skips and counts that it does not have, each with the reason.
+"""What a target cannot do by design: tests that it skips and counters that it lacks, each with the reason.
 
-Tests of a stage that a program is compiled without skip themselves (`StageTest.NEEDS`); they do not stand here.
+Tests of a stage that a program is compiled without skip themselves (`StageTest.NEEDS`), and are not listed here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sluice.names import Counter
 
 BY_DESIGN = "by design: "
-"""What the reason of a skipped test begins with that stands here."""
+"""Start of the reason of every test that is skipped because of this list."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Exclusion:
 
     reason: str
     tests: tuple[str, ...]
-    """As `module.Class`, the way that ptf names them."""
+    """Names as `module.Class`, as ptf writes them."""
 
 
 TESTS: Mapping[str, tuple[Exclusion, ...]] = {
     "tofino": (
         Exclusion(
-            "the least frame of Ethernet has 60 bytes, which hold all that these cut off",
+            "Ethernet's shortest frame has 60 bytes, so no frame is too short for these headers",
             (
                 "intake.TruncatedIpv4",
                 "intake.TruncatedOptions",
@@ -35,9 +35,9 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
                 "intake.TruncatedInside",
             ),
         ),
-        Exclusion("ingress does not know how long a frame is", ("validate.LengthBeyondFrame",)),
+        Exclusion("ingress has no access to a frame's length", ("validate.LengthBeyondFrame",)),
         Exclusion(
-            "a bucket that nothing refills is empty from the start, so it has no known number of tokens",
+            "a bucket without a refill rate is empty from the start, so its number of tokens is not known",
             (
                 "admission.YellowIsAdmitted",
                 "destinations.YellowIsAdmitted",
@@ -49,7 +49,7 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
             ),
         ),
         Exclusion(
-            "a register has one fraction: three quarters of a response's window are left after up to seven steps",
+            "the hardware has one fraction: a response's window keeps three quarters after one to seven steps",
             ("rates.Train", "rates.Pauses"),
         ),
         Exclusion(
@@ -57,16 +57,16 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
             ("rates.Collision", "rates.SilentForWeeks"),
         ),
         Exclusion(
-            "a key's register is touched before the state is known: a closed connection's ports find its server until"
-            " the linger time is over",
+            "a key's register is accessed before the state is known: packets with a closed connection's ports go to its"
+            " server until the linger time is over",
             ("slot_reuse.ReuseClosed", "pin_life.OwnSyn", "second_look.PortsUsedAgain"),
         ),
         Exclusion(
-            "a key's register is touched before the server is known: what another server sends keeps the slot as well",
+            "a key's register is accessed before the server is known: packets of another server keep the slot as well",
             ("pin_life.OtherServers",),
         ),
         Exclusion(
-            "a key has no state, and its stamp is of when the slot is over: the life of a pin is another one",
+            "a key has no state, and its stamp is the time at which the slot expires: a pin's life has other rules",
             (
                 "pin_life.States",
                 "pin_life.Lifetimes",
@@ -79,39 +79,39 @@ TESTS: Mapping[str, tuple[Exclusion, ...]] = {
             ),
         ),
         Exclusion(
-            "the UDP checksum of a packet inside an ICMP error becomes zero (none)",
+            "in a packet inside an ICMP error the UDP checksum becomes zero (no checksum)",
             ("icmp_errors.UdpInside", "icmp_errors.UdpChecksumOfZeroInside", "icmp_errors.EveryPairOfAddresses"),
         ),
         Exclusion("a refused SYN with IPv4 options is dropped silently", ("refusal.ResetOddHeaders",)),
         Exclusion(
-            "the ledger is in egress, where a packet that waits for its neighbour does not come",
+            "the ledger is in egress, which a packet that waits for its neighbour does not reach",
             ("forward.UnresolvedServer", "forward.UnresolvedClient", "neighbours.AnswerWaitsForItsClient"),
         ),
         Exclusion(
-            "a refused SYN counts as refused, with a pin to a draining server as well",
+            "a refused SYN counts as refused, even with a pin to a draining server",
             ("destinations.RefusedOfDraining", "draining.Red"),
         ),
-        Exclusion("a SYN without a slot goes by capacity, to a draining server as well", ("draining.WithoutSlot",)),
-        Exclusion("a selector's hash orders the members of a group its own way", ("balance.DrawIsTheHash",)),
+        Exclusion("a SYN without a slot goes by capacity, even to a draining server", ("draining.WithoutSlot",)),
+        Exclusion("a selector's hash orders the members of a group in its own way", ("balance.DrawIsTheHash",)),
     ),
 }
-"""By the name of a target's profile."""
+"""Exclusions by the name of a target's profile."""
 
 COUNTS: Mapping[str, Mapping[Counter, str]] = {
     "tofino": {
-        Counter.MOVED: "no stage is left behind the one that knows it",
-        Counter.DISOWNED: "no stage is left behind the one that knows it",
+        Counter.MOVED: "no hardware stage is left after the one that could count it",
+        Counter.DISOWNED: "no hardware stage is left after the one that could count it",
     },
 }
 """Counters that a target's program does not have, by the name of its profile."""
 
 
 def reason(target: str, test: str) -> str | None:
-    """Why a target skips a test; None where it does not."""
-    found = (exclusion.reason for exclusion in TESTS.get(target, ()) if test in exclusion.tests)
-    return next(found, None)
+    """Return why a target skips a test; None if it does not skip it."""
+    reasons = (exclusion.reason for exclusion in TESTS.get(target, ()) if test in exclusion.tests)
+    return next(reasons, None)
 
 
 def lacks(target: str, counter: str) -> bool:
-    """Whether a target does not have what counts there."""
+    """Return whether a target lacks a counter."""
     return counter in COUNTS.get(target, {})

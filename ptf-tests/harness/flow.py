@@ -1,4 +1,4 @@
-"""One connection's frames at both ends, and what the switch must make of them on the way. Pure."""
+"""One connection's frames at both ends, and their translation by the switch. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .slots import Tuple5
 FIRST = 1000
 """Sequence number of the client's SYN."""
 ANSWER = 5000
-"""Sequence number of the server's."""
+"""Sequence number of the server's SYN-ACK."""
 
 
 class Flow:
     """A connection (or a UDP exchange) between a client and a server, by way of the server's service.
 
-    Frames come without lengths and checksums, which scapy fills in; so does it in the frames that are expected.
+    Frames have no lengths and checksums: scapy fills them in, also in the expected frames.
     """
 
     def __init__(
@@ -31,16 +31,16 @@ class Flow:
 
     @classmethod
     def of(cls, key: Tuple5, service: Service, server: Server) -> Flow:
-        """The flow of a connection that slots.colliding found."""
+        """Return the flow of a connection that slots.colliding returned."""
         return cls(service, server, key.client, key.client_port)
 
     def to(self, server: Server) -> Flow:
-        """The same connection with another server behind it."""
+        """Return the same connection with another server."""
         return Flow(self.service, server, self.key.client, self.key.client_port)
 
     @property
     def client_mac(self) -> str:
-        """Where frames to the client go."""
+        """The MAC address to which frames for the client go."""
         return CLIENT_HOST.mac if self.key.client == CLIENT_HOST.address else CLIENT_GATEWAY.mac
 
     def _transport(self, source: int, destination: int, **fields: object) -> Packet:
@@ -48,7 +48,7 @@ class Flow:
         return cast(Packet, cast(Any, kind)(sport=source, dport=destination, **fields))
 
     def request(self, payload: bytes = b"", ip: dict[str, object] | None = None, **fields: object) -> Packet:
-        """From the client, as it enters the switch."""
+        """Return a packet of the client, as it enters the switch."""
         key = self.key
         network: dict[str, object] = {"src": key.client, "dst": key.service, "ttl": TTL, **(ip or {})}
         return layers(
@@ -59,7 +59,7 @@ class Flow:
         )
 
     def at_server(self, frame: Packet) -> Packet:
-        """What the server's port must send of ``frame``."""
+        """Return what the server's port must send for a client's ``frame``."""
         copy: Any = frame.copy()
         host = self.server.host
         copy[Ether].src, copy[Ether].dst = host.port.mac, host.mac
@@ -69,7 +69,7 @@ class Flow:
         return cast(Packet, copy)
 
     def reply(self, payload: bytes = b"", ip: dict[str, object] | None = None, **fields: object) -> Packet:
-        """From the server, as it enters the switch."""
+        """Return a packet of the server, as it enters the switch."""
         host, key = self.server.host, self.key
         network: dict[str, object] = {"src": host.address, "dst": key.client, "ttl": TTL, **(ip or {})}
         return layers(
@@ -80,7 +80,7 @@ class Flow:
         )
 
     def at_client(self, frame: Packet) -> Packet:
-        """What the client's port must send of ``frame``."""
+        """Return what the client's port must send for a server's ``frame``."""
         copy: Any = frame.copy()
         copy[Ether].src, copy[Ether].dst = CLIENT.mac, self.client_mac
         copy[IP].src = self.key.service
@@ -91,21 +91,21 @@ class Flow:
     # -- the frames of a TCP connection
 
     def syn(self) -> Packet:
-        """The first segment."""
+        """Return the client's SYN."""
         return self.request(flags="S", seq=FIRST)
 
     def syn_ack(self) -> Packet:
-        """The server's answer to it."""
+        """Return the server's SYN-ACK."""
         return self.reply(flags="SA", seq=ANSWER, ack=FIRST + 1)
 
     def ack(self) -> Packet:
-        """The handshake's last segment."""
+        """Return the ACK that ends the handshake."""
         return self.request(flags="A", seq=FIRST + 1, ack=ANSWER + 1)
 
     def data(self, payload: bytes = b"GET / HTTP/1.0\r\n\r\n") -> Packet:
-        """Payload from the client."""
+        """Return a segment of the client with payload."""
         return self.request(payload, flags="PA", seq=FIRST + 1, ack=ANSWER + 1)
 
     def fin(self) -> Packet:
-        """The client closes."""
+        """Return the client's FIN."""
         return self.request(flags="FA", seq=FIRST + 1, ack=ANSWER + 1)

@@ -1,4 +1,4 @@
-"""Frames: what a test sends, and what scapy says must come out, with every checksum computed anew by scapy."""
+"""Frames that a test sends, and frames that it expects, for which scapy computes every checksum anew."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scapy.packet import Packet, Raw
 __all__ = ["ARP", "BROADCAST", "ICMP", "IP", "TCP", "TTL", "UDP", "Dot1Q", "Ether", "Packet", "Raw"]
 
 TTL = 64
-"""Of every frame that a test sends, unless it is about the TTL."""
+"""TTL of every frame that a test sends, except in tests of the TTL."""
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
 def layers(*parts: Packet | bytes) -> Packet:
-    """Layers on top of each other; bytes are payload."""
+    """Return the layers stacked on each other; bytes are payload."""
     stack: Any = parts[0]
     for part in parts[1:]:
         stack = stack / (Raw(part) if isinstance(part, bytes) else part)
@@ -25,12 +25,12 @@ def layers(*parts: Packet | bytes) -> Packet:
 
 
 def octets(frame: Packet | bytes) -> bytes:
-    """The frame as it is on the wire; scapy fills in what was left open."""
+    """Return the frame's bytes on the wire; scapy fills in fields without a value."""
     return frame if isinstance(frame, bytes) else bytes(frame)
 
 
 def changed(frame: Packet, **fields: object) -> Packet:
-    """A copy with other fields, named `Layer_field` as in ``IP_dst``; what was left open is computed anew."""
+    """Return a copy with other fields, named `Layer_field` as in ``IP_dst``; unset fields are computed anew."""
     copy: Any = frame.copy()
     for name, value in fields.items():
         layer, field = name.split("_", 1)
@@ -39,7 +39,7 @@ def changed(frame: Packet, **fields: object) -> Packet:
 
 
 def tagged(frame: Packet, vlan: int, priority: int = 0, eligible: int = 0) -> Packet:
-    """The frame with an 802.1Q tag."""
+    """Return the frame with an 802.1Q tag."""
     source: Any = frame.copy()
     kind = {ARP: 0x0806, IP: 0x0800}.get(type(source.payload), source.type)
     ether = Ether(dst=source.dst, src=source.src, type=0x8100)
@@ -47,5 +47,5 @@ def tagged(frame: Packet, vlan: int, priority: int = 0, eligible: int = 0) -> Pa
 
 
 def explained(data: bytes) -> str:
-    """A frame for an error message."""
+    """Return a frame as text for an error message."""
     return f"{Ether(data).summary()}\n    {data.hex(' ', 2)}"

@@ -1,4 +1,4 @@
-"""Tests of the second look: who is drawn, and what each has to do."""
+"""Tests of the second look: which servers are drawn, and the load of each."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ SERVED = (S1, S2, S3)
 TICKETS = (Register.IDLE_TICKET_FIRST, Register.IDLE_TICKET_HEAD)
 IDLE = (Register.IDLE_ENDS, Register.IDLE_QUEUE, *TICKETS, Register.STALE_IDLE)
 GROUP = 77
-"""A group of the others, by no server's number."""
+"""Number of the group of other servers; no server has this number."""
 
 
-class Looking(StageTest):
-    """Base: nobody has anything to do, and nobody looks yet."""
+class SecondLookTest(StageTest):
+    """Base: no server has an open connection, and no service has a second look yet."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.loads = self.switch.present(LOADS)
-        """As many as servers that are looked at."""
+        self.loads = self.switch.available(LOADS)
+        """One register for each server that can be looked at."""
         pins = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
-        for register in self.switch.present((*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins)):
+        for register in self.switch.available((*LOADS, *STALE, *REFUSING, *IDLE, Register.LOAD_EVICTED, *pins)):
             self.switch.registers.clear(register)
 
     def look(self, first: Server, others: Mapping[Server, int], weight: int = 1, looks: int = 2) -> None:
-        """Draw always `first`, and beside it one of the others; or as many as there are looks less one."""
+        """Make every SYN draw `first`, and for the second look one of the others, or `looks` - 1 of them."""
         self.needs(LOADS[looks - 1])
         self.insert(entries.others(GROUP, others, looks))
         self.switch.modify([entries.ratios(WEB, {first: weight}, {first: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
 
     def busy(self, server: Server, connections: int) -> None:
-        """Give a server something to do."""
+        """Set a server's number of open connections."""
         for register in self.loads:
             self.switch.registers.write(register, server.id, connections)
 
     def assertLoads(self, **loads: int) -> None:
-        """Open connections of s1, s2, s3 in both copies; of all servers that are not named, none."""
-        wanted = {f"s{number}": loads.get(f"s{number}", 0) for number in (1, 2, 3)}
+        """Assert the open connections of s1, s2 and s3 in all copies; servers that are not named have none."""
+        expected = {f"s{number}": loads.get(f"s{number}", 0) for number in (1, 2, 3)}
         for register in self.loads:
             cells = self.switch.registers.read([(register, number) for number in range(SERVERS)])
-            self.assertEqual({f"s{n}": cells[n] for n in (1, 2, 3)}, wanted, register)
-            self.assertEqual(sum(cells), sum(wanted.values()), register)
+            self.assertEqual({f"s{n}": cells[n] for n in (1, 2, 3)}, expected, register)
+            self.assertEqual(sum(cells), sum(expected.values()), register)
 
     def assertEvicted(self, connections: int) -> None:
-        """Connections of s1 whose slot was taken before they had ended."""
+        """Assert how many connections of s1 lost their slot before they had ended."""
         self.assertEqual(self.switch.registers.read([(Register.LOAD_EVICTED, S1.id)]), [connections])
 
     def resets(self, flow: Flow) -> None:
-        """A RST of the client's."""
+        """Send a RST of the client."""
         self.client_sends(flow, flow.request(flags="R", seq=1001))
 
     def refuses(self, flow: Flow) -> None:
-        """The server's host answers a SYN to a closed port (RFC 9293, section 3.10.7.1)."""
+        """Send the answer of the server's host to a SYN to a closed port (RFC 9293, section 3.10.7.1)."""
         self.server_sends(flow, flow.reply(flags="RA", seq=0, ack=FIRST + 1), was_reset(flow.server))
 
     def server_closes(self, flow: Flow) -> None:
-        """A FIN of the server's."""
+        """Send a FIN of the server."""
         self.server_sends(flow, flow.reply(flags="FA", seq=5001))

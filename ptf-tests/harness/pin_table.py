@@ -1,4 +1,4 @@
-"""The kinds of packets that the model of a pin's life (sluice.dataplane.pins) tells apart, and what each does."""
+"""The kinds of packets that the model of a pin's life (sluice.dataplane.pins) distinguishes, and the effect of each."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Kind:
 
     @property
     def following(self) -> Mapping[PinState, PinState]:
-        """The state behind it, where it is another one than before."""
+        """The state after the packet, by the state before; states that do not change are missing."""
         return (REQUEST if self.by_client else ANSWER)[self.event]
 
     def keeps(self, state: PinState) -> bool:
-        """Whether it keeps the slot of a pin in this state."""
+        """Return whether the packet keeps the slot of a pin in this state."""
         return not self.by_client or state in RENEWING[self.event]
 
 

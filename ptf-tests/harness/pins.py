@@ -1,4 +1,4 @@
-"""Where a program keeps its pins: the cells of a slot, read and written as one thing on every target."""
+"""Where a program keeps its pins: the cells of a slot, read and written by one interface on every target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COARSE = {
     PinState.CLIENT_RESET: PinState.CLOSED,
     PinState.RESET: PinState.CLOSED,
 }
-"""Tofino's states (p4src/tna/externs/steps.p4): a FIN or RST of either side closes, and a SYN begins anew."""
+"""The states that Tofino has instead (p4src/tna/externs/steps.p4): each FIN or RST closes, a SYN starts again."""
 
 
 @dataclass(frozen=True)
@@ -36,37 +36,38 @@ class Pin:
     server: int
     state: PinState
     stamp: int
-    """In ticks; on Tofino of when the slot is over, less the idle time."""
+    """Time of the last packet that counted, in ticks; on Tofino the time at which the slot expires, less the idle time.
+    """
 
 
 class PinTable(Protocol):
     """The connection table's cells."""
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """Where the table has a connection: way 1, way 2, both or nowhere."""
+        """Return where the table holds a connection: in way 1, way 2, both or neither."""
         ...
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """Write connections' slots."""
+        """Write the slots of connections."""
         ...
 
     def free(self, way: int, slot: int) -> None:
-        """Free a slot: a zeroed key is older than any time."""
+        """Free a slot by a zeroed key, which is older than any time."""
         ...
 
-    def known(self, state: PinState) -> PinState:
-        """The state that the table has for this one."""
+    def stored(self, state: PinState) -> PinState:
+        """Return the state that the table stores for this state."""
         ...
 
 
 class KeyedPins:
-    """v1model's: the key has fingerprint, state and stamp."""
+    """v1model's pins: the key has fingerprint, state and stamp."""
 
     def __init__(self, registers: Registers) -> None:
         self._registers = registers
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """See PinTable."""
+        """Return where the table holds a connection."""
         slots = (key.slot_1, key.slot_2)
         values = self._registers.read((cell, slot) for way, slot in zip(WAYS, slots, strict=True) for cell in way[:2])
         pins: list[Pin] = []
@@ -78,7 +79,7 @@ class KeyedPins:
         return pins
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """See PinTable."""
+        """Write the slots of connections."""
         self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
 
     @staticmethod
@@ -89,16 +90,16 @@ class KeyedPins:
         yield server, slot, pin.server
 
     def free(self, way: int, slot: int) -> None:
-        """See PinTable."""
+        """Free a slot."""
         self._registers.write(WAYS[way - 1][0], slot, 0)
 
-    def known(self, state: PinState) -> PinState:
-        """See PinTable."""
+    def stored(self, state: PinState) -> PinState:
+        """Return the same state: v1model stores every state."""
         return state
 
 
 class SplitPins:
-    """Tofino's: the key is a pair of the whole fingerprint and the stamp, and states have a register of their own."""
+    """Tofino's pins: the key is the 32-bit fingerprint and the stamp; states have a register of their own."""
 
     def __init__(self, registers: Registers, slots: int) -> None:
         self._registers = registers
@@ -108,7 +109,7 @@ class SplitPins:
         return (key.slot_1, key.slot_2)[way - 1] % self._slots
 
     def find(self, key: Tuple5) -> list[Pin]:
-        """See PinTable."""
+        """Return where the table holds a connection."""
         cells = [(cell, self._place(key, way)) for way in (1, 2) for cell in WAYS[way - 1]]
         values = self._registers.read(cells)
         pins: list[Pin] = []
@@ -119,26 +120,26 @@ class SplitPins:
         return pins
 
     def put(self, pins: Iterable[tuple[Tuple5, Pin]]) -> None:
-        """See PinTable."""
+        """Write the slots of connections."""
         self._registers.write_all(cell for key, pin in pins for cell in self._cells(key, pin))
 
     def _cells(self, key: Tuple5, pin: Pin) -> Iterator[tuple[str, int, int]]:
         slot = self._place(key, pin.way)
-        values = (key.full_fingerprint * _WORD | pin.stamp, pin.server, self.known(pin.state))
+        values = (key.full_fingerprint * _WORD | pin.stamp, pin.server, self.stored(pin.state))
         for cell, value in zip(WAYS[pin.way - 1], values, strict=True):
             yield cell, slot, value
 
     def free(self, way: int, slot: int) -> None:
-        """See PinTable."""
+        """Free a slot."""
         self._registers.write(WAYS[way - 1][0], slot % self._slots, 0)
 
-    def known(self, state: PinState) -> PinState:
-        """See PinTable."""
+    def stored(self, state: PinState) -> PinState:
+        """Return the coarser state that Tofino stores."""
         return COARSE.get(state, state)
 
 
 def pin_table(schema: P4Schema, registers: Registers) -> PinTable:
-    """The one that a program has."""
+    """Return the interface to the cells that a program has."""
     if schema.registers.get(TofinoRegister.PIN_STATE_1) is None:
         return KeyedPins(registers)
     return SplitPins(registers, schema.registers[Register.PIN_KEY_1].size)

@@ -17,7 +17,7 @@ from sluice.names import PROTOCOL_TCP, PROTOCOL_UDP
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the router; ``place`` is its place in the target's sorted list of ports."""
+    """A port of the router; ``place`` is its index in the target's sorted list of ports."""
 
     place: int
     mac: str
@@ -38,7 +38,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Server:
-    """What a service's connections are translated to."""
+    """The endpoint to which a service's connections are translated."""
 
     id: int
     host: Host
@@ -47,7 +47,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Service:
-    """What clients address."""
+    """The endpoint that clients use."""
 
     id: int
     address: str
@@ -73,15 +73,15 @@ UPLINK_GATEWAY = Host(UPLINK, "10.0.4.254", "02:00:00:00:04:fe")
 HOSTS = (CLIENT_HOST, CLIENT_GATEWAY, S1_HOST, S2_HOST, S3_HOST, UPLINK_HOST, UPLINK_GATEWAY)
 
 ABSENT = "10.0.4.99"
-"""An address of a connected network that no neighbour has."""
+"""An address in a connected network that no neighbour has."""
 ABSENT_GATEWAY = "10.0.4.98"
-"""Next hop of a route, and no neighbour either."""
+"""Next hop of a route; no neighbour has this address either."""
 UNROUTED = "172.16.0.1"
 
 FAR_CLIENTS = "20.0.0.0/8"
-"""Behind CLIENT_GATEWAY; connections with chosen slots come from here."""
+"""Network behind CLIENT_GATEWAY; connections with chosen slots come from here."""
 
-# To the prefix, by way of the next hop; None: directly connected.
+# Prefix and next hop of each route; None: directly connected.
 ROUTES: tuple[tuple[str, str | None], ...] = (
     *((port.network, None) for port in PORTS),
     (FAR_CLIENTS, CLIENT_GATEWAY.address),
@@ -99,7 +99,7 @@ D1 = Server(4, S1_HOST, 5353)
 D3 = Server(5, S3_HOST, 53)
 DNS = Service(2, "10.0.0.100", 53, PROTOCOL_UDP, (D1, D3))
 
-# One that has no server yet.
+# A service that has no server yet.
 EMPTY = Service(3, "10.0.0.101", 80, PROTOCOL_TCP, ())
 
 SERVICES = (WEB, DNS, EMPTY)
@@ -109,6 +109,7 @@ OWNED = (*(port.address for port in PORTS), WEB.address, EMPTY.address)
 DESTINATIONS = (1, 2)
 """Numbers that a test may give to destinations."""
 
-# What the tests begin with: R sends everything to s1, capacity to s3, so that the two are told apart.
+# The weights at the start of every test: those from R send everything to s1, those by capacity to s3, so that a
+# packet's server shows which were used.
 RATIOS: dict[Service, dict[Server, int]] = {WEB: {S1: 1}, DNS: {D1: 1}}
 CAPACITIES: dict[Service, dict[Server, int]] = {WEB: {S3: 1}, DNS: {D3: 1}}

@@ -1,4 +1,4 @@
-"""Which port of the switch leads to which interface of this machine: a file for a model or a box.
+"""Read which port of the switch leads to which interface of this machine, for a model or a box. The file has lines:
 
 # port of the switch, interface here; the first four are the router's ports of plan.py, in this order
 128  veth1
@@ -15,12 +15,12 @@ NEEDED = plan.SPARE_PLACE + 1
 
 
 class PortMapError(Exception):
-    """The file is not a port map; the text names the line."""
+    """A file that is not a port map; the text names the line."""
 
 
 def read(path: Path) -> list[tuple[int, str]]:
-    """Port numbers and interfaces, in the file's order. Raises PortMapError, OSError."""
-    found: list[tuple[int, str]] = []
+    """Return port numbers and interfaces, in the file's order. Raises PortMapError, OSError."""
+    ports: list[tuple[int, str]] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -28,9 +28,9 @@ def read(path: Path) -> list[tuple[int, str]]:
         if len(words) != 2 or not words[0].isdecimal():
             raise PortMapError(f"{path}, line {number}: {line.strip()!r} is not a port number and an interface")
         port, interface = int(words[0]), words[1]
-        if any(port == other or interface == name for other, name in found):
+        if any(port == other or interface == name for other, name in ports):
             raise PortMapError(f"{path}, line {number}: port {port} or {interface} is there twice")
-        found.append((port, interface))
-    if len(found) < NEEDED:
-        raise PortMapError(f"{path}: the tests need {NEEDED} ports, and {len(found)} are there")
-    return found
+        ports.append((port, interface))
+    if len(ports) < NEEDED:
+        raise PortMapError(f"{path}: the tests need {NEEDED} ports, and {len(ports)} are there")
+    return ports

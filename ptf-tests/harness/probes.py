@@ -1,4 +1,4 @@
-"""Frames between hosts that no service is concerned with, each with what must come of it. Pure."""
+"""Frames between hosts that are not part of a service, each with the expected frame. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .plan import Host, Port
 PROBE_PORT = 9
 
 PAYLOAD = b"not for any service"
-"""Makes frames that are no shorter than Ethernet's least, with or without a tag."""
+"""A payload that makes frames at least as long as Ethernet's shortest, with or without a tag."""
 
 
 def ether(host: Host) -> Packet:
-    """From a host to its router."""
+    """Return the Ethernet header of a frame from a host to its router."""
     return Ether(dst=host.port.mac, src=host.mac)
 
 
 def plain(source: Host, dst: str, payload: bytes = PAYLOAD, ttl: int = TTL, **ip: object) -> Packet:
-    """A UDP datagram from a host to an address, as it enters the switch."""
+    """Return a UDP datagram from a host to an address, as it enters the switch."""
     network: dict[str, object] = {"src": source.address, "dst": dst, "ttl": ttl, **ip}
     return layers(
         ether(source),
@@ -30,7 +30,7 @@ def plain(source: Host, dst: str, payload: bytes = PAYLOAD, ttl: int = TTL, **ip
 
 
 def routed(frame: Packet, to: Host) -> Packet:
-    """The frame as the router sends it on."""
+    """Return the frame as the router forwards it."""
     copy: Any = frame.copy()
     copy[Ether].src, copy[Ether].dst = to.port.mac, to.mac
     copy[IP].ttl -= 1
@@ -38,6 +38,6 @@ def routed(frame: Packet, to: Host) -> Packet:
 
 
 def between(source: Host, to: Host) -> tuple[Packet, Port, Packet]:
-    """A datagram from a host to a host: as sent, the port it leaves by, and as it leaves."""
+    """Return a datagram from one host to another: as sent, the port by which it leaves, and as it leaves."""
     frame = plain(source, to.address)
     return frame, to.port, routed(frame, to)

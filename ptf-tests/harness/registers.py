@@ -1,4 +1,4 @@
-"""Register cells behind one interface: P4Runtime where the target has it, Thrift on BMv2.
+"""Register cells behind one interface: P4Runtime where the target serves it, Thrift on BMv2.
 
 BMv2's P4Runtime server answers UNIMPLEMENTED to register reads and writes (p4lang/PI issue 376), hence Thrift.
 """
@@ -19,14 +19,14 @@ from tools.target.client import RPC_S
 from .client import Client
 
 BATCH = 2000
-"""Cells that one request writes."""
+"""Most cells that one request writes."""
 
 
 class Registers(Protocol):
-    """Cells of a register are unsigned integers. A register goes by its full name (Register, TofinoRegister)."""
+    """Register cells as unsigned integers. A register is named by its full name (Register, TofinoRegister)."""
 
     def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
-        """Values of the cells, in their order."""
+        """Return the values of the cells, in their order."""
         ...
 
     def write(self, register: str, index: int, value: int) -> None:
@@ -43,7 +43,7 @@ class Registers(Protocol):
 
 
 class P4RuntimeRegisters:
-    """RegisterEntry of P4Runtime; an entry without an index means every cell."""
+    """Registers over P4Runtime's RegisterEntry; an entry without an index stands for every cell."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -51,15 +51,15 @@ class P4RuntimeRegisters:
         self._ids = {info.preamble.name: info.preamble.id for info in client.schema.p4info.registers}
 
     def read(self, cells: Iterable[tuple[str, int]]) -> list[int]:
-        wanted = list(cells)
-        if not wanted:
+        requested = list(cells)
+        if not requested:
             return []
-        entities = self._client.find(_Cell(self._ids[register], index) for register, index in wanted)
+        entities = self._client.find(_Cell(self._ids[register], index) for register, index in requested)
         values = {
             (entry.register_id, entry.index.index): value_of(entry.data, self._widths.get(entry.register_id, ()))
             for entry in (entity.register_entry for entity in entities)
         }
-        return [values[self._ids[register], index] for register, index in wanted]
+        return [values[self._ids[register], index] for register, index in requested]
 
     def write(self, register: str, index: int, value: int) -> None:
         self.write_all([(register, index, value)])
@@ -76,8 +76,8 @@ class P4RuntimeRegisters:
         data = p4d.P4Data()
         if widths := self._widths.get(number):
             for place, width in enumerate(widths):
-                part = value >> sum(widths[place + 1 :]) & ((1 << width) - 1)
-                data.struct.members.add().bitstring = _shortest(part)
+                member = value >> sum(widths[place + 1 :]) & ((1 << width) - 1)
+                data.struct.members.add().bitstring = _shortest(member)
         else:
             data.bitstring = _shortest(value)
         entry = p4r.RegisterEntry(register_id=number, index=index, data=data)
@@ -85,7 +85,7 @@ class P4RuntimeRegisters:
 
 
 class _Cell:
-    """What to read, in the form that Client.find encodes."""
+    """A cell to read, in the form that Client.find encodes."""
 
     def __init__(self, register_id: int, index: int) -> None:
         self._entry = p4r.RegisterEntry(register_id=register_id, index=p4r.Index(index=index))
@@ -103,7 +103,7 @@ _CONTEXT = 0
 
 
 class ThriftRegisters:
-    """BMv2's runtime interface. Values are signed 64-bit: cells of at most 63 bits."""
+    """Registers over BMv2's Thrift interface. Its values are signed 64-bit numbers: cells have at most 63 bits."""
 
     def __init__(self, address: str) -> None:
         self._client: Any = bmv2thrift.connect(address, "Standard", RPC_S)
@@ -119,5 +119,5 @@ class ThriftRegisters:
             self.write(register, index, value)
 
     def clear(self, register: str) -> None:
-        # Not bm_register_reset: it replaces the cells while packets use them.
+        # bm_register_reset is not used, since it replaces the cells while packets use them.
         self._client.bm_register_write_range(_CONTEXT, register, 0, REGISTER_SIZES[Register(register)], 0)

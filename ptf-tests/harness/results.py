@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 OUTCOMES, ABOUT = "results.jsonl", "run.json"
-"""A line a test; what was run."""
+"""File with a line for each test, and file with the description of the run."""
 
 VARIABLE = "SLUICE_PTF_RESULTS"
-"""Environment variable with the file to append to; without it nothing is recorded."""
+"""Environment variable that names the file to append to; without it no outcome is recorded."""
 
 
 @contextmanager
 def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Generator[None]:
-    """Append name, outcome and duration of the test that runs inside."""
+    """Append name, outcome and duration of the test that runs inside the block."""
     path = os.environ.get(VARIABLE)
     if path is None or result is None:
         yield
@@ -39,8 +39,8 @@ def recorded(case: unittest.TestCase, result: unittest.TestResult | None) -> Gen
         file.write(json.dumps(line) + "\n")
 
 
-def describe(folder: Path, asked: Sequence[str], commit: str) -> None:
-    """Write down what was run: which tests, of which commit, on which day."""
+def describe(folder: Path, tests: Sequence[str], commit: str) -> None:
+    """Record which tests were run, of which commit, on which day."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    about = {"asked": " ".join(asked) or "all", "commit": commit, "day": day}
+    about = {"asked": " ".join(tests) or "all", "commit": commit, "day": day}
     (folder / ABOUT).write_text(json.dumps(about) + "\n")

@@ -1,6 +1,6 @@
-"""Where the connection table puts a connection, and connections that it puts in a place of one's choice. Pure.
+"""Where the connection table puts a connection, and connections that it puts into chosen slots. Pure.
 
-A target that hashes otherwise than the model fails the tests that look into cells, and only those.
+On a target with other hashes than the model's, only the tests that read cells fail.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ SLOT_BITS = CONNECTION_SLOTS.bit_length() - 1
 
 @dataclass(frozen=True)
 class Response:
-    """A response's place in the response rates."""
+    """A response's place in the registers of response rates."""
 
     slot: int
     fingerprint: int
-    """By which a share of all is drawn."""
+    """Fingerprint, by which responses are sampled."""
     owner: int
-    """What its cell says of whose it is: the fingerprint, or on Tofino the whole hash."""
+    """The cell's identification of the response: the fingerprint, or on Tofino the whole hash."""
 
 
 @dataclass(frozen=True)
 class Tuple5:
-    """A connection as both directions see it."""
+    """A connection's 5-tuple, equal for both directions."""
 
     client: str
     client_port: int
@@ -42,40 +42,40 @@ class Tuple5:
 
     @property
     def connection(self) -> Connection:
-        """The same for the model of the data plane."""
+        """The connection as the model of the data plane has it."""
         client, service = from_text(self.client).packed, from_text(self.service).packed
         return Connection(client, self.client_port, service, self.service_port, self.protocol)
 
     @property
     def slot_1(self) -> int:
-        """Cell in way 1."""
+        """Index of its slot in way 1."""
         return self.connection.place.slot_1
 
     @property
     def slot_2(self) -> int:
-        """Cell in way 2."""
+        """Index of its slot in way 2."""
         return self.connection.place.slot_2
 
     @property
     def fingerprint(self) -> int:
-        """Upper bits of its key cell."""
+        """Fingerprint in its key cell."""
         return self.connection.place.fingerprint
 
     @property
     def full_fingerprint(self) -> int:
-        """What Tofino has in its key cell."""
+        """The 32-bit fingerprint in Tofino's key cell."""
         return self.connection.full_fingerprint
 
     def drawn_by_ratio(self, total: int) -> int:
-        """Index that the selector `ratios` draws from ``total`` weighted copies of its members."""
+        """Return the index that the selector `ratios` draws from ``total`` weighted copies of its members."""
         return self.connection.draw % total
 
     def drawn_by_capacity(self, total: int) -> int:
-        """Index that the selector `capacities` draws."""
+        """Return the index that the selector `capacities` draws from ``total`` weighted copies."""
         return self.connection.stable_draw % total
 
     def response(self, tofino: bool) -> Response:
-        """Where the response rates have it. Tofino's hash is without the protocol, which is TCP there."""
+        """Return the place of its response. Tofino's hash omits the protocol, which is TCP there."""
         key = self.connection.rate_key
         if tofino:
             client, client_port, service, service_port, _ = self.connection
@@ -86,7 +86,7 @@ class Tuple5:
 
 
 def connection_of(frame: bytes) -> Tuple5 | None:
-    """The connection that a frame belongs to if its client sent it: whole IPv4 with TCP or UDP, at most one tag."""
+    """Return the connection of a client's complete TCP or UDP frame with at most one tag; None for other frames."""
     start = 18 if frame[12:14] == b"\x81\x00" else 14
     if frame[start - 2 : start] != b"\x08\x00" or len(frame) < start + 20:
         return None
@@ -99,15 +99,15 @@ def connection_of(frame: bytes) -> Tuple5 | None:
     return Tuple5(client, client_port, service, service_port, protocol)
 
 
-# A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits, so
-# that connections with given slots are the solutions of a linear system, found without a search.
+# A CRC is affine over GF(2): each free bit of the client's address and port toggles a fixed pattern of slot bits. So
+# the connections with given slots are the solutions of a linear system, which is solved without a search.
 _CLIENTS, _CLIENT_BITS = 20 << 24, 24
-"""They are in 20.0.0.0/8."""
+"""Clients are in 20.0.0.0/8."""
 _PORT_BITS = 16
 
 
 def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterator[Tuple5]:
-    """Connections to the same service with the given slots; none of them is ``like`` itself."""
+    """Yield connections to the same service with the given slots; ``like`` itself is not among them."""
 
     def at(free: int) -> Tuple5:
         client = str(from_number(_CLIENTS | free >> _PORT_BITS, IPV4_BITS))
@@ -129,13 +129,13 @@ def colliding(like: Tuple5, *, slot_1: int, slot_2: int | None = None) -> Iterat
         for position, vector in enumerate(kernel):
             if choice >> position & 1:
                 free ^= vector
-        found = at(free)
-        if found.client_port and found != like:
-            yield found
+        connection = at(free)
+        if connection.client_port and connection != like:
+            yield connection
 
 
 def _solve(columns: list[int], target: int) -> tuple[int, list[int]]:
-    """One x with sum of columns[i] where bit i of x is set (mod 2) = target, and a basis of the x with sum 0."""
+    """Return an x whose bits select columns that sum to target (mod 2), and a basis of the x with sum 0."""
     basis: dict[int, tuple[int, int]] = {}
     kernel: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The switch under test, as the whole run shares it: its session, its ports, its counters and its tables."""
+"""The switch under test, which all tests of a run share: its session, ports, counters and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .registers import P4RuntimeRegisters, Registers, ThriftRegisters
 from .slots import Tuple5, connection_of
 
 Cell = tuple[Counter | Register, int]
-"""One count: a counter or a counting register, and an index."""
+"""A count: a counter or a counting register, and an index."""
 
 ELECTION_ID = 1
 CONNECTION_COUNTERS = (
@@ -51,11 +51,11 @@ REQUESTS = (
 )
 COUNT_WRAP = 1 << 32
 LEAST_FRAME = 60
-"""Of Ethernet, without the checksum (IEEE 802.3, 3.2.8)."""
+"""Bytes of Ethernet's shortest frame, without its checksum (IEEE 802.3, 3.2.8)."""
 FRAME_CHECKSUM = 4
-"""Of Ethernet, behind each frame (IEEE 802.3, 3.2.9)."""
-FEW = 1000
-"""Connections whose slots are freed one by one; a whole register takes Tofino's driver some seconds."""
+"""Bytes of the checksum at the end of each Ethernet frame (IEEE 802.3, 3.2.9)."""
+FREED_SINGLY = 1000
+"""Number of connections up to which slots are freed one by one; a whole register takes Tofino's driver some seconds."""
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
 """Tables without a key: parameters of a default action."""
@@ -63,20 +63,20 @@ SETTINGS = (Table.TIMERS, Table.SAMPLING, Table.RATE_SETTINGS)
 
 @dataclass(frozen=True)
 class Parameters:
-    """What ptf is told by --test-params; everything is about the target."""
+    """Parameters of the target, which ptf passes by --test-params."""
 
     address: str
     device_id: int
     pipeline: Path
     thrift: str | None
     target: str | None
-    """The profile's name (sluice.switch.targets); none: one that runs the program's architecture."""
+    """Name of the target's profile (sluice.switch.targets); None: a profile for the program's architecture."""
     ports: tuple[int, ...]
-    """The switch's ports in the order of the plan; none: sorted by their numbers."""
+    """The switch's ports in the order of the plan; empty: all ports, sorted by number."""
 
     @classmethod
     def given(cls) -> Parameters:
-        """The parameters of this run. Raises ValueError naming the one that is missing."""
+        """Return the parameters of this run. Raises ValueError naming a missing one."""
         params: dict[str, Any] = cast(Any, testutils).test_params_get(default={}) or {}
         missing = [name for name in ("address", "pipeline") if name not in params]
         if missing:
@@ -100,14 +100,16 @@ def _count_cells() -> list[Cell]:
 
 
 def _register_cells() -> list[tuple[Register, int]]:
-    """Cell 0 of the requests, whatever has no entry, is left to the test that is about it: every SYN counts there."""
+    """Return the register cells that every test checks. Cell 0 of the requests is left to its own test, since every SYN
+    to an address without an entry counts there.
+    """
     servers = [0, *(server.id for server in plan.SERVERS)]
     cells = [(register, server) for register in LEDGER for server in servers]
     return cells + [(register, destination) for register in REQUESTS for destination in plan.DESTINATIONS]
 
 
 class Switch:
-    """A loaded, programmed switch."""
+    """A switch with the program loaded and the plan's entries written."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -125,14 +127,14 @@ class Switch:
         self.registers = self._registers()
         self.pins = pin_table(self.schema, self.registers)
         self.least_frame = LEAST_FRAME if self.pipeline.target is TOFINO else 0
-        """Bytes; the target pads what it sends to that."""
+        """Bytes to which the target pads the frames that it sends; 0: it does not pad."""
         self.counted_checksum = FRAME_CHECKSUM if self.pipeline.target is TOFINO else 0
-        """Bytes; counters of bytes have it, and the parser takes it for the frame's last bytes."""
+        """Bytes of the frame checksum that the target's byte counters include, and that its parser sees as payload."""
         self.empty_without_rate = self.pipeline.target is TOFINO
-        """A meter without a rate has no tokens: the chip fills its bucket at the rate only."""
+        """Whether a meter without a rate has no tokens, since the chip fills its bucket only at the rate."""
         self._frees_slots = self.pipeline.target is TOFINO
         self.touched: set[Tuple5] = set()
-        """Connections of the test under way, where a register is not cleared as a whole."""
+        """Connections of the current test, on a target whose slots are freed one by one."""
         self.insert(self._base())
         known = [counter for counter in Counter if self.schema.counters.get(counter) is not None]
         self._counters = [
@@ -145,11 +147,11 @@ class Switch:
         self.times = self._times()
 
     def session(self, election_id: int) -> Client:
-        """Another session with the same switch."""
+        """Open another session with the same switch."""
         return Client(self.parameters.address, self.parameters.device_id, self.pipeline, election_id)
 
     def reconnect(self, election_id: int) -> None:
-        """Take the place of a session that was closed."""
+        """Replace a session that was closed."""
         self.client = self.session(election_id)
         self.registers = self._registers()
         self.pins = pin_table(self.schema, self.registers)
@@ -159,13 +161,13 @@ class Switch:
         return ThriftRegisters(thrift) if thrift else P4RuntimeRegisters(self.client)
 
     def number(self, port: plan.Port | int) -> int:
-        """The target's number for a port of the plan, or for a place in its sorted list of ports."""
+        """Return the target's number of a port of the plan, or of an index in its sorted list of ports."""
         return self.numbers[port.place if isinstance(port, plan.Port) else port]
 
     # -- tables
 
     def _base(self) -> list[P4TableEntry]:
-        """Everything in the plan."""
+        """Return all entries of the plan."""
         base = [entries.port(self.number(port), port.mac, port.inside) for port in plan.PORTS]
         base += [entries.owned(address) for address in plan.OWNED]
         base += [entries.route(prefix, next_hop) for prefix, next_hop in plan.ROUTES]
@@ -183,7 +185,7 @@ class Switch:
         return base
 
     def neighbour(self, host: plan.Host) -> P4TableEntry:
-        """The entry that makes a host reachable."""
+        """Return the entry that makes a host reachable."""
         return entries.neighbour(host.address, self.number(host.port), host.port.mac, host.mac)
 
     def insert(self, items: Iterable[P4TableEntry]) -> None:
@@ -202,12 +204,12 @@ class Switch:
         self.client.write(p4r.Update(type=kind.vt(), entity=item.encode(self.schema)) for item in items)
 
     def state(self, client: Client | None = None) -> dict[str, p4r.TableEntry]:
-        """All that a controller may write into tables: each entry's key, and the entry, in a canonical order."""
-        wanted = [
+        """Return all that a controller may write into tables: entries in a canonical order, by a text of their keys."""
+        entities = [
             P4TableEntry(table, is_default_action=table in SETTINGS) for table in Table if self.schema.tables.get(table)
         ]
         state: dict[str, p4r.TableEntry] = {}
-        for entity in (client or self.client).find(wanted):
+        for entity in (client or self.client).find(entities):
             entry = entity.table_entry
             fields = sorted(entry.match, key=lambda field: field.field_id)
             entry.ClearField("match")
@@ -217,7 +219,7 @@ class Switch:
                 group.action_profile_actions, key=lambda member: member.SerializeToString(deterministic=True)
             )
             if ordered:
-                # A field that was cleared is another one than before.
+                # A field that was cleared is not equal to one that was never set.
                 group.ClearField("action_profile_actions")
                 group.action_profile_actions.extend(ordered)
             key = f"{self.schema.tables[entry.table_id].alias} {' '.join(str(f).replace(chr(10), ' ') for f in fields)}"
@@ -225,7 +227,7 @@ class Switch:
         return state
 
     def restore(self) -> None:
-        """Bring the tables back to what they were at the beginning of the run, whatever a failed test did."""
+        """Reset the tables to their state at the start of the run, after a failed test."""
         state = self.state()
         updates: list[p4r.Update] = []
         for key in state.keys() | self.baseline.keys():
@@ -240,7 +242,7 @@ class Switch:
         self.client.write(updates)
 
     def _times(self) -> dict[str, int]:
-        """The times of the connection table that the program starts with, in ticks, by parameter."""
+        """Return the times of the connection table with which the program starts, in ticks, by parameter."""
         (entity,) = self.client.find([P4TableEntry(Table.TIMERS, is_default_action=True)])
         action = P4TableEntry.decode(entity, self.schema).action
         assert isinstance(action, P4TableAction)
@@ -249,7 +251,7 @@ class Switch:
     # -- counts
 
     def counts(self) -> dict[Cell, int]:
-        """Every count that a packet may change. Read while packets flow it is not one instant's."""
+        """Return every count that a packet may change. While packets flow the counts are not of one instant."""
         counts: dict[Cell, int] = {}
         for entity in self.client.find(entry for entry, _ in self._counters):
             entry = entity.counter_entry
@@ -259,42 +261,43 @@ class Switch:
         return counts
 
     def bytes_of(self, counter: Counter, index: int) -> int:
-        """What a counter has of bytes."""
+        """Return a counter's bytes."""
         (entity,) = self.client.find([P4CounterEntry(counter, index=index)])
         return entity.counter_entry.data.byte_count
 
     def has(self, register: Register) -> bool:
-        """Whether the program has a register."""
+        """Return whether the program has a register."""
         return self.schema.registers.get(register) is not None
 
-    def present(self, registers: Iterable[Register]) -> list[Register]:
-        """Those of the registers that the program has."""
+    def available(self, registers: Iterable[Register]) -> list[Register]:
+        """Return those of the registers that the program has."""
         return [register for register in registers if self.has(register)]
 
     def touch(self, frame: bytes) -> None:
-        """Note the connection that a frame may claim a slot for."""
+        """Record the connection for which a frame may claim a slot."""
         if self._frees_slots and (key := connection_of(frame)) is not None:
             self.touched.add(key)
 
     def clear_connections(self) -> None:
-        """Free the slots of the connection table, and every candidate's place: all, where that costs no seconds, or
-        those of the connections that the test has touched."""
-        if self._frees_slots and len(self.touched) < FEW:
+        """Free the slots of the connection table, and every candidate's cell: all of them if that is fast, otherwise
+        those of the connections that the test has used.
+        """
+        if self._frees_slots and len(self.touched) < FREED_SINGLY:
             for key in self.touched:
                 self.pins.free(1, key.slot_1)
                 self.pins.free(2, key.slot_2)
         else:
-            for register in self.present(KEYS):
+            for register in self.available(KEYS):
                 self.registers.clear(register)
         self.touched.clear()
 
 
 def differences(before: Mapping[Cell, int], after: Mapping[Cell, int]) -> dict[Cell, int]:
-    """What changed; register cells wrap."""
+    """Return the changes between two sets of counts; register cells wrap."""
     return {cell: (value - before[cell]) % COUNT_WRAP for cell, value in after.items() if value != before[cell]}
 
 
 @cache
 def switch() -> Switch:
-    """The switch of this run, loaded and programmed by the first test that asks."""
+    """Return the switch of this run, which the first caller loads and programs."""
     return Switch(Parameters.given())

@@ -1,4 +1,4 @@
-"""Switches that the packet tests start, of any kind of testbed.switches."""
+"""Switches that the packet tests start, of any kind in testbed.switches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.processes import Process
 from testbed.switches import KINDS, Endpoints
 
 READY_S = 30.0
-"""A switch that serves nothing by then has failed."""
+"""Seconds after which a switch that does not serve has failed."""
 
 GRPC_PORT = 9559
 THRIFT_PORT = 9090
@@ -24,7 +24,7 @@ DROP_PORT = 511
 
 @dataclass(frozen=True)
 class Given:
-    """A switch that somebody else has started."""
+    """A switch that already runs when the tests start."""
 
     address: str
     device_id: int
@@ -33,16 +33,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Running(Given):
-    """A switch that serves."""
+    """A switch that the tests have started, and that serves."""
 
     process: Process
 
 
 @contextmanager
 def running(name: str, cables: list[Cable], log: Path, pipeline: Path) -> Generator[Running]:
-    """Start the switch, wait until it serves, and end it whatever happens. Raises SetupError.
+    """Start the switch, wait until it serves, and end it in any case. Raises SetupError.
 
-    ``pipeline``: the folder of the program, for a kind that is started with it.
+    ``pipeline``: the folder of the program, for a kind of switch that is started with it.
     """
     kind, folder = KINDS[name], log.parent
     endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", folder, THRIFT_PORT)

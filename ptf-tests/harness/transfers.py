@@ -1,4 +1,4 @@
-"""A measured transfer's segments, and its cells as the switch has them."""
+"""A measured transfer's segments, and its cells in the switch."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ CELLS = (
 MSS = 1000
 SECOND = 1_000_000
 SILENCE = 400_000
-"""Longer than any test takes between two segments but a time-out's; as SECOND in microseconds."""
+"""Microseconds, longer than any test takes between two segments, except for time-outs. SECOND is in microseconds too.
+"""
 _SPAN = (1 << SENT_AT_BITS) - 1
 
 
 class TransferTest(StageTest):
-    """Base: the transfers of S1 and S2 are measured, all of them. Offsets count from the server's first byte."""
+    """Base: all transfers of S1 and S2 are measured. Offsets count from the server's first byte."""
 
     NEEDS = (Table.RESOURCES,)
 
@@ -47,31 +48,31 @@ class TransferTest(StageTest):
         self.addCleanup(self.forget)
 
     def forget(self) -> None:
-        """As if nothing was ever measured."""
+        """Clear all cells of transfers."""
         for register in CELLS:
             self.switch.registers.clear(register)
 
     def measured(self, flow: Flow, way: int = 0) -> Measured:
-        """The flow as the cells know it."""
+        """Return the flow's identification in the cells."""
         key = flow.key
         return Measured(flow_index(way, (key.slot_1, key.slot_2)[way]), key.fingerprint, flow.server.id)
 
     # -- segments
 
     def sends(self, flow: Flow, offset: int, size: int = MSS, flags: str = "A") -> None:
-        """The server sends a segment."""
+        """Send a segment of the server."""
         number = (ANSWER + 1 + offset) % (1 << 32)
         self.server_sends(flow, flow.reply(bytes(size), flags=flags, seq=number, ack=FIRST + 1))
 
     def acknowledges(self, flow: Flow, offset: int, payload: bytes = b"", **fields: Any) -> None:
-        """The client acknowledges all up to there."""
+        """Acknowledge all data up to the offset, from the client."""
         number = (ANSWER + 1 + offset) % (1 << 32)
         self.client_sends(flow, flow.request(payload, flags="A", seq=FIRST + 1, ack=number, **fields))
 
     # -- cells
 
     def cells(self, flow: Flow, way: int = 0) -> list[int]:
-        """Of the slot that the flow has or would have."""
+        """Return the cells of the flow's slot, whether the flow owns it or not."""
         slot = self.measured(flow, way).slot
         return self.switch.registers.read([(register, slot) for register in CELLS])
 
@@ -80,36 +81,36 @@ class TransferTest(StageTest):
         self.switch.registers.write(register, self.measured(flow).slot, value)
 
     def put_least(self, flow: Flow, microseconds: int) -> None:
-        """The least round trip of the flow is so long."""
+        """Set the least round trip of the flow."""
         least = self.cells(flow)[CELLS.index(Register.TRANSFER_LEAST)]
         self.put(flow, Register.TRANSFER_LEAST, least >> 32 << 32 | microseconds)
 
     def passes(self, flow: Flow, microseconds: int) -> None:
-        """Time passes: what the cells remember is older by then. Nothing waits."""
+        """Set the times in the flow's cells back by ``microseconds``, as if that time had passed."""
         cells: dict[Register, int] = dict(zip(CELLS, self.cells(flow), strict=True))
         for register, value in older(cells, microseconds).items():
             self.put(flow, register, value)
 
-    def seen(self, flow: Flow, way: int = 0) -> dict[str, Any]:
-        """What a controller reads of the flow's slot."""
+    def columns(self, flow: Flow, way: int = 0) -> dict[str, Any]:
+        """Return the columns that a controller reads from the flow's slot."""
         slot = self.measured(flow, way).slot
         columns: dict[Register, Any] = {register: np.zeros(TRANSFERS, np.uint64) for register in CELLS}
         for register, value in zip(CELLS, self.cells(flow, way), strict=True):
             columns[register][slot] = value
         return row(decode(columns), slot)
 
-    def assertSeen(self, whose: Flow, /, **expected: float) -> None:
-        """These columns of the flow's slot are so."""
-        seen = self.seen(whose)
-        self.assertEqual({name: seen[name] for name in expected}, expected)
+    def assertMeasured(self, whose: Flow, /, **expected: float) -> None:
+        """Assert these columns of the flow's slot."""
+        columns = self.columns(whose)
+        self.assertEqual({name: columns[name] for name in expected}, expected)
 
-    def assertNobodys(self, flow: Flow) -> None:
-        """Nobody's transfer is measured in the flow's slot."""
-        self.assertEqual(self.seen(flow)["flow"], -1)
+    def assertUnowned(self, flow: Flow) -> None:
+        """Assert that no transfer is measured in the flow's slot."""
+        self.assertEqual(self.columns(flow)["flow"], -1)
 
 
 class Established(TransferTest):
-    """Base: one connection to S1, whose handshake is over."""
+    """Base: one connection to S1 after its handshake."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -118,12 +119,12 @@ class Established(TransferTest):
 
 
 def row(transfers: Transfers, slot: int) -> dict[str, Any]:
-    """A slot's columns."""
+    """Return the columns of a slot."""
     return {name: getattr(transfers, name)[slot].item() for name in Transfers.__dataclass_fields__}
 
 
 def older(cells: dict[Register, int], microseconds: int) -> dict[Register, int]:
-    """The same by so much later: those cells that have a time in them."""
+    """Return the cells that contain a time, as they are ``microseconds`` later."""
     owner = cells[Register.TRANSFER_OWNER]
     stamp = (owner & 0xFFFF) - (microseconds >> 16) & 0xFFFF
     time_us = cells[Register.TRANSFER_ACTIVITY] % (1 << TIME_BITS)

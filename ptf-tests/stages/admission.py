@@ -12,7 +12,7 @@ OFFERED_WEB = (Counter.OFFERED, WEB.id)
 REFUSED_WEB = (Counter.REFUSED, WEB.id)
 
 NEVER = 0
-"""No token comes back: what passes is the burst."""
+"""Refill rate: no token comes back, so only the burst passes."""
 
 
 class Limited(StageTest):
@@ -23,13 +23,13 @@ class Limited(StageTest):
         self.meter(Meter.ADMISSION, service.id, cir=NEVER, cburst=committed or burst, pir=NEVER, pburst=burst)
 
     def refuses(self, flow: Flow) -> None:
-        """A SYN that is refused: counted, not pinned, never in the ledger."""
+        """Send a SYN; assert that it is refused: counted, not pinned, not in the ledger."""
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, OFFERED_WEB, REFUSED_WEB)
         self.assertNotPinned(flow.key)
 
 
 class UnconfiguredIsGreen(StageTest):
-    """Until told otherwise, every SYN is admitted."""
+    """Without a configured bucket, every SYN is admitted."""
 
     def runTest(self) -> None:
         for port in range(40000, 40030):
@@ -37,7 +37,7 @@ class UnconfiguredIsGreen(StageTest):
 
 
 class RedIsRefused(Limited):
-    """Above the rate a new connection is refused, and so is its retry: a refused SYN leaves nothing behind."""
+    """Above the rate a new connection is refused, and so is its repeated SYN, since a refused SYN changes no state."""
 
     def runTest(self) -> None:
         self.limit(WEB, 2)
@@ -50,7 +50,7 @@ class RedIsRefused(Limited):
 
 
 class YellowIsAdmitted(Limited):
-    """One green, three yellow, then red: only red is refused."""
+    """One SYN is green, three are yellow, the next is red: only red is refused."""
 
     def runTest(self) -> None:
         self.limit(WEB, 4, committed=1)
@@ -74,7 +74,7 @@ class RedSynOfPinned(Limited):
 
 
 class RedSynInSecondWay(Limited):
-    """So does that of a connection in the second way."""
+    """The retransmitted SYN of an admitted connection in the second way passes as well, whatever its colour."""
 
     def runTest(self) -> None:
         first = Flow(WEB, S1)
@@ -89,7 +89,7 @@ class RedSynInSecondWay(Limited):
 
 
 class RedSynOfExpired(Limited):
-    """A pin that is free again is none: a red SYN may not revive it."""
+    """An expired pin does not count: a red SYN may not renew it."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -101,7 +101,7 @@ class RedSynOfExpired(Limited):
 
 
 class OnlySyns(Limited):
-    """What is not a SYN is not metered, pinned or not."""
+    """Packets other than SYNs are not metered, whether pinned or not."""
 
     def runTest(self) -> None:
         self.limit(WEB, 1)
@@ -117,7 +117,7 @@ class OnlySyns(Limited):
 
 
 class EachServiceItsOwn(Limited):
-    """One service's bucket is no other's: the cell is the service's number."""
+    """Each service has its own bucket: the meter's cell is the service's number."""
 
     def runTest(self) -> None:
         self.limit(DNS, 1)
@@ -128,7 +128,7 @@ class EachServiceItsOwn(Limited):
 
 
 class LiftedAgain(Limited):
-    """An unset bucket is green again."""
+    """A bucket whose configuration is removed is green again."""
 
     def runTest(self) -> None:
         self.limit(WEB, 1)

@@ -1,4 +1,4 @@
-"""An agent's further attempts: a server that refuses a connection is not asked again at once."""
+"""An agent's further attempts: an attempt does not go again to the server that has just refused the connection."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ X4 = Server(34, S1_HOST, 8001)
 FOUR = (X1, X2, X3, X4)
 CLIENTS = 32
 OTHERS = 300
-"""Numbers of the groups that leave out a server."""
+"""Smallest number of the groups of other servers, each of which leaves out one server."""
 
 
 class Refusing(ContentTest):
-    """Base: a group of four servers, which refuse whatever they are asked."""
+    """Base: a group of four servers, which refuse every connection."""
 
     looks = True
     shares = 0
@@ -43,7 +43,7 @@ class Refusing(ContentTest):
         self.switch.registers.write(Register.DRAW_POINT, IMAGES.id, 0)
 
     def asks(self, port: int, attempt: int) -> ContentFlow:
-        """An agent's SYN: the server that gets it, which the connection is pinned to."""
+        """Send an agent's SYN; return the flow to the server that receives it, to which the connection is pinned."""
         flow = self.flow(client_port=port)
         outcome = self.exchange(AGENT_1.host.port, numbered(flow.opening(), attempt))
         ((_, frame),) = outcome.frames
@@ -56,11 +56,11 @@ class Refusing(ContentTest):
         return flow
 
     def refuses(self, flow: ContentFlow) -> None:
-        """The server's answer, which its agent gets."""
+        """Send the server's RST; assert that the agent receives it."""
         self.server_reaches_agent(flow, flow.reply(flags="RA", ack=FIRST + 1))
 
     def attempts(self, port: int) -> list[Server]:
-        """The servers that a connection asks, in turn: four."""
+        """Return the servers that four attempts of a connection reach, in order."""
         servers: list[Server] = []
         for attempt in range(4):
             flow = self.asks(port, attempt)
@@ -70,14 +70,14 @@ class Refusing(ContentTest):
 
 
 def numbered(frame: Packet, attempt: int) -> Packet:
-    """An agent's SYN of an attempt."""
+    """Return an agent's SYN with the number of an attempt."""
     copy: Any = frame.copy()
     copy[IP].id = attempt
     return copy
 
 
 class AnotherServerIsAsked(Refusing):
-    """With a second look: never the one that has just refused, though it has least to do."""
+    """With a second look, the server that has just refused is not selected again, although its load is least."""
 
     def runTest(self) -> None:
         for port in range(41000, 41000 + CLIENTS):
@@ -88,13 +88,13 @@ class AnotherServerIsAsked(Refusing):
 
 
 class AnotherServerIsAskedByTurns(AnotherServerIsAsked):
-    """The same where servers are drawn evenly."""
+    """The same if servers are drawn evenly."""
 
     shares = 64
 
 
 class HashesDrawAllServers(Refusing):
-    """Without a second look: four servers of one weight, drawn by hashes, are all asked."""
+    """Without a second look, attempts that are drawn by hashes reach all of four servers with equal weights."""
 
     looks = False
 
@@ -104,7 +104,7 @@ class HashesDrawAllServers(Refusing):
 
 
 class TurnsDrawOtherServers(Refusing):
-    """Without a second look, drawn evenly: a connection alone reaches at least three of the four."""
+    """Without a second look, attempts of a connection alone, drawn evenly, reach at least three of four servers."""
 
     looks = False
     shares = 64
@@ -115,7 +115,7 @@ class TurnsDrawOtherServers(Refusing):
 
 
 class SameAttemptAgain(Refusing):
-    """A SYN that is repeated goes to its connection's server, whatever its number is; nor do other packets choose."""
+    """A repeated SYN goes to its connection's server, whatever its attempt number; other packets select none."""
 
     def runTest(self) -> None:
         flow = self.asks(41000, 1)
@@ -127,7 +127,7 @@ class SameAttemptAgain(Refusing):
 
 
 class ClientsNumbersChooseNothing(ContentTest):
-    """The identification of a client's packet has no part in the draw of a plain service."""
+    """The identification field of a client's packet has no effect on the draw of a plain service."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S1: 1, WEB.servers[2]: 1})

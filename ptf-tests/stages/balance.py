@@ -19,21 +19,21 @@ SERVERS = {server.host.address: server for server in WEB.servers}
 
 
 def drawn(outcome: Outcome) -> dict[tuple[str, int], Server]:
-    """Which connection went to which server."""
+    """Return the server that each connection reached, by the client's address and port."""
     return {bulk.source_of(frame): SERVERS[bulk.destination(frame)] for _, frame in outcome.frames}
 
 
 def critical(freedom: int) -> float:
-    """Chi-square that one run in a thousand exceeds (Wilson and Hilferty's approximation)."""
+    """Return the chi-square value that one run in a thousand exceeds (Wilson and Hilferty's approximation)."""
     spread = 2 / (9 * freedom)
     return freedom * (1 - spread + 3.0902 * math.sqrt(spread)) ** 3
 
 
 class Drawing(StageTest):
-    """Base of the tests that draw many times. The connections are the same in every run, so nothing here is luck."""
+    """Base of the tests with many draws. The connections are the same in every run, so the outcomes do not vary."""
 
     def assertProportional(self, servers: Mapping[tuple[str, int], Server], weights: Mapping[Server, int]) -> None:
-        """The draws are spread like the weights, by a chi-square test at 0.1 %."""
+        """Assert that the draws are distributed like the weights, by a chi-square test at 0.1 %."""
         tally = Tally(servers.values())
         self.assertLessEqual(set(tally), set(weights), "a server without weight was drawn")
         total, draws = sum(weights.values()), tally.total()
@@ -41,7 +41,7 @@ class Drawing(StageTest):
         self.assertLess(chi, critical(len(weights) - 1), f"{tally} is not spread like {weights}")
 
     def opens_all(self, keys: list[Tuple5]) -> dict[tuple[str, int], Server]:
-        """Send a SYN of each connection; every one reaches a server and is pinned or counted."""
+        """Send a SYN of each connection; assert that each reaches a server and is pinned or counted; return these."""
         outcome = self.burst(CLIENT, bulk.segments(WEB, S1, "S", keys))
         self.assertEqual(len(outcome.frames), len(keys))
         changes = outcome.changes
@@ -57,7 +57,7 @@ class Drawing(StageTest):
 
 
 class RatiosSpread(Drawing):
-    """SYNs follow the weights that R decides."""
+    """SYNs are distributed by the weights that follow from R."""
 
     def runTest(self) -> None:
         weights = {S1: 5, S2: 2, S3: 1}
@@ -66,7 +66,7 @@ class RatiosSpread(Drawing):
 
 
 class RatiosFine(Drawing):
-    """Weights as the controller writes them: large numbers with a fixed sum."""
+    """SYNs are distributed by weights as the controller writes them: large numbers with a fixed sum."""
 
     def runTest(self) -> None:
         weights = {S1: 85, S2: 86, S3: 85}
@@ -75,7 +75,7 @@ class RatiosFine(Drawing):
 
 
 class CapacitiesSpread(Drawing):
-    """Packets without a pin follow the weights of capacity."""
+    """Packets without a pin are distributed by the weights of capacity."""
 
     def runTest(self) -> None:
         weights = {S1: 1, S2: 3, S3: 4}
@@ -89,7 +89,7 @@ class CapacitiesSpread(Drawing):
 
 
 class DrawsAreIndependent(Drawing):
-    """Connections that the one selector sends to the same server are spread by the other like all others."""
+    """Connections to which one selector gives the same server are distributed by the other like all connections."""
 
     def runTest(self) -> None:
         equal = {S1: 1, S2: 1}
@@ -103,7 +103,7 @@ class DrawsAreIndependent(Drawing):
 
 
 class DrawIsTheHash(Drawing):
-    """Which server a connection draws is CRC-32 of its fields modulo the weights' sum, members in the order written."""
+    """A connection draws by CRC-32 of its fields modulo the sum of weights, among members in the order written."""
 
     def runTest(self) -> None:
         weights = {S1: 3, S2: 1, S3: 4}
@@ -131,7 +131,7 @@ class SameConnectionSameDraw(Drawing):
 
 
 class WeightsOfRatiosOnly(Drawing):
-    """No change of the weights that R decides moves a packet without a pin."""
+    """A change of the weights that follow from R does not move packets without a pin."""
 
     def runTest(self) -> None:
         self.weigh_capacity(WEB, {S1: 1, S2: 1, S3: 1})
@@ -142,7 +142,7 @@ class WeightsOfRatiosOnly(Drawing):
 
 
 class MemberLeftOut(Drawing):
-    """A server with no weight is left out of the group and gets nothing new."""
+    """A server without weight is not in the group, and gets no new connection."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S1: 1, S3: 1})
@@ -150,7 +150,7 @@ class MemberLeftOut(Drawing):
 
 
 class NoServer(StageTest):
-    """A service without servers: a numbered drop, never port 0. Not pinned, not in the ledger."""
+    """A packet to a service without servers has its own drop reason; it is neither pinned nor in the ledger."""
 
     def runTest(self) -> None:
         flow = Flow(EMPTY, S1)
@@ -161,7 +161,7 @@ class NoServer(StageTest):
 
 
 class RatiosGone(StageTest):
-    """With its weighted group gone, a service goes on by capacity."""
+    """If its group by R's weights is removed, a service uses the weights of capacity."""
 
     def runTest(self) -> None:
         self.delete(entries.ratios(WEB, {S1: 1}))
@@ -171,7 +171,7 @@ class RatiosGone(StageTest):
 
 
 class CapacitiesGone(StageTest):
-    """Without its group by capacity, connections are pinned as ever; a packet without a pin has nowhere to go."""
+    """Without a group by capacity, connections are pinned as before; a packet without a pin is dropped."""
 
     def runTest(self) -> None:
         self.delete(entries.capacities(WEB, {S3: 1}))
@@ -182,10 +182,10 @@ class CapacitiesGone(StageTest):
 
 
 class RewriteUnderTraffic(Drawing):
-    """Weights rewritten as fast as the switch takes them, while SYNs arrive: each finds a whole group, old or new.
+    """While weights are rewritten as fast as possible, every arriving SYN uses a complete group, old or new.
 
-    None is dropped, none leaves by a port that leads to no server (an empty group would be port 0), and each is pinned
-    to the server that it was sent to.
+    No SYN is dropped, none leaves by a port that leads to no server (an empty group would mean port 0), and each
+    connection is pinned to the server that its SYN reached.
     """
 
     def runTest(self) -> None:
@@ -202,7 +202,7 @@ class RewriteUnderTraffic(Drawing):
                 while not finished.is_set():
                     rewrites += 1
                     self.switch.modify([entries.ratios(WEB, groups[rewrites % len(groups)])])
-            except Exception as error:  # handed to the test's own thread
+            except Exception as error:  # reported by the test's own thread
                 failures.append(error)
 
         writer = threading.Thread(target=rewrite, name="rewriter")
@@ -215,7 +215,7 @@ class RewriteUnderTraffic(Drawing):
         self.assertEqual(failures, [])
         self.assertGreater(rewrites, len(groups), "not every group came into force while SYNs arrived")
         self.assertEqual(set(servers.values()), set(WEB.servers))
-        # The last ones: of the first, the pending time may be over by now on a slow target.
+        # Only the last connections are checked: on a slow target the pending time of the first may be over by now.
         for key in keys[-100:]:
             pins = self.pins(key)
             self.assertEqual([pin.server for pin in pins], [servers[key.client, key.client_port].id])

@@ -1,4 +1,4 @@
-"""How full the connection table may be."""
+"""Stage `connections`: the share of connections without a pin in a quarter-full connection table."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from harness.slots import Tuple5
 from sluice.names import Counter, DropReason, PinState, Register
 
 TAKEN = 4
-"""One slot of so many is taken: of the 2 x 131,072 of a default build by 65,536 live connections."""
+"""One of so many slots is taken: in a default build, of 2 x 131,072 slots, by 65,536 live connections."""
 UNPINNED_SHARE = 0.012
-"""At most, of so many live connections (p4src/common/sizes.p4)."""
+"""Largest allowed share of unpinned connections among that many live ones (p4src/common/sizes.p4)."""
 
 LAST = 1024
-"""Connections that begin by packets; the others are written. Tofino's model takes 5 s for them, and there a SYN's
-slot is free again after 10 s at the earliest."""
+"""Number of the last connections, which begin by packets; the cells of the others are written. Tofino's model takes 5 s
+for them; there a SYN's slot is free again after 10 s at the earliest.
+"""
 
 LONG = 100_000
-"""Ticks: nearly two hours, so that none of the connections ends during the test."""
+"""Ticks: nearly two hours, so that no connection expires during the test."""
 
 
 def placed(keys: list[Tuple5], slots: int) -> list[int]:
-    """The way of each connection by the hashes: first come, first served, way 1 before way 2; 0: neither is free."""
+    """Return each connection's way by its hashes, in order of arrival, way 1 before way 2; 0: neither is free."""
     taken: tuple[set[int], set[int]] = (set(), set())
     ways: list[int] = []
     for key in keys:
@@ -39,10 +40,10 @@ def placed(keys: list[Tuple5], slots: int) -> list[int]:
 
 
 class Full(StageTest):
-    """A quarter of the slots is taken by live connections, all but the last of them by writes.
+    """A quarter of the slots is taken by live connections, all but the last of them written into the cells.
 
-    Of the last the switch pins as many as the hashes leave a slot for, and counts the rest. By the hashes at most 1.2 %
-    of all are not pinned.
+    Of the last connections the switch pins as many as the hashes leave slots for, and counts the others. By the hashes
+    at most 1.2 % of all connections are not pinned.
     """
 
     def runTest(self) -> None:
@@ -67,6 +68,6 @@ class Full(StageTest):
         self.assertEqual(changes[Counter.VERDICTS, DropReason.NONE], LAST)
         self.assertEqual(changes[Register.LEDGER_SYN, S1.id], LAST)
         unpinned = ways[-LAST:].count(0)
-        self.assertGreater(unpinned, 0, "the last connections all find a slot: they show nothing")
+        self.assertGreater(unpinned, 0, "all of the last connections find a slot, so the test shows nothing")
         self.assertEqual(changes[Counter.UNPINNED_NEW, WEB.id], unpinned)
         self.assertEqual(changes[Counter.CLAIMED, WEB.id], LAST - unpinned)

@@ -1,4 +1,4 @@
-"""Stage `caps`: windows under a cap. Expected frames are scapy's, with every checksum computed anew."""
+"""Stage `caps`: windows under a cap. Scapy builds the expected frames and computes their checksums anew."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sluice.names import CONNECTION_SLOTS, PinState, Register
 
 
 class DefaultSendCap(Capped):
-    """A server's default caps what its clients advertise, and not what it advertises itself."""
+    """A server's default send cap bounds the windows of its clients, and not those of the server."""
 
     send = CAP
 
@@ -48,7 +48,7 @@ class DefaultSendCap(Capped):
 
 
 class DefaultReceiveCap(Capped):
-    """The other way round."""
+    """A server's default receive cap bounds the windows of the server, and not those of its clients."""
 
     receive = CAP
 
@@ -62,7 +62,7 @@ class DefaultReceiveCap(Capped):
 
 
 class OwnCap(Capped):
-    """A connection's own cap takes the place of the default, above it or below; 0 is none, another connection's too."""
+    """A connection's own cap replaces the default, above or below it; 0 or another connection's cap does not."""
 
     send = CAP
 
@@ -74,19 +74,19 @@ class OwnCap(Capped):
         self.cap(talk, send=BARE)
         self.advances(talk, 500, 500)
         self.cap(talk, send=0)
-        for left in (493, 485, 477):  # promised: 64,000 bytes, less 1,000 each
-            self.advances(talk, 500, left)
+        for window in (493, 485, 477):  # the offered window: 64,000 bytes, less 1,000 each time
+            self.advances(talk, 500, window)
         self.cap(talk, send=200 * UNIT, fingerprint=talk.flow.key.fingerprint ^ 1)
         self.advances(talk, 500, 469)
         self.assertEqual(self.offer(talk) >> 32, CAP)
 
     def offer(self, talk: Talk) -> int:
-        """Cap in effect and edge."""
+        """Return the cap in effect and the edge."""
         return self.switch.registers.read([(Register.CAP_OFFERED_SERVER, talk.index)])[0]
 
 
 class PartOfAUnit(Capped):
-    """A window is rounded up to its unit: a cap of ten segments lets ten pass."""
+    """A window is rounded up to its unit: a cap of ten segments lets ten segments pass."""
 
     send = 1
 
@@ -98,7 +98,7 @@ class PartOfAUnit(Capped):
 
 
 class OwnReceiveCap(Capped):
-    """The same towards clients. Each direction has its own."""
+    """A connection's own receive cap bounds windows towards clients; each direction has its own cap."""
 
     def runTest(self) -> None:
         talk = self.talks()
@@ -108,7 +108,7 @@ class OwnReceiveCap(Capped):
 
 
 class PromiseKept(Capped):
-    """A lower cap takes nothing back: the window falls by what is acknowledged, rounded up, until the cap is left."""
+    """A lower cap takes back no offered window: the window shrinks by the acknowledged bytes, down to the cap."""
 
     def runTest(self) -> None:
         for client in (True, False):
@@ -117,12 +117,12 @@ class PromiseKept(Capped):
             self.cap(talk, 70 * UNIT, 70 * UNIT)
             self.advances(talk, 500, 70, client)
             self.cap(talk, 50 * UNIT, 50 * UNIT)
-            for left in (63, 55, 50, 50):  # 7,960 bytes are 62.2 units, 6,960 are 54.4
-                self.advances(talk, 500, left, client)
+            for window in (63, 55, 50, 50):  # 7,960 bytes are 62.2 units, 6,960 bytes are 54.4
+                self.advances(talk, 500, window, client)
 
 
 class Duplicates(Capped):
-    """A cap waits for an acknowledgement that advances, so that three duplicates look like three duplicates."""
+    """A changed cap takes effect with an ACK that advances, so that three duplicate ACKs stay duplicates."""
 
     def runTest(self) -> None:
         for client in (True, False):
@@ -138,7 +138,7 @@ class Duplicates(Capped):
 
 
 class ZeroStaysZero(Capped):
-    """A closed window stays closed, and the update behind it passes at once, up to the cap in effect."""
+    """A closed window stays closed, and the window update after it passes at once, up to the cap in effect."""
 
     send = receive = CAP
 
@@ -154,7 +154,7 @@ class ZeroStaysZero(Capped):
 
 
 class EndpointShrinks(Capped):
-    """What an endpoint itself takes back passes; what it then gives again, up to what was promised, too."""
+    """If an endpoint shrinks its window, the smaller window passes; later ones pass up to the offered edge."""
 
     send = CAP
 
@@ -168,7 +168,7 @@ class EndpointShrinks(Capped):
 
 
 class ScaleUnknown(Capped):
-    """A scale that one side does not give is none, for both."""
+    """If one side announces no scale, neither side scales."""
 
     send = receive = 5000
 
@@ -181,7 +181,7 @@ class ScaleUnknown(Capped):
 
 
 class LeastCap(Capped):
-    """A cap is at least four segments of the side that takes the smaller ones, and the window at least the cap."""
+    """A cap is at least four segments, of the smaller of both sides' segment sizes; a window may reach that."""
 
     send = receive = 1
 
@@ -189,9 +189,9 @@ class LeastCap(Capped):
         cases: tuple[tuple[Options, Options, int, int], ...] = (
             (options(SCALE, 1460), options(SCALE, 700), 22, 22),  # 2,800 bytes are 21.9 units
             (options(SCALE, 700), options(SCALE, 1460), 22, 22),
-            (options(SCALE, 65_495), options(SCALE, 1460), 46, 46),  # 5,840 are 45.6
+            (options(SCALE, 65_495), options(SCALE, 1460), 46, 46),  # 5,840 bytes are 45.6 units
             (options(SCALE, 9000), options(SCALE, 65_495), 282, 282),
-            ([("WScale", SCALE)], [("WScale", SCALE)], 17, 17),  # none is said: 536
+            ([("WScale", SCALE)], [("WScale", SCALE)], 17, 17),  # without the option the MSS is 536
             ([("WScale", SCALE), ("MSS", 0)], options(SCALE), 17, 17),
             (options(14), options(0), 1, 4 * MSS),
             (options(15), options(0), 1, 4 * MSS),  # 14 is the largest (RFC 7323, section 2.3)
@@ -206,20 +206,20 @@ class LeastCap(Capped):
 
 
 class NumbersWrap(Capped):
-    """Numbers of both sides that pass 2^32."""
+    """Sequence numbers of both sides wrap at 2^32."""
 
     send = receive = CAP
 
     def runTest(self) -> None:
-        for port, left in enumerate((1, 500, 1001, 2500)):
-            talk = Talk(Flow(WEB, S1, client_port=41_000 + port), client=WRAP - left, server=WRAP - left - 300)
+        for port, distance in enumerate((1, 500, 1001, 2500)):
+            talk = Talk(Flow(WEB, S1, client_port=41_000 + port), client=WRAP - distance, server=WRAP - distance - 300)
             self.shakes(talk)
             for client in (True, False) * 3:
                 self.advances(talk, 500, 100, client)
 
 
 class AckOfNothing(Capped):
-    """An acknowledgement of what was never sent moves nothing, neither near nor far; nor does one that is old."""
+    """An ACK of data that was never sent, near or far, changes nothing, and neither does an old ACK."""
 
     send = receive = CAP
 
@@ -231,13 +231,13 @@ class AckOfNothing(Capped):
             right = talk.next[not client]
             for ahead in (1, 1000, 1 << 20, 1 << 30, (1 << 31) - 1, 1 << 31):
                 self.acks(talk, 400, 400, client, ack=(right + ahead) % WRAP)
-            self.acks(talk, 500, 108, client, ack=right - 1000)  # to the edge: 13,800 bytes
+            self.acks(talk, 500, 108, client, ack=right - 1000)  # up to the edge: 13,800 bytes
             self.acks(talk, 500, 100, client)
             self.advances(talk, 500, 100, client)
 
 
 class DataOfNothing(Capped):
-    """Data far beyond what its sender was offered is no reason to believe an acknowledgement of it."""
+    """Data far beyond the window offered to its sender does not make an acknowledgement of it valid."""
 
     send = receive = CAP
 
@@ -253,8 +253,9 @@ class DataOfNothing(Capped):
 
 
 class LearnedAgain(Capped):
-    """What passes while a server is not managed is not seen. Then its word is taken, and its caps hold again; what was
-    promised meanwhile is not taken back."""
+    """Data that passes while a server is not managed is not counted. Afterwards the switch takes the numbers from the
+    server's segments, and its caps apply again; windows offered meanwhile are not taken back.
+    """
 
     send = receive = CAP
     unseen = 300_000
@@ -274,24 +275,24 @@ class LearnedAgain(Capped):
                 for _ in range(LEARN_AFTER - 1):
                     self.advances(talk, 500, 500, client)
                 self.advances(talk, 500, 500, client)
-                for left in (493, 485, 477):  # promised: 64,000 bytes, less 1,000 each
-                    self.advances(talk, 500, left, client)
+                for window in (493, 485, 477):  # the offered window: 64,000 bytes, less 1,000 each time
+                    self.advances(talk, 500, window, client)
                 self.acks(talk, 500, 477, client)
                 for _ in range(45):
                     self.data(talk, not client, 1000)
                 self.acks(talk, 500, 125, client)
-                for left in (118, 110, 102, 100, 100):
-                    self.advances(talk, 500, left, client)
+                for window in (118, 110, 102, 100, 100):
+                    self.advances(talk, 500, window, client)
 
 
 class LearnedAgainFarAway(LearnedAgain):
-    """Half of all numbers further, too."""
+    """The same if the unseen data covers half of all sequence numbers."""
 
     unseen = 1 << 31
 
 
 class ProbeBeyondTheEdge(Capped):
-    """A receiver may take a window probe's byte that it did not offer: its acknowledgement is known."""
+    """The acknowledgement of a window probe's byte, which the receiver did not offer to accept, is valid."""
 
     send = CAP
 
@@ -304,7 +305,7 @@ class ProbeBeyondTheEdge(Capped):
 
 
 class Authenticated(Capped):
-    """Segments that MD5 or AO signs are left alone, if the server says so: a SYN alone signs nothing."""
+    """Segments signed by MD5 or AO are not changed if the SYN-ACK is signed: the SYN's option alone does not count."""
 
     send = receive = CAP
 
@@ -316,13 +317,13 @@ class Authenticated(Capped):
                 talk = Talk(Flow(WEB, S1, client_port=41_000 + 10 * port + side))
                 self.shakes(talk, syn, syn_ack)
                 self.cap(talk, CAP, CAP)
-                seen = 500 if syn_ack is marked else 100
-                self.advances(talk, 500, seen)
-                self.advances(talk, 500, seen, client=False)
+                received = 500 if syn_ack is marked else 100
+                self.advances(talk, 500, received)
+                self.advances(talk, 500, received, client=False)
 
 
 class Layouts(Capped):
-    """Options are found wherever hosts put them, and stay where they are."""
+    """Options are parsed in any arrangement that hosts use, and stay in the packet."""
 
     send = CAP
 
@@ -351,7 +352,7 @@ class Layouts(Capped):
 
 
 class BrokenOptions(Capped):
-    """What follows an impossible length is not read, as Linux does. The segment passes."""
+    """As in Linux, options after one of impossible length are not parsed. The segment passes."""
 
     send = CAP
 
@@ -368,7 +369,7 @@ class BrokenOptions(Capped):
 
 
 class FramesPassUnchanged(Capped):
-    """SYN, SYN-ACK and RST have no window of the connection's; what acknowledges nothing has none either."""
+    """The windows of SYN, SYN-ACK and RST, and of segments without an ACK, are not changed."""
 
     send = receive = CAP
 
@@ -383,7 +384,7 @@ class FramesPassUnchanged(Capped):
 
 
 class SynInMidConnection(Capped):
-    """A SYN in mid-connection, anybody's, opens no window for those who follow it."""
+    """A SYN in mid-connection, which any host can send, does not lift the cap of the following segments."""
 
     send = receive = CAP
 
@@ -400,7 +401,7 @@ class SynInMidConnection(Capped):
 
 
 class ReopenedConnection(Capped):
-    """A server that answers it has another connection, of which little is known: it is left alone."""
+    """If the server answers such a SYN, the connection is another one whose options are unknown: it has no caps."""
 
     send = receive = CAP
 
@@ -416,7 +417,7 @@ class ReopenedConnection(Capped):
 
 
 class SynAgain(Capped):
-    """A SYN that is sent once more, and the SYN-ACK to it: the last ones count. One of another SYN does not."""
+    """Of repeated SYNs and SYN-ACKs the last ones count; the SYN-ACK of another SYN does not."""
 
     send = CAP
 
@@ -435,7 +436,7 @@ class SynAgain(Capped):
 
 
 class SlotClaimedAnew(Capped):
-    """A slot's next connection has its own handshake, and no cap of the last one's, though their ports are the same."""
+    """A slot's next connection with the same ports has its own handshake, and none of the earlier caps."""
 
     send = CAP
 
@@ -457,7 +458,7 @@ class SlotClaimedAnew(Capped):
 
 
 class AnotherTakesTheSlot(Capped):
-    """So has a stranger whose connection falls into the slot; what is unmanaged leaves nothing behind either."""
+    """A connection of another client in the slot has none of the earlier caps, even without management."""
 
     send = CAP
 
@@ -477,13 +478,13 @@ class AnotherTakesTheSlot(Capped):
 
 
 class SecondWay(Capped):
-    """A connection in the other way has cells of its own."""
+    """A connection in way 2 has cells of its own."""
 
     send = CAP
 
     def runTest(self) -> None:
-        met = crowd(late=0)
-        first, second = Talk(met.first), Talk(met.second)
+        flows = crowd(late=0)
+        first, second = Talk(flows.first), Talk(flows.second)
         self.shakes(first)
         self.shakes(second)
         self.assertEqual([pin.way for pin in self.pins(second.flow.key)], [2])
@@ -494,7 +495,7 @@ class SecondWay(Capped):
 
 
 class Unmanaged(Capped):
-    """Another server's connections keep their windows."""
+    """The windows of another server's connections are not changed."""
 
     send = receive = CAP
 
@@ -508,7 +509,7 @@ class Unmanaged(Capped):
 
 
 class MovedConnection(Capped):
-    """A connection that moved to a candidate (another handshake, another server) is left alone."""
+    """A connection that moved to a candidate, with another handshake and another server, has no caps."""
 
     send = receive = CAP
 
@@ -528,21 +529,27 @@ class MovedConnection(Capped):
 
 
 class RandomSegments(Capped):
-    """Whatever the segments and the caps are, the switch's windows and cells are those of the model."""
+    """For random segments and caps, the switch's windows and cells are those of the model."""
 
     send, receive = 9_000, 7_000
     segments, seed = 150, 1
 
     def runTest(self) -> None:
         source = random.Random(self.seed)
-        for port, (one, other) in enumerate(((7, 2), (None, 7), (14, 0))):
-            self.compare(source, Talk(Flow(WEB, S1, client_port=42_000 + port), WRAP - 9000, WRAP - 500), one, other)
+        for port, (client_scale, server_scale) in enumerate(((7, 2), (None, 7), (14, 0))):
+            self.compare(
+                source,
+                Talk(Flow(WEB, S1, client_port=42_000 + port), WRAP - 9000, WRAP - 500),
+                client_scale,
+                server_scale,
+            )
 
-    def compare(self, source: random.Random, talk: Talk, one: int | None, other: int | None) -> None:
-        """Some segments of a connection whose sides have these scales."""
-        self.opens_talk(talk, options(one), options(other))
+    def compare(self, source: random.Random, talk: Talk, client_scale: int | None, server_scale: int | None) -> None:
+        """Send random segments of a connection with these scales; compare windows and cells with the model."""
+        self.opens_talk(talk, options(client_scale), options(server_scale))
         syn, syn_ack = (
-            HandshakeSegment(talk.first[side], SYN_WINDOW, MSS, scale) for side, scale in ((True, one), (False, other))
+            HandshakeSegment(talk.first[side], SYN_WINDOW, MSS, scale)
+            for side, scale in ((True, client_scale), (False, server_scale))
         )
         model = dict(zip((True, False), agreed(syn, syn_ack, talk.next[True]), strict=True))
         defaults = caps = {True: self.send, False: self.receive}
@@ -561,7 +568,7 @@ class RandomSegments(Capped):
             self.assertCells(talk, model)
 
     def draw(self, source: random.Random, talk: Talk, client: bool) -> tuple[Packet, Segment]:
-        """Mostly new data and an acknowledgement of all; sometimes repeated, out of order, blind."""
+        """Return a random segment, as a frame and for the model: mostly in order, some repeated, reordered or blind."""
         payload = bytes(source.choice((0, 0, 1, 700, 1400)))
         back, ahead = (source.choice((0, 0, 0, 0, 900)) for _ in range(2))
         number = (talk.next[client] - source.choice((0, 0, 0, 1000)) + source.choice((0,) * 30 + (1 << 30,))) % WRAP
@@ -571,7 +578,7 @@ class RandomSegments(Capped):
         return talk.frame(client, payload, **fields), Segment(number, acknowledgement, window, len(payload))
 
     def assertCells(self, talk: Talk, model: Any) -> None:
-        """Numbers, edges and caps in effect."""
+        """Assert numbers, edges and caps in effect."""
         client, server = model[True], model[False]
         expected = [
             (Register.CAP_CLIENT, client.next << 31 | client.acked % (1 << 31)),
@@ -579,12 +586,12 @@ class RandomSegments(Capped):
             (Register.CAP_OFFERED_SERVER, (0 if client.is_lost else client.cap) << 32 | client.edge),
             (Register.CAP_OFFERED_CLIENT, (0 if server.is_lost else server.cap) << 32 | server.edge),
         ]
-        found = self.switch.registers.read((register, talk.index) for register, _ in expected)
-        self.assertEqual(dict(zip(dict(expected), found, strict=True)), dict(expected))
+        values = self.switch.registers.read((register, talk.index) for register, _ in expected)
+        self.assertEqual(dict(zip(dict(expected), values, strict=True)), dict(expected))
 
 
 class GreedyHandshake(Capped):
-    """The handshake's last ACK offers more than the cap, up to a gigabyte: of it the cap is left."""
+    """If the handshake's last ACK offers more than the cap, up to a gigabyte, its window becomes the cap."""
 
     send = CAP
 

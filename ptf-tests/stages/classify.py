@@ -11,7 +11,7 @@ from sluice.names import DropReason
 
 
 class ToService(StageTest):
-    """Destination address, protocol and port together name a service."""
+    """Destination address, protocol and port together identify a service."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -19,7 +19,7 @@ class ToService(StageTest):
 
 
 class SamePortOtherProtocol(StageTest):
-    """TCP to the port of a UDP service is no service, nor is UDP to that of a TCP service."""
+    """TCP to the port of a UDP service is for no service, and neither is UDP to the port of a TCP service."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), TCP_dport=DNS.port), DropReason.NO_SERVICE)
@@ -27,7 +27,7 @@ class SamePortOtherProtocol(StageTest):
 
 
 class DirectToServer(StageTest):
-    """Past the service to a server's own endpoint: its answers would come back from the service's address."""
+    """A packet to a server's own endpoint is dropped, since its answers would come from the service's address."""
 
     def runTest(self) -> None:
         for server in (S1, S2, S3):
@@ -36,7 +36,7 @@ class DirectToServer(StageTest):
 
 
 class OtherPortOfServer(StageTest):
-    """A server's other ports are reached like any host's."""
+    """A server's other ports are reached like those of any host."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, S3_HOST))
@@ -44,7 +44,7 @@ class OtherPortOfServer(StageTest):
 
 
 class SameAddressTwoServices(StageTest):
-    """One address may carry several services, each with its own servers."""
+    """One address may have several services, each with its own servers."""
 
     def runTest(self) -> None:
         web, dns = Flow(WEB, S1), Flow(DNS, D1)
@@ -54,7 +54,7 @@ class SameAddressTwoServices(StageTest):
 
 
 class AnswerWithoutPin(StageTest):
-    """Answers are translated by a static table: a full or cleared connection table breaks nothing."""
+    """Answers are translated by a static table, independent of a full or cleared connection table."""
 
     def runTest(self) -> None:
         for server in (S1, S2, S3):
@@ -64,7 +64,7 @@ class AnswerWithoutPin(StageTest):
 
 
 class AnswerOfOtherPort(StageTest):
-    """What a server sends from a port that no service has is not translated."""
+    """A server's packet from a port that belongs to no service is not translated."""
 
     def runTest(self) -> None:
         frame = plain(S1.host, CLIENT_HOST.address)

@@ -1,4 +1,4 @@
-"""Stage `closing`: an idle connection is closed by the switch, in the name of both ends, and no other one is."""
+"""Stage `closing`: the switch closes idle connections, in the name of both ends, and no other ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sluice.names import (
 
 
 class Closes(Closing):
-    """RST with the number that the server expects, FIN with the answer's numbers and stamps; the load falls once."""
+    """RST and FIN have the numbers that their receivers expect, the FIN also timestamps; the load falls once."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -39,7 +39,7 @@ class Closes(Closing):
 
 
 class TheControllersOwn(Closing):
-    """The tickle that the controller makes is one."""
+    """The switch accepts the tickle that the controller's own code builds."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -47,15 +47,15 @@ class TheControllersOwn(Closing):
         ends = (from_text(key.client), key.client_port, from_text(key.service), key.service_port)
         self.hands_in(tickle(*ends))
         port = self.switch.number(talk.flow.server.host.port)
-        found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
-        wanted = changed(talk.tickle(), IP_id=0, IP_flags="DF", TCP_window=0xFFFF)
-        self.assertEqual(bytes(found.packet)[:54], octets(talk.flow.at_server(wanted)))
+        polled = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
+        expected = changed(talk.tickle(), IP_id=0, IP_flags="DF", TCP_window=0xFFFF)
+        self.assertEqual(bytes(polled.packet)[:54], octets(talk.flow.at_server(expected)))
         self.assertEqual(self.settle(plan.CLIENT).changes, PASSES)
         self.closes(talk)
 
 
 class Fins(Closing):
-    """A FIN between tickle and answer, from either side, ends the connection in its own way."""
+    """A FIN between tickle and answer, from either side, ends the connection without the switch's help."""
 
     def runTest(self) -> None:
         for port, by_client in ((40001, True), (40002, False)):
@@ -72,7 +72,7 @@ class Fins(Closing):
 
 
 class Keepalives(Closing):
-    """Keepalives are no activity; and the server's, while a tickle is under way, closes nothing."""
+    """Keepalives are no activity; a server's keepalive during an attempt to close does not close the connection."""
 
     def runTest(self) -> None:
         for port, payload in ((40001, b""), (40002, b"\0")):
@@ -89,7 +89,7 @@ class Keepalives(Closing):
 
 
 class OtherNumbers(Closing):
-    """While a tickle is under way an ACK with one other number closes nothing, and the right one still does."""
+    """During an attempt, an ACK with one other number closes nothing, and the right ACK still does."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -100,7 +100,7 @@ class OtherNumbers(Closing):
 
 
 class LapsedAndUsed(Closing):
-    """Payload after a tickle has lapsed takes nothing back."""
+    """Payload after a tickle has lapsed does not count as cancelling the attempt."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -111,7 +111,7 @@ class LapsedAndUsed(Closing):
 
 
 class NotIdle(Closing):
-    """No tickle passes for a connection that waits, is young, has ended, or that nobody knows."""
+    """No tickle passes for a connection that waits for an answer, is too young, has ended, or is unknown."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -134,7 +134,7 @@ class NotIdle(Closing):
 
 
 class SentAgain(Closing):
-    """A response that is sent again is acknowledged again before the connection is idle."""
+    """After a response is sent again, the connection is idle only once it is acknowledged again."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -147,7 +147,7 @@ class SentAgain(Closing):
 
 
 class Forged(Closing):
-    """A client's own packet is no tickle, whatever it looks like: the answer goes to the client."""
+    """A client's own packet with a tickle's numbers is no tickle: the answer goes to the client."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -161,7 +161,7 @@ class Forged(Closing):
 
 
 class BlindNumbers(Closing):
-    """What somebody sends in the client's name with wrong numbers moves none: the connection can be closed later."""
+    """Payload in the client's name with wrong numbers changes no stored number: the connection can be closed later."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -174,7 +174,7 @@ class BlindNumbers(Closing):
 
 
 class Wraps(Closing):
-    """Numbers pass 2^32 on either side, in the middle of a payload."""
+    """Sequence numbers wrap at 2^32 on either side, in the middle of a payload."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)
@@ -183,7 +183,7 @@ class Wraps(Closing):
 
 
 class Reordered(Closing):
-    """Segments of a response in another order: idle is who has acknowledged its end."""
+    """With reordered segments of a response, the connection is idle once the client has acknowledged its end."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -213,7 +213,7 @@ class OtherServer(Closing):
 
 
 class PortsUsedAgain(Closing):
-    """A SYN afterwards is a new connection: chosen anew, counted, and closed like any other."""
+    """A SYN after the closing opens a new connection: drawn anew, counted, and closed like any other."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -228,10 +228,10 @@ class PortsUsedAgain(Closing):
 
 
 class WhileOff(Closing):
-    """A closed connection's ports are used again while closing is off: once on, nothing of the former one is left."""
+    """If the ports are used again while closing is off, nothing of the earlier connection applies once it is on."""
 
     def manage(self) -> None:
-        """By the test."""
+        """Leave it to the test."""
 
     def runTest(self) -> None:
         managed = entries.managed(S1, closed=1)
@@ -248,10 +248,10 @@ class WhileOff(Closing):
 
 
 class MayNotBeClosed(Closing):
-    """Of a server without closing nothing is held back, be it measured."""
+    """No packet is dropped for a server that is measured, but whose connections may not be closed."""
 
     def manage(self) -> None:
-        """Otherwise."""
+        """Measure s1 instead, without closing."""
         self.insert(entries.managed(S1, measured=1))
 
     def runTest(self) -> None:
@@ -262,7 +262,7 @@ class MayNotBeClosed(Closing):
 
 
 class Moves(Closing):
-    """A pin that moves to another server brings nothing along: that one's own numbers count."""
+    """If a pin moves to another server, that server's own numbers count."""
 
     def runTest(self) -> None:
         self.insert(entries.managed(S2, closed=1))
@@ -284,54 +284,54 @@ class Moves(Closing):
 
 
 class InTheSecondWay(Closing):
-    """A connection in way 2 has cells of its own, and a hint that says so; the one in way 1 lives on."""
+    """A connection in way 2 has cells of its own, and a hint with its index; the one in way 1 is not affected."""
 
     def runTest(self) -> None:
-        met = crowd()
-        first = self.idle(flow=met.first)
-        second = self.idle(flow=met.second)
+        flows = crowd()
+        first = self.idle(flow=flows.first)
+        second = self.idle(flow=flows.second)
         hints = self.switch.registers.read(
             (Register.CLOSING_HINT, index % 4096)
-            for index in (met.first.key.slot_1, CONNECTION_SLOTS + met.second.key.slot_2)
+            for index in (flows.first.key.slot_1, CONNECTION_SLOTS + flows.second.key.slot_2)
         )
         self.assertEqual(
             [hint >> 31 for hint in hints],
-            [met.first.key.slot_1 << 10 | S1.id, (CONNECTION_SLOTS + met.second.key.slot_2) << 10 | S1.id],
+            [flows.first.key.slot_1 << 10 | S1.id, (CONNECTION_SLOTS + flows.second.key.slot_2) << 10 | S1.id],
         )
         self.tickles(second)
         self.closes(second)
-        self.assertPinned(met.second, PinState.CLOSED, way=2)
+        self.assertPinned(flows.second, PinState.CLOSED, way=2)
         self.asks(first)
 
 
 class Expires(Closing):
-    """A closed connection's slot is free when it has lingered: another one takes it, and is served."""
+    """A closed connection's slot is free after the linger time: another connection takes it, and is served."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)
-        met = crowd()
-        self.closed(flow=met.first)
+        flows = crowd()
+        self.closed(flow=flows.first)
         self.pass_ticks(2)
-        talk = self.idle(flow=met.second)
-        self.assertPinned(met.second, PinState.ESTABLISHED, way=1)
+        talk = self.idle(flow=flows.second)
+        self.assertPinned(flows.second, PinState.ESTABLISHED, way=1)
         self.assertLoad(1)
         self.tickles(talk)
         self.closes(talk)
 
 
 class MalformedTickles(Closing):
-    """What the controller hands in is judged like a client's."""
+    """Frames that the controller sends into the pipeline are checked like those of a client."""
 
     def runTest(self) -> None:
         talk = self.idle()
         good: Any = talk.tickle()
-        whole = octets(good)
+        data = octets(good)
         datagram = layers(
             Ether(dst=plan.CLIENT.mac, src=talk.flow.client_mac), IP(src="10.0.1.10", dst=WEB.address), UDP()
         )
         for frame, reason in (
-            (whole[:20], DropReason.TRUNCATED),
-            (whole[:40], DropReason.TRUNCATED),
+            (data[:20], DropReason.TRUNCATED),
+            (data[:40], DropReason.TRUNCATED),
             (octets(datagram), DropReason.UNSUPPORTED),
             (octets(changed(good, IP_chksum=1)), DropReason.IPV4_CHECKSUM),
             (octets(changed(good, IP_dst=plan.UPLINK_HOST.address)), DropReason.NOT_IDLE),
@@ -344,10 +344,10 @@ class MalformedTickles(Closing):
 
 
 class UnderACap(Closing):
-    """The FIN's window is capped as the answer's would have been, and its checksum says so."""
+    """The FIN's window is capped as the answer's would have been, and its checksum is right."""
 
     def manage(self) -> None:
-        """With a cap on what the server advertises."""
+        """Add a cap on the server's windows."""
         self.insert(entries.managed(S1, receive_cap=4096, closed=1))
 
     def runTest(self) -> None:
@@ -361,13 +361,13 @@ class UnderACap(Closing):
         self.inject(port, talk.answer())
         outcome = self.settle(port, sent=2)
         rst = talk.reset_to(talk.answer(), flow_is_server=True)
-        left = 8192 - len(GET)  # of what the SYN-ACK promised
-        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=left))
+        window = 8192 - len(GET)  # of the window offered by the SYN-ACK
+        fin = talk.flow.at_client(talk.reply(flags="FA", options=STAMPS, window=window))
         self._sent(outcome, [(self.switch.number(port), rst), (self.switch.number(plan.CLIENT), octets(fin))])
 
 
 class ClosedWindow(Closing):
-    """A client that has closed its window waits for more: that is no idle connection, however long it is silent."""
+    """After an ACK with window 0 the client waits for data: the connection is not idle, however long it is silent."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -386,16 +386,16 @@ class ClosedWindow(Closing):
 
 
 class Crosses(Closing):
-    """A request crosses the end of a response: the server acknowledges it, and is silent for it is at work."""
+    """If a request crosses the end of a response, the server's ACK of it shows that the server is still working."""
 
     def runTest(self) -> None:
         talk = self.opened()
         self.asks(talk)
-        asked = talk.client
+        first_end = talk.client
         self.asks(talk)
-        behind, talk.client = talk.client, asked
+        second_end, talk.client = talk.client, first_end
         self.serves(talk)
-        talk.client = behind
+        talk.client = second_end
         self.client_sends(talk.flow, talk.request())
         self.server_sends(talk.flow, talk.reply())
         self.refuses(talk)
@@ -406,10 +406,10 @@ class Crosses(Closing):
 
 
 class AskedWhileOff(Closing):
-    """A request that passes while closing is off is found by the server's answer to the tickle."""
+    """The server's answer to the tickle reveals a request that passed while closing is off."""
 
     def manage(self) -> None:
-        """By the test."""
+        """Leave it to the test."""
 
     def runTest(self) -> None:
         managed = entries.managed(S1, closed=1)

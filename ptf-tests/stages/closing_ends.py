@@ -1,4 +1,4 @@
-"""Stage `closing`: what becomes of a closed connection's late segments, and of a closing that an end does not hear."""
+"""Stage `closing`: late segments of a closed connection, and a closing that one end does not receive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.names import (
 
 
 class Afterwards(Closing):
-    """The client's ACK of the FIN is dropped, its FIN goes on; a host without the connection says so uncounted."""
+    """The client's ACK of the FIN is dropped and its FIN forwarded; the server's RST without ACK is not counted."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -29,7 +29,7 @@ class Afterwards(Closing):
 
 
 class ResetAgain(Closing):
-    """A server that still sends has missed the RST, or sent before it came: it gets the RST again."""
+    """A server that still sends has not received the RST: it gets the RST again."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -47,7 +47,7 @@ class ResetAgain(Closing):
 
 
 class FinAgain(Closing):
-    """A client that has not seen the FIN, for that got lost, gets it again for every ACK that says so."""
+    """A client that has not received the FIN gets it again for every ACK without it."""
 
     def runTest(self) -> None:
         talk = self.closed(client=WRAP - 5, server=WRAP - 7)
@@ -87,7 +87,7 @@ class KeepaliveAfterwards(Closing):
 
 
 class PayloadAfterwards(Closing):
-    """Payload of the client's is answered by a RST that it takes, however often; the connection raced once."""
+    """Payload of the client is answered by a valid RST each time; the connection counts as raced once."""
 
     def runTest(self) -> None:
         talk = self.closed()
@@ -101,7 +101,7 @@ class PayloadAfterwards(Closing):
 
 
 class TakenBack(Closing):
-    """Payload between tickle and answer, from either side, and a SYN: the connection lives on."""
+    """Payload between tickle and answer, from either side, cancels the attempt: the connection stays open."""
 
     def runTest(self) -> None:
         for port, act in enumerate((self.asks, self.serves), start=40001):
@@ -117,7 +117,7 @@ class TakenBack(Closing):
 
 
 class TakenBackUnanswered(Closing):
-    """The server answers the tickle before the request reaches it: its old numbers close nothing."""
+    """If the server answers the tickle before the request reaches it, its old numbers close nothing."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -133,7 +133,7 @@ class TakenBackUnanswered(Closing):
 
 
 class LostTickle(Closing):
-    """Without an answer the tickle lapses: an ACK afterwards is one like any other. A second try closes."""
+    """Without an answer the attempt lapses: a later ACK is an ordinary one. A second attempt closes."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -148,7 +148,7 @@ class LostTickle(Closing):
 
 
 class OddPayloadAfterwards(Closing):
-    """A reset is a whole one, whatever flags and fragments it answers."""
+    """The RST is complete, whatever flags and fragments it answers."""
 
     def runTest(self) -> None:
         talk = self.closed()

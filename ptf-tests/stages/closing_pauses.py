@@ -1,4 +1,4 @@
-"""Stage `closing`: a response that pauses is not closed, and the pauses of a service are measured."""
+"""Stage `closing`: a response with a pause is not closed, and the pauses of a service are measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.names import (
 
 
 class LeastAge(Closing):
-    """A connection is old enough from the tick on that the tickle says."""
+    """A connection is old enough from exactly the tick that the tickle requires."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -18,7 +18,7 @@ class LeastAge(Closing):
 
 
 class Continues(Closing):
-    """A client that is asked for its request's body is not idle until it has the response; its end may be as short."""
+    """After `100 Continue` a connection is not idle before the response; a response's last segment may be as short."""
 
     def runTest(self) -> None:
         talk = self.opened()
@@ -35,7 +35,7 @@ class Continues(Closing):
 
 
 class Pauses(Closing):
-    """Each response is counted when it is acknowledged, by how long the connection looked idle before its last part."""
+    """A response is counted when it is acknowledged, by how long the connection looked idle before its last segment."""
 
     def runTest(self) -> None:
         talk = self.idle()
@@ -57,7 +57,7 @@ class Pauses(Closing):
 
 
 class LongPauses(Closing):
-    """Every power of two of ticks has a count of its own, up to 18 minutes; longer ones have one together."""
+    """Every power of two of ticks has a count of its own, up to 18 minutes; all longer pauses share one."""
 
     def runTest(self) -> None:
         expected = {"of_0": 1}
@@ -74,7 +74,7 @@ class LongPauses(Closing):
 
 
 class PauseBeforeTheEnd(Closing):
-    """A response that ends with its connection is counted with the FIN, be that a segment of its own or not."""
+    """A response that ends with its connection is counted with the FIN, in a segment of its own or not."""
 
     def runTest(self) -> None:
         for port, flags in ((40001, "FA"), (40002, "FPA")):
@@ -89,7 +89,7 @@ class PauseBeforeTheEnd(Closing):
 
 
 class NoPauses(Closing):
-    """What a server sends again ends no pause; nor does what it says before it closes, such as TLS's last alert."""
+    """A retransmission of the server ends no pause; nor does a last short payload, such as TLS's closing alert."""
 
     def runTest(self) -> None:
         talk = self.idle()

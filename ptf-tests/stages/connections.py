@@ -19,7 +19,7 @@ from sluice.names import TICK_BASE, DropReason, PinState, Register
 
 
 class Lifecycle(StageTest):
-    """Pending, answered, established, closing, closed: each by its packet, in the slot that the hash says."""
+    """A connection passes the states pending, answered, established, closing and closed, in the slot of its hash."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -41,7 +41,7 @@ class Lifecycle(StageTest):
 
 
 class ClosedByServer(StageTest):
-    """The server closes first; its last ACK, behind the client's FIN, keeps nothing open."""
+    """The server closes first; its last ACK, after the client's FIN, does not reopen the connection."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -57,7 +57,7 @@ class ClosedByServer(StageTest):
 
 
 class ResetEitherWay(StageTest):
-    """A RST, from either end; only the server's is written down."""
+    """A RST from either end ends the connection; only the server's is counted in the ledger."""
 
     def runTest(self) -> None:
         by_client, by_server = Flow(WEB, S1, client_port=40001), Flow(WEB, S1, client_port=40002)
@@ -70,7 +70,7 @@ class ResetEitherWay(StageTest):
 
 
 class AcrossWeights(StageTest):
-    """A connection stays where it is when the weights change; the next one goes where they now point."""
+    """A connection keeps its server when the weights change; a new connection follows the new weights."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1, client_port=40001)
@@ -85,7 +85,7 @@ class AcrossWeights(StageTest):
 
 
 class RetransmittedSyn(StageTest):
-    """A SYN sent again stays with its server across a change of weights, pending or answered."""
+    """A repeated SYN stays with its server across a change of weights, in state pending or answered."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -101,7 +101,7 @@ class RetransmittedSyn(StageTest):
 
 
 class PoolChange(StageTest):
-    """Taking a server out of both groups moves none of its connections."""
+    """Removing a server from both groups moves none of its connections."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -112,7 +112,7 @@ class PoolChange(StageTest):
 
 
 class TimeBase(StageTest):
-    """The clock starts above the largest idle time, so a zeroed cell is free. A SYN stamps the time that it is."""
+    """The clock starts above the largest idle time, so a zeroed cell is free. A SYN's stamp is the current time."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -121,26 +121,26 @@ class TimeBase(StageTest):
 
 
 class SecondWay(StageTest):
-    """A connection whose first slot is taken lives in the second way; both are found."""
+    """A connection whose first slot is taken gets a slot in the second way; both connections are found."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
-        self.assertPinned(met.first, PinState.ESTABLISHED, way=1)
-        self.assertPinned(met.second, PinState.ESTABLISHED, way=2)
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        self.assertPinned(flows.first, PinState.ESTABLISHED, way=1)
+        self.assertPinned(flows.second, PinState.ESTABLISHED, way=2)
         self.weigh(WEB, {S2: 1})
-        for flow in (met.first, met.second):
+        for flow in (flows.first, flows.second):
             self.client_sends(flow, flow.syn(), again(WEB, S1))
             self.client_sends(flow, flow.data())
-        self.assertPinned(met.first, PinState.REOPENING, way=1)
-        self.assertPinned(met.second, PinState.REOPENING, way=2)
-        for flow in (met.first, met.second):
+        self.assertPinned(flows.first, PinState.REOPENING, way=1)
+        self.assertPinned(flows.second, PinState.REOPENING, way=2)
+        for flow in (flows.first, flows.second):
             self.client_sends(flow, flow.fin())
 
 
 class FirstWayFreed(StageTest):
-    """A SYN sent again, while its connection is in way 2 and way 1 has become free: it stays where it is."""
+    """A connection in way 2 stays there when its SYN is repeated, although way 1 has become free."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S2: 1})
@@ -149,8 +149,8 @@ class FirstWayFreed(StageTest):
                 flow = crowd().second
                 self.put_pin(flow, state, age=0, way=2)
                 self.client_sends(flow, flow.syn(), again(WEB, S1))
-                kept = PinState.REOPENING if state is PinState.ESTABLISHED else state
-                self.assertPinned(flow, kept, way=2)
+                expected = PinState.REOPENING if state is PinState.ESTABLISHED else state
+                self.assertPinned(flow, expected, way=2)
                 self.assertEqual(len(self.pins(flow.key)), 1)
 
 
@@ -172,14 +172,14 @@ class ServersOwnSyn(StageTest):
 
 
 class BothWaysTaken(StageTest):
-    """Neither slot is free: by capacity, counted, nothing claimed, for the whole of the connection's life."""
+    """If neither slot is free, all packets of the connection go by capacity, are counted, and claim no slot."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
-        late = met.late[0].to(S3)
-        before = self.pins(met.first.key), self.pins(met.second.key)
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        late = flows.late[0].to(S3)
+        before = self.pins(flows.first.key), self.pins(flows.second.key)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
         self.server_sends(late, late.syn_ack(), first_answer(S3))
         self.client_sends(late, late.ack(), unpinned_mid(WEB))
@@ -188,28 +188,28 @@ class BothWaysTaken(StageTest):
         self.client_sends(late, late.data(), unpinned_mid(WEB))
         self.client_sends(late, late.fin(), unpinned_mid(WEB))
         self.assertNotPinned(late.key)
-        self.assertEqual((self.pins(met.first.key), self.pins(met.second.key)), before)
+        self.assertEqual((self.pins(flows.first.key), self.pins(flows.second.key)), before)
 
 
 class FirstFreeAgain(StageTest):
-    """A connection without a pin does not claim one in mid-connection, whatever has become free; its next SYN does."""
+    """A connection without a pin claims a slot that has become free by its next SYN, not in mid-connection."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.opens(met.first)
-        self.opens(met.second)
-        late = met.late[0].to(S3)
+        flows = crowd()
+        self.opens(flows.first)
+        self.opens(flows.second)
+        late = flows.late[0].to(S3)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
         self.set_timers(linger=-1)
-        self.server_sends(met.first, met.first.reply(flags="RA", seq=0), was_reset(S1))
+        self.server_sends(flows.first, flows.first.reply(flags="RA", seq=0), was_reset(S1))
         self.client_sends(late, late.data(), unpinned_mid(WEB))
         self.assertNotPinned(late.key)
-        self.opens(met.late[0])
-        self.assertPinned(met.late[0], PinState.PENDING)
+        self.opens(flows.late[0])
+        self.assertPinned(flows.late[0], PinState.PENDING)
 
 
 class MidConnection(StageTest):
-    """Any packet but a SYN without a pin (a cleared table, a takeover): by capacity, counted, claims nothing."""
+    """A packet without a pin that is no SYN (for example after a cleared table) goes by capacity, claiming nothing."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -219,7 +219,7 @@ class MidConnection(StageTest):
 
 
 class UdpIsNotPinned(StageTest):
-    """UDP has no first packet: always by capacity, so that weight changes split no exchange."""
+    """UDP has no first packet: it always goes by capacity, so that weight changes split no exchange."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)
@@ -231,7 +231,7 @@ class UdpIsNotPinned(StageTest):
 
 
 class PinOfOtherServer(StageTest):
-    """An answer from a server that the connection is not pinned to changes nothing of its state."""
+    """An answer from a server that the connection is not pinned to does not change its state."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -244,7 +244,7 @@ class PinOfOtherServer(StageTest):
 
 
 class PinToUnknownServer(StageTest):
-    """Pinned to a server that is no longer configured: a numbered drop, not a packet to nowhere."""
+    """A packet whose pin names a server that is no longer configured is dropped, with a reason of its own."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -254,7 +254,7 @@ class PinToUnknownServer(StageTest):
 
 
 class WrittenPin(StageTest):
-    """Cells are the whole of the pin: another server written into them is where the packets go."""
+    """The cells are all that a pin consists of: packets go to a server that is written into them."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

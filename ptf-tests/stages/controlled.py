@@ -1,4 +1,4 @@
-"""Flash-crowd control on the switch: the controller's own code decides by the switch's counts and writes its meter."""
+"""Flash-crowd control on the switch: the controller's own code decides by the switch's counts and sets its meter."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sluice.switch.admission import entry
 from sluice.switch.bucket import Bucket
 
 HOT = 1
-"""The destination's number."""
+"""Number of the destination."""
 TARGET = from_text(S1_HOST.address).packed
 COUNTS = [(cell, HOT) for cell in (Register.REQUESTS_OFFERED, Register.REQUESTS_ADMITTED, Register.REQUESTS_REFUSED)]
 REFUSED = COUNTS[2]
 QUIET, CROWD = 64, 640
-"""Requests in an interval of 64 s, whose time passes in the observations only."""
+"""Requests in an interval of 64 s, a time that passes only in the observations."""
 FAST_BPS, SLOW_BPS = 1e6, 1e4
-"""Rates of responses before the crowd and in it. Nobody answers here: these are made up, the requests are counted."""
+"""Rates of responses before and in the crowd. No server answers: the rates are invented, the requests are counted."""
 
 
 class Controlled(StageTest):
-    """The limit starts at what the switch admitted, holds on the switch, stays when responses recover, and goes."""
+    """The limit starts at the admitted requests, is enforced, stays when responses recover, and is removed."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -39,13 +39,13 @@ class Controlled(StageTest):
         self.addCleanup(self.switch.modify, [entries.unmetered(Meter.DESTINATION_LIMIT, HOT)])
 
     def request(self, count: int) -> int:
-        """So many SYNs; how many of them the switch refused."""
+        """Send ``count`` SYNs; return how many of them the switch refused."""
         syn = cast(Any, TCP)(sport=50000, dport=22, flags="S", seq=1000)
         frame = octets(layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=S1_HOST.address), syn))
         return self.burst(CLIENT, [frame] * count).changes.get(REFUSED, 0)
 
     def observe(self, rate_bps: float, samples: int = 0) -> Decision | None:
-        """An interval later: the requests as the switch counted them, ten responses of one rate."""
+        """Observe the next interval: the requests that the switch counted, and ten responses with one rate."""
         time_s = self.observed * self.news.options.period_s
         self.observed += 1
         counted = (now - before for now, before in zip(self.switch.registers.read(COUNTS), self.base, strict=True))

@@ -1,4 +1,4 @@
-"""Stages `destinations` and `requests`: new connections counted and limited by the address they are for."""
+"""Stages `destinations` and `requests`: new connections, counted and limited by destination address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYSTANDER = Host(POOL_B, "10.0.3.30", "02:00:00:00:03:30")
 
 
 class Unlisted(Crowd):
-    """Requests towards a destination without an entry are counted together, in cell 0, and never held back by it."""
+    """Requests to destinations without an entry are counted together in cell 0, and are not limited by it."""
 
     def runTest(self) -> None:
         self.limit(1, destination=0)
@@ -31,7 +31,7 @@ class Unlisted(Crowd):
 
 
 class UnlistedRefused(Crowd):
-    """What a service's own bucket holds back is counted there too, as refused."""
+    """Requests that a service's own bucket refuses are counted in cell 0 too, as refused."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
@@ -45,7 +45,7 @@ class UnlistedRefused(Crowd):
 
 
 class ServiceLimited(Crowd):
-    """A service's address: what is above the limit is refused, and a retry is as good as a new request."""
+    """Requests to a service's address above the limit are refused; a repeated SYN counts as a new request."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -60,7 +60,7 @@ class ServiceLimited(Crowd):
 
 
 class YellowIsAdmitted(Crowd):
-    """A bucket of two colours: yellow passes as well."""
+    """With a bucket of two colours, yellow is admitted too."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -71,7 +71,7 @@ class YellowIsAdmitted(Crowd):
 
 
 class PinnedPasses(Crowd):
-    """The retransmitted SYN of a connection that was admitted passes, above the limit too."""
+    """The retransmitted SYN of an admitted connection passes, even above the limit."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -85,8 +85,9 @@ class PinnedPasses(Crowd):
 
 
 class AdmittedAreConnections(Crowd):
-    """A SYN that repeats its connection's is offered again and admitted no further time, be it answered or not. One
-    that uses the ports of an established connection again asks for a connection of its own."""
+    """A SYN repeated during its handshake counts as offered again, but not as admitted again. A SYN that uses the ports
+    of an established connection again requests a new connection.
+    """
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -100,7 +101,7 @@ class AdmittedAreConnections(Crowd):
 
 
 class EstablishedUntouched(Crowd):
-    """Connections that exist go on, whatever the limit: requests, answers, their end."""
+    """Existing connections continue whatever the limit: their requests, answers and end."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -118,7 +119,7 @@ class EstablishedUntouched(Crowd):
 
 
 class OneServerAddress(Crowd):
-    """One server's own address, past any service; its neighbour is a bystander."""
+    """A server's own address can be a destination; its neighbour is not affected."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -132,7 +133,7 @@ class OneServerAddress(Crowd):
 
 
 class HostOfNoService(Crowd):
-    """A host that is no service at all, whatever its port; what is not a request passes."""
+    """A host without a service can be a destination, on any port; segments other than SYNs pass."""
 
     def runTest(self) -> None:
         self.insert(self.switch.neighbour(BYSTANDER))
@@ -161,7 +162,7 @@ class EachItsOwn(Crowd):
 
 
 class FromInside(Crowd):
-    """A connection that a host inside opens is no request: neither counted nor limited."""
+    """A connection opened from inside is no request: it is neither counted nor limited."""
 
     def runTest(self) -> None:
         self.watch(UPLINK_HOST.address, HOT)
@@ -177,7 +178,7 @@ class FromInside(Crowd):
 
 
 class FromUplink(Crowd):
-    """Every port that is not inside is outside."""
+    """Every port that is not inside counts as outside."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -189,7 +190,7 @@ class FromUplink(Crowd):
 
 
 class ServiceFirst(Crowd):
-    """What the service's own bucket refuses takes no token of the destination's."""
+    """A SYN that the service's own bucket refuses takes no token of the destination's bucket."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -204,7 +205,7 @@ class ServiceFirst(Crowd):
 
 
 class Driven(Crowd):
-    """As a controller drives it: limits written while requests come in hold at once, up, down and off."""
+    """Limits that are written while requests arrive apply at once, whether higher, lower or removed."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)
@@ -221,7 +222,7 @@ class Driven(Crowd):
 
 
 class Refilled(Crowd):
-    """Tokens come back at the rate that was written: ten a second, and no more than the bucket holds."""
+    """Tokens come back at the configured rate of ten a second, up to the size of the bucket."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -236,7 +237,7 @@ class Refilled(Crowd):
 
 
 class Entered(Crowd):
-    """An address that becomes a destination, or another one's number, while requests come in."""
+    """An address can become a destination, or get another destination's number, while requests arrive."""
 
     def runTest(self) -> None:
         self.passes(S1_HOST, segment(S1_HOST.address))
@@ -264,7 +265,7 @@ class SecondPass(Crowd):
 
 
 class RefusedOfDraining(Crowd):
-    """A refused SYN does not go to a draining server, whatever pin it has, nor to another one."""
+    """A refused SYN goes neither to the draining server of its pin nor to another server."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT)

@@ -1,5 +1,7 @@
-"""Stages `translate` and `candidates`: a server that takes no new connections (ejected, drained, removed) gets none,
-whatever pins there are, and keeps those that it has."""
+"""Stages `translate` and `candidates`: a server that takes no new connections (ejected, drained, removed).
+
+Such a server gets no new connection, whatever pins exist, and keeps the connections that it has.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ class Draining(StageTest):
     """Base: S1 drains, and new connections go to S2."""
 
     def drains(self) -> None:
-        """From now on until the end of the test."""
+        """Mark S1 as draining until the end of the test."""
         self.drain(S1)
         self.weigh(WEB, {S2: 1})
 
     def moves(self, flow: Flow, *, begun: bool = False) -> Flow:
-        """A whole handshake of the flow's ports, with S2. ``begun``: S1 has had a SYN of it."""
+        """Perform a whole handshake of the flow's ports with S2. ``begun``: S1 has received a SYN of the handshake."""
         moved = flow.to(S2)
         self.client_sends(moved, flow.syn(), [*again(WEB, S2), *([has_moved(WEB)] if begun else [])])
         self.server_sends(moved, moved.syn_ack(), first_answer(S2))
@@ -31,13 +33,13 @@ class Draining(StageTest):
 
 
 class Candidates(Draining):
-    """Base of tests of candidates: the second server of a connection, until an ACK decides."""
+    """Base of tests of candidates: the second server of a connection, until an ACK moves the pin to it."""
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
 
 class EveryState(Candidates):
-    """A new connection goes elsewhere, whatever became of the old one with its ports."""
+    """A new connection goes to another server, in every state of the earlier connection with its ports."""
 
     def runTest(self) -> None:
         self.drains()
@@ -54,7 +56,7 @@ class EveryState(Candidates):
 
 
 class Retransmitted(Candidates):
-    """SYNs and SYN-ACKs of the new handshake, sent again: the same server, whatever the weights are by then."""
+    """Repeated SYNs and SYN-ACKs of the new handshake go to the same server, although the weights have changed."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -72,7 +74,7 @@ class Retransmitted(Candidates):
 
 
 class Undrained(Candidates):
-    """The old server is undrained before the handshake with the candidate ends: it ends there all the same."""
+    """A handshake with a candidate ends with the candidate, although the old server takes connections again."""
 
     def runTest(self) -> None:
         for state in HANDSHAKES:
@@ -92,7 +94,7 @@ class Undrained(Candidates):
 
 
 class OldOneLives(Candidates):
-    """A SYN in the client's name, and ACKs with other numbers, move nothing: the old connection goes on."""
+    """A forged SYN in the client's name, and ACKs with other numbers, move nothing: the connection continues."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -111,8 +113,8 @@ class OldOneLives(Candidates):
         self.assertPinned(moved, PinState.ESTABLISHED)
 
 
-class LateWordsOfTheOldServer(Candidates):
-    """What the old server still sends, to connections that moved, ends nothing."""
+class LatePacketsOfTheOldServer(Candidates):
+    """Late packets of the old server to a connection that has moved do not change its state."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -127,7 +129,7 @@ class LateWordsOfTheOldServer(Candidates):
 
 
 class WholeConnections(Candidates):
-    """One client with one port, connection after connection, each with its FINs: none goes to the draining server."""
+    """Of successive connections with the same port, each ended by FINs, none goes to the draining server."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -141,7 +143,7 @@ class WholeConnections(Candidates):
 
 
 class UnknownServer(Candidates):
-    """So it is with a pin to a server that the switch does not know any more."""
+    """A pin to a server that is no longer configured is handled like one to a draining server."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -154,21 +156,21 @@ class UnknownServer(Candidates):
 
 
 class WithoutSlot(Draining):
-    """Both ways are taken, and the choice by capacity is draining: a new connection is not made. An old one goes on."""
+    """Without a free slot, and with a draining choice by capacity, a new connection is dropped; old ones continue."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
-        late = met.late[0].to(S3)
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        late = flows.late[0].to(S3)
         self.client_sends(late, late.syn(), unpinned(WEB, S3))
         self.drain(S3)
         self.drops(CLIENT, late.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id), (Counter.UNPINNED_NEW, WEB.id))
         self.client_sends(late, late.data(), unpinned_mid(WEB))
 
 
-class NobodyElse(Candidates):
-    """With nothing to choose from, a new connection is not made; what was there stays."""
+class NoServerToChoose(Candidates):
+    """If no server can be chosen, a new connection is dropped and the existing one continues."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -181,7 +183,7 @@ class NobodyElse(Candidates):
 
 
 class Red(Draining):
-    """A SYN above its service's rate claims no candidate, nor does it reach the draining server."""
+    """A SYN above its service's rate claims no candidate, and does not reach the draining server."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=1, pir=0, pburst=1)
@@ -194,7 +196,7 @@ class Red(Draining):
 
 
 class MeteredOnce(Draining):
-    """The second pass takes no second token, and the SYN is offered once."""
+    """The second pass takes no second token, and the SYN counts as offered once."""
 
     def runTest(self) -> None:
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=2, pir=0, pburst=2)
@@ -206,7 +208,7 @@ class MeteredOnce(Draining):
 
 
 class DrawnAgain(Draining):
-    """An ejected server that is drawn all the same, for its share of probes, gets the connection: no endless passes."""
+    """An ejected server that is drawn for its share of probes gets the connection, without endless passes."""
 
     def runTest(self) -> None:
         self.drain(S1)
@@ -217,16 +219,16 @@ class DrawnAgain(Draining):
 
 
 class PlaceTaken(Candidates):
-    """Two handshakes that meet in the place of one candidate: the second is made when the first is."""
+    """If two handshakes share the cell of one candidate, the second succeeds after the first."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
         self.drains()
-        first, second = met.first.to(S2), met.second.to(S2)
+        first, second = flows.first.to(S2), flows.second.to(S2)
         self.client_sends(first, first.syn(), again(WEB, S2))
         self.drops(CLIENT, second.syn(), DropReason.NO_SERVER, (Counter.OFFERED, WEB.id))
         self.server_sends(first, first.syn_ack(), first_answer(S2))
         self.client_sends(first, first.ack(), completed(S2))
-        self.moves(met.second, begun=True)  # as far as the pin tells: that its SYN was dropped it does not
+        self.moves(flows.second, begun=True)  # counted as begun, since the pin does not record that its SYN was dropped

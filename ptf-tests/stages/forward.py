@@ -1,4 +1,4 @@
-"""Stage `forward`: routes, neighbours and the tag of the port that a packet leaves by."""
+"""Stage `forward`: routes, neighbours, and the tag of the port by which a packet leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sluice.names import Counter, DropReason, PinState, PuntReason, Register
 
 
 class Connected(StageTest):
-    """A host of a connected network is its own next hop; so is a host behind the switch that is no server."""
+    """A host in a connected network is its own next hop, and so is a host behind the switch that is no server."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))
@@ -36,7 +36,7 @@ class Connected(StageTest):
 
 
 class ByWayOf(StageTest):
-    """A route by way of a gateway: the gateway's MAC address, the destination's IP address."""
+    """By way of a gateway, a packet has the gateway's MAC address and the destination's IP address."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.99.1")
@@ -44,7 +44,7 @@ class ByWayOf(StageTest):
 
 
 class LongestPrefix(StageTest):
-    """Of two routes the longer counts, whichever was written first; a host route beats both."""
+    """Of two routes the longer prefix applies, whichever was written first; a host route comes before both."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.7.1")
@@ -56,7 +56,7 @@ class LongestPrefix(StageTest):
 
 
 class DefaultRoute(StageTest):
-    """A prefix of no bits takes what no other does."""
+    """A prefix of length 0 applies where no other prefix matches."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, UNROUTED)
@@ -66,14 +66,14 @@ class DefaultRoute(StageTest):
 
 
 class NoRoute(StageTest):
-    """Nowhere to go."""
+    """A packet without a route is dropped."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, plain(CLIENT_HOST, UNROUTED), DropReason.NO_ROUTE)
 
 
 class NoRouteToServer(StageTest):
-    """A SYN that finds no route was never offered to the server: pinned, but not in the ledger."""
+    """A SYN without a route was never offered to the server: it is pinned, but not in the ledger."""
 
     def runTest(self) -> None:
         self.delete(entries.route(S1_HOST.port.network, None))
@@ -84,7 +84,7 @@ class NoRouteToServer(StageTest):
 
 
 class Unresolved(StageTest):
-    """A neighbour without an entry: dropped, and the controller is told whom to ask for."""
+    """A packet to a neighbour without an entry is dropped, and the controller gets it with the next hop to resolve."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT)
@@ -93,7 +93,7 @@ class Unresolved(StageTest):
 
 
 class UnresolvedGateway(StageTest):
-    """It is the gateway that is asked for, not the destination."""
+    """If the next hop is a gateway, the gateway's address is to be resolved, not the destination's."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, "192.168.8.1")
@@ -108,8 +108,9 @@ class UnresolvedGateway(StageTest):
 
 
 class UnresolvedServer(StageTest):
-    """A SYN to a server whose neighbour is unknown is for the controller to send: counted, for it does not pass again.
-    Once the neighbour is resolved the retry goes through."""
+    """A SYN to a server whose neighbour is unknown goes to the controller. It is counted, since it does not pass the
+    pipeline again; once the neighbour is resolved, the repeated SYN is forwarded.
+    """
 
     def runTest(self) -> None:
         entry = self.switch.neighbour(S1_HOST)
@@ -137,8 +138,9 @@ class UnresolvedServer(StageTest):
 
 
 class UnresolvedClient(StageTest):
-    """An answer whose client's neighbour is unknown reaches the controller translated, but for MAC addresses and tag;
-    it is in the ledger, and its pin goes on."""
+    """An answer to a client whose neighbour is unknown reaches the controller translated, except for MAC addresses and
+    tag. It counts in the ledger, and its pin is updated.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -163,7 +165,7 @@ class UnresolvedClient(StageTest):
 
 
 class NeighbourMoves(StageTest):
-    """A neighbour that turns up elsewhere is reached there with the next packet."""
+    """A neighbour that has moved to another port is reached there by the next packet."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, UPLINK_HOST.address)
@@ -176,7 +178,7 @@ class NeighbourMoves(StageTest):
 
 
 class ChecksumAfterHop(StageTest):
-    """The IPv4 checksum is right for every value of the TTL around the carry, with options too."""
+    """The IPv4 checksum is right for TTLs around the carry, also with options."""
 
     def runTest(self) -> None:
         for ttl, identification in ((255, 0), (128, 0xFFFF), (64, 0x1234), (2, 1)):
@@ -187,7 +189,7 @@ class ChecksumAfterHop(StageTest):
 
 
 class OtherProtocol(StageTest):
-    """Neither TCP nor UDP nor ICMP is routed by its addresses, untouched."""
+    """A packet that is neither TCP, UDP nor ICMP is routed by its addresses, and its payload is not changed."""
 
     def runTest(self) -> None:
         frame = changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_proto=132)
@@ -195,7 +197,7 @@ class OtherProtocol(StageTest):
 
 
 class TagKept(StageTest):
-    """Without a word on the port, or told to keep: frames leave with the tag they came with, or with none."""
+    """Without an entry for the port, or with `keep`, frames leave with the tag that they had, or without one."""
 
     def runTest(self) -> None:
         frame, out, expected = between(CLIENT_HOST, UPLINK_HOST)
@@ -206,7 +208,7 @@ class TagKept(StageTest):
 
 
 class TagSet(StageTest):
-    """A port's own tag is put on, or takes the place of the other; its priority stays."""
+    """A port's own tag is added to a frame, or replaces its tag; the priority stays."""
 
     def runTest(self) -> None:
         self.insert(entries.set_vlan(self.switch.number(UPLINK), 99))
@@ -217,7 +219,7 @@ class TagSet(StageTest):
 
 
 class TagStripped(StageTest):
-    """A port without tags."""
+    """A port without tags removes them."""
 
     def runTest(self) -> None:
         self.insert(entries.strip_vlan(self.switch.number(UPLINK)))
@@ -227,7 +229,7 @@ class TagStripped(StageTest):
 
 
 class TagsOfAConnection(StageTest):
-    """Clients in one VLAN, servers in another: each side sees its own tag."""
+    """With clients in one VLAN and servers in another, each side receives its own tag."""
 
     def runTest(self) -> None:
         self.insert(

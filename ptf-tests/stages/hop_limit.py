@@ -1,4 +1,4 @@
-"""Stage `hop_limit`: one hop is spent, before any state is taken for a packet that ends here."""
+"""Stage `hop_limit`: decrements the TTL, before a packet that ends here changes any state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.names import DropReason, PuntReason
 
 
 class LastHop(StageTest):
-    """TTL 2 still goes through."""
+    """A packet with TTL 2 is forwarded."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, UPLINK_HOST.address, ttl=2)
@@ -19,7 +19,7 @@ class LastHop(StageTest):
 
 
 class Exceeded(StageTest):
-    """TTL 1 and 0 end here; the controller gets the packet as it was received."""
+    """Packets with TTL 1 and 0 end here; the controller gets the packet as it was received."""
 
     def runTest(self) -> None:
         for ttl in (1, 0):
@@ -28,7 +28,7 @@ class Exceeded(StageTest):
 
 
 class ExceededTagged(StageTest):
-    """With its tag, so that the answer finds the way back."""
+    """The controller gets the packet with its tag, so that its answer can return."""
 
     def runTest(self) -> None:
         frame = tagged(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1), 42, 3)
@@ -36,7 +36,7 @@ class ExceededTagged(StageTest):
 
 
 class ExceededOnWayToService(StageTest):
-    """A SYN that ends here is not translated, offered, pinned or written down."""
+    """A SYN that ends here is not translated, offered, pinned or counted."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -46,7 +46,7 @@ class ExceededOnWayToService(StageTest):
 
 
 class ExceededOnWayBack(StageTest):
-    """A server's answer that ends here reaches the controller untranslated and is not written down."""
+    """A server's answer that ends here reaches the controller untranslated, and is not counted in the ledger."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -56,7 +56,7 @@ class ExceededOnWayBack(StageTest):
 
 
 class ExceededBeforeRouting(StageTest):
-    """Nobody is asked for the neighbour of a packet that ends here."""
+    """The neighbour of a packet that ends here is not resolved."""
 
     def runTest(self) -> None:
         frame = plain(CLIENT_HOST, ABSENT, ttl=1)

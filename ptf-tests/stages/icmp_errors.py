@@ -1,6 +1,6 @@
-"""ICMP errors (types 3, 11, 12): one to whoever sent the packet inside goes there, and both are translated alike.
+"""ICMP errors (types 3, 11, 12) to the sender of the packet inside: error and packet inside are translated alike.
 
-One to anybody else is a packet like any other (RFC 5508, REQ-4 and REQ-5): `EveryPairOfAddresses` has them all.
+Other ICMP errors are routed like any packet (RFC 5508, REQ-4 and REQ-5); `EveryPairOfAddresses` has all combinations.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from sluice.names import Counter as Counts
 
 ETHERNET = 14
 TRANSPORT = 8
-"""What an error is certain to carry of the transport header (RFC 792)."""
+"""Bytes of the transport header that every ICMP error carries (RFC 792)."""
 
 ROUTER = "10.9.9.9"
-"""A router on the way that is neither client nor server."""
+"""Address of a router on the way, which is neither client nor server."""
 
 
 def inside(frame: Packet, quoted: int | None = None) -> bytes:
-    """The packet as an error quotes it: the IP header and ``quoted`` bytes, or all there is."""
+    """Return the packet as an error quotes it: the IP header and ``quoted`` bytes after it, or all of it."""
     data = octets(frame)[ETHERNET:]
     return data if quoted is None else data[: (data[0] & 15) * 4 + quoted]
 
 
 def translated(before: bytes, after: bytes) -> bytes:
-    """What the switch makes of a quoted packet: its header and eight bytes more are translated, the rest is not."""
+    """Return a quoted packet as the switch translates it: its header and the next eight bytes, but not the rest."""
     end = (before[0] & 15) * 4 + TRANSPORT
     return after[:end] + before[end:]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A flow whose packets meet an error, and what they carry."""
+    """A flow about whose packets ICMP errors are sent, and the packets' contents."""
 
     flow: Flow
     ip: dict[str, object]
@@ -74,12 +74,12 @@ class Exchange:
         return changed(frame, IP_ttl=61)
 
     def answer(self) -> tuple[Packet, Packet]:
-        """A server's packet, as the server sent it and as the client's side sees it; TTL aside."""
+        """Return a server's packet as sent and as received on the client's side, with equal TTLs."""
         frame = self.flow.reply(self.payload, ip=self.ip, **self.fields)
         return self._same_hops(frame), self._same_hops(self.flow.at_client(frame))
 
     def question(self) -> tuple[Packet, Packet]:
-        """A client's packet, as the client sent it and as the server's side sees it; TTL aside."""
+        """Return a client's packet as sent and as received on the server's side, with equal TTLs."""
         frame = self.flow.request(self.payload, ip=self.ip, **self.fields)
         return self._same_hops(frame), self._same_hops(self.flow.at_server(frame))
 
@@ -88,7 +88,7 @@ TCP_DATA: dict[str, object] = {"flags": "PA", "seq": 5001, "ack": 1001}
 
 
 class ErrorTest(StageTest):
-    """Base: sends errors about a flow's packets from both sides and says what must come out."""
+    """Base: sends errors about a flow's packets from both sides, and asserts the expected frames."""
 
     def from_client_side(
         self,
@@ -98,59 +98,59 @@ class ErrorTest(StageTest):
         quoted: int | None = None,
         source: str = CLIENT_HOST.address,
     ) -> None:
-        """An error about the server's packet reaches the server, about the packet that it sent."""
-        sent, seen = exchange.answer()
+        """Send an error about a server's packet; assert that it reaches the server, quoting the packet as sent."""
+        sent, received = exchange.answer()
         host = exchange.flow.server.host
-        about = inside(seen, quoted)
+        quote = inside(received, quoted)
         frame = layers(
             ether(CLIENT_HOST),
             IP(src=source, dst=exchange.flow.key.service, ttl=64),
             icmp,
-            about,
+            quote,
         )
         expected = layers(
             Ether(dst=host.mac, src=host.port.mac),
             IP(src=source, dst=host.address, ttl=63),
             icmp,
-            translated(about, inside(sent, quoted)),
+            translated(quote, inside(sent, quoted)),
         )
         self.forwards(CLIENT, frame, host.port, expected, *changes)
 
     def from_server_side(
         self, exchange: Exchange, icmp: Packet, quoted: int | None = None, source: str | None = None
     ) -> None:
-        """An error about the client's packet reaches the client, from the service, about the packet that it sent."""
-        sent, seen = exchange.question()
+        """Send an error about a client's packet; assert that it reaches the client, quoting the packet as sent."""
+        sent, received = exchange.question()
         flow, host = exchange.flow, exchange.flow.server.host
-        about = inside(seen, quoted)
+        quote = inside(received, quoted)
         frame = layers(
             ether(host),
             IP(src=source or host.address, dst=flow.key.client, ttl=64),
             icmp,
-            about,
+            quote,
         )
         expected = layers(
             Ether(dst=flow.client_mac, src=CLIENT.mac),
             IP(src=source or flow.key.service, dst=flow.key.client, ttl=63),
             icmp,
-            translated(about, inside(sent, quoted)),
+            translated(quote, inside(sent, quoted)),
         )
         self.forwards(host.port, frame, CLIENT, expected)
 
     def tcp(self, **ip: object) -> Exchange:
-        """An established connection with a TCP server on another port than the service's."""
+        """Return an established connection to a TCP server on another port than the service's."""
         flow = Flow(WEB, S1)
         self.establishes(flow)
         return Exchange(flow, ip, TCP_DATA)
 
 
 def icmp(kind: int, code: int = 0, **fields: object) -> Packet:
-    """An ICMP error's header."""
+    """Return the header of an ICMP error."""
     return cast(Packet, cast(Any, ICMP)(type=kind, code=code, **fields))
 
 
 class PathMtu(ErrorTest):
-    """Fragmentation needed: without it large transfers hang. The MTU is kept, both ways."""
+    """Errors `fragmentation needed` keep their MTU in both directions; without them large transfers hang."""
 
     def runTest(self) -> None:
         exchange = self.tcp(flags="DF")
@@ -161,7 +161,7 @@ class PathMtu(ErrorTest):
 
 
 class EveryType(ErrorTest):
-    """Unreachable, time exceeded, parameter problem, each about eight bytes of TCP."""
+    """Unreachable, time exceeded and parameter problem are translated, each with eight bytes of TCP."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -171,7 +171,7 @@ class EveryType(ErrorTest):
 
 
 class ByRouter(ErrorTest):
-    """A router's own address as the source stays; a server's becomes the service's."""
+    """The source address of a router stays; that of a server becomes the service's."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -180,7 +180,7 @@ class ByRouter(ErrorTest):
 
 
 class StateUntouched(ErrorTest):
-    """An error looks at the pin and leaves it as it is, its time included."""
+    """An error leaves the pin unchanged, including its stamp."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -192,7 +192,7 @@ class StateUntouched(ErrorTest):
 
 
 class WithoutPin(ErrorTest):
-    """Of a connection without a pin it goes where the connection's packets go: by capacity."""
+    """An error about a connection without a pin goes where its packets go: by capacity."""
 
     def runTest(self) -> None:
         exchange = Exchange(Flow(WEB, S3), {}, TCP_DATA)
@@ -201,7 +201,7 @@ class WithoutPin(ErrorTest):
 
 
 class QuotedSizes(ErrorTest):
-    """Eight bytes of TCP, twenty, odd numbers and all: what goes beyond the eight is not touched."""
+    """Errors may quote eight or more bytes of TCP, also odd numbers: bytes after the first eight are not changed."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
@@ -211,7 +211,7 @@ class QuotedSizes(ErrorTest):
 
 
 class UdpInside(ErrorTest):
-    """UDP carries its checksum in the eight bytes: translated too, unless it is 0."""
+    """UDP's checksum lies within the eight bytes, and is translated too unless it is 0."""
 
     def runTest(self) -> None:
         self.weigh_capacity(DNS, {D1: 1})
@@ -224,7 +224,7 @@ class UdpInside(ErrorTest):
 
 
 class UdpChecksumOfZeroInside(ErrorTest):
-    """A UDP checksum inside that comes out as 0 is written as 0xffff."""
+    """A UDP checksum inside an error that would become 0 is written as 0xffff."""
 
     def runTest(self) -> None:
         self.weigh_capacity(DNS, {D1: 1})
@@ -237,7 +237,7 @@ class UdpChecksumOfZeroInside(ErrorTest):
 
 
 class OptionsInside(ErrorTest):
-    """The packet inside has IPv4 options; its transport header begins behind them."""
+    """If the packet inside has IPv4 options, its transport header is found after them."""
 
     def runTest(self) -> None:
         for number in (4, 40):
@@ -247,47 +247,47 @@ class OptionsInside(ErrorTest):
 
 
 class OptionsOutside(ErrorTest):
-    """The error itself has IPv4 options."""
+    """The error itself may have IPv4 options."""
 
     def runTest(self) -> None:
         exchange = self.tcp()
-        sent, seen = exchange.answer()
+        sent, received = exchange.answer()
         host, options = S1.host, [IPOption_NOP()] * 8
         outer: Any = IP(src=ROUTER, dst=WEB.address, ttl=64, options=options)
-        frame = layers(ether(CLIENT_HOST), outer, icmp(3, 1), inside(seen))
+        frame = layers(ether(CLIENT_HOST), outer, icmp(3, 1), inside(received))
         inner: Any = IP(src=ROUTER, dst=host.address, ttl=63, options=options)
-        about = translated(inside(seen), inside(sent))
-        expected = layers(Ether(dst=host.mac, src=host.port.mac), inner, icmp(3, 1), about)
+        quote = translated(inside(received), inside(sent))
+        expected = layers(Ether(dst=host.mac, src=host.port.mac), inner, icmp(3, 1), quote)
         self.forwards(CLIENT, frame, host.port, expected)
 
 
 class AboutOthers(StageTest):
-    """An error about a packet of no service is routed untouched."""
+    """An error about a packet of no service is routed unchanged."""
 
     def runTest(self) -> None:
-        about = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
-        frame = layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), about)
+        quote = inside(plain(CLIENT_HOST, UPLINK_HOST.address))
+        frame = layers(ether(UPLINK_HOST), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11), quote)
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
 
 class AboutLaterFragment(StageTest):
-    """An error about a fragment that has no ports: to a host it is routed, to a service it has nowhere to go."""
+    """An error about a fragment without ports is routed to a host, and dropped for a service's address."""
 
     def runTest(self) -> None:
-        about = inside(changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_frag=185))
-        self._both(UPLINK, UPLINK_HOST.mac, about)
+        quote = inside(changed(plain(CLIENT_HOST, UPLINK_HOST.address), IP_frag=185))
+        self._both(UPLINK, UPLINK_HOST.mac, quote)
 
-    def _both(self, port: Port, mac: str, about: bytes) -> None:
+    def _both(self, port: Port, mac: str, quote: bytes) -> None:
         frame = layers(
-            Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11, 1), about
+            Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64), icmp(11, 1), quote
         )
         self.forwards(port, frame, CLIENT, routed(frame, CLIENT_HOST))
-        frame = layers(Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=WEB.address, ttl=64), icmp(11, 1), about)
+        frame = layers(Ether(dst=port.mac, src=mac), IP(src=ROUTER, dst=WEB.address, ttl=64), icmp(11, 1), quote)
         self.drops(port, frame, DropReason.NO_SERVICE)
 
 
 class AboutPing(StageTest):
-    """An error about an ICMP message carries no ports either: routed."""
+    """An error about an ICMP message, which has no ports either, is routed."""
 
     def runTest(self) -> None:
         ping = layers(
@@ -306,15 +306,15 @@ class AboutPing(StageTest):
 
 
 class Redirect(StageTest):
-    """Other ICMP messages than the three are not looked into: a redirect to a host is routed as it is."""
+    """Other ICMP messages than these three types are not parsed further: a redirect to a host is routed unchanged."""
 
     def runTest(self) -> None:
-        about = inside(Flow(WEB, S1).syn())
+        quote = inside(Flow(WEB, S1).syn())
         frame = layers(
             ether(UPLINK_HOST),
             IP(src=ROUTER, dst=CLIENT_HOST.address, ttl=64),
             icmp(5, 1, gw="10.0.1.2"),
-            about,
+            quote,
         )
         self.forwards(UPLINK, frame, CLIENT, routed(frame, CLIENT_HOST))
 
@@ -329,7 +329,7 @@ class End:
 
 @dataclass(frozen=True)
 class Error:
-    """An ICMP message about a quoted packet, as it comes in by a port."""
+    """An ICMP message about a quoted packet, as it enters by a port."""
 
     side: Port
     type: int
@@ -340,22 +340,22 @@ class Error:
 
     @property
     def about_sender(self) -> bool:
-        """Whether it is an error, and to whoever sent the packet inside."""
+        """Whether the message is an error to the sender of the packet inside."""
         return self.type in (3, 11, 12) and self.to == self.source.address
 
     def quoted(self, source: End | None = None, destination: End | None = None) -> bytes:
-        """The packet inside, with its ends or others in their place: eight bytes of TCP, or all of UDP."""
+        """Return the packet inside, with its own or other ends: eight bytes of TCP, or all of UDP."""
         return _quoted(self.protocol, source or self.source, destination or self.destination)
 
     def frame(self, number: int) -> Packet:
-        """On the wire; the number tells it from others."""
+        """Return the frame; its identification ``number`` distinguishes it from others."""
         head = layers(Ether(dst=self.side.mac, src="02:00:00:00:99:99"), IP(src=ROUTER, dst=self.to, ttl=64, id=number))
         return layers(head, icmp(self.type), self.quoted())
 
 
 @cache
 def _quoted(protocol: int, source: End, destination: End) -> bytes:
-    """See ``Error.quoted``; scapy takes its time, and thousands of errors quote some hundred packets."""
+    """Return the packet inside (``Error.quoted``), cached since scapy is slow and many errors quote few packets."""
     network = IP(src=source.address, dst=destination.address, ttl=61, id=7)
     if protocol == PROTOCOL_UDP:
         return octets(layers(network, UDP(sport=source.port, dport=destination.port), b"question"))
@@ -364,7 +364,7 @@ def _quoted(protocol: int, source: End, destination: End) -> bytes:
 
 @dataclass
 class Fate:
-    """What must come of all errors together: frames by port, in order, and counts."""
+    """The expected effects of all errors together: frames by port, in order, and counts."""
 
     frames: dict[Port, list[bytes]]
     counts: Counter[Cell]
@@ -373,17 +373,17 @@ class Fate:
 SERVED = {PROTOCOL_TCP: (WEB, S1), PROTOCOL_UDP: (DNS, D1)}
 HIGH = 40000
 TYPES = (3, 4, 11, 12, 5)
-"""Errors, and what is none of them: source quench (4) and redirect (5)."""
+"""ICMP types: errors, and two that are none: source quench (4) and redirect (5)."""
 
 
 class EveryPairOfAddresses(StageTest):
-    """Every destination of an error with every pair of ends of the packet inside, of TCP and UDP, from every side.
+    """Errors to every destination, with every pair of ends of the packet inside, of TCP and UDP, from every side.
 
-    To whoever sent the packet inside it is about a connection; otherwise it is routed as it is, or ends here.
+    An error to the sender of the packet inside belongs to a connection; any other is routed unchanged, or dropped.
     """
 
     def ends(self, protocol: int) -> tuple[End, ...]:
-        """A service's, a server's, the router's own, and those of hosts."""
+        """Return ends of a service, a server, the router itself and hosts."""
         service, server = SERVED[protocol]
         return (
             End(service.address, service.port),
@@ -395,7 +395,7 @@ class EveryPairOfAddresses(StageTest):
         )
 
     def errors(self) -> Iterator[Error]:
-        """All of them; their types take turns."""
+        """Yield all errors; their types alternate."""
         kinds = itertools.cycle(TYPES)
         for side, protocol in itertools.product((CLIENT, POOL_A, UPLINK), SERVED):
             ends = self.ends(protocol)
@@ -404,7 +404,7 @@ class EveryPairOfAddresses(StageTest):
                     yield Error(side, next(kinds), to, protocol, source, destination)
 
     def route(self, fate: Fate, frame: Packet, to: str) -> None:
-        """It is sent on to an address, one hop later."""
+        """Add the expectation that the frame is routed to an address, one hop later."""
         host = next((host for host in HOSTS if host.address == to), None)
         if host is None:
             fate.counts[Counts.VERDICTS, DropReason.NO_ROUTE] += 1
@@ -415,7 +415,7 @@ class EveryPairOfAddresses(StageTest):
         )
 
     def judge(self, fate: Fate, error: Error, frame: Packet) -> None:
-        """What must come of one."""
+        """Add the expectation for one error."""
         services = {(item.address, item.protocol, item.port): item for item in SERVICES}
         endpoints = {
             (server.host.address, item.protocol, server.port): item for item in SERVICES for server in item.servers
@@ -430,28 +430,28 @@ class EveryPairOfAddresses(StageTest):
                 return
             (server,) = CAPACITIES[service]
             fate.counts[unpinned_mid(service)] += 1
-            about = error.quoted(source=End(server.host.address, server.port))
-            self.route(fate, layers(*self._head(frame), about), server.host.address)
+            quote = error.quoted(source=End(server.host.address, server.port))
+            self.route(fate, layers(*self._head(frame), quote), server.host.address)
         elif error.about_sender and source in endpoints:
             fate.counts[Counts.VERDICTS, DropReason.DIRECT_TO_SERVER] += 1
         elif error.to in OWNED:
             fate.counts[Counts.VERDICTS, DropReason.NO_SERVICE] += 1
         elif error.about_sender and destination in endpoints:
             service = endpoints[destination]
-            about = error.quoted(destination=End(service.address, service.port))
-            self.route(fate, layers(*self._head(frame), about), error.to)
+            quote = error.quoted(destination=End(service.address, service.port))
+            self.route(fate, layers(*self._head(frame), quote), error.to)
         else:
             self.route(fate, frame, error.to)
 
     @staticmethod
     def _head(frame: Packet) -> tuple[Packet, ...]:
-        """Its headers, without the packet inside."""
-        parts: list[Any] = []
+        """Return the frame's headers, without the packet inside."""
+        headers: list[Any] = []
         for layer in (Ether, IP, ICMP):
-            part: Any = frame[layer].copy()
-            part.remove_payload()
-            parts.append(part)
-        return tuple(parts)
+            header: Any = frame[layer].copy()
+            header.remove_payload()
+            headers.append(header)
+        return tuple(headers)
 
     def runTest(self) -> None:
         for side, errors in itertools.groupby(self.errors(), key=lambda error: error.side):
@@ -463,9 +463,9 @@ class EveryPairOfAddresses(StageTest):
             outcome = self.burst(side, frames)
             for port, expected in fate.frames.items():
                 sent = [frame for number, frame in outcome.frames if number == self.switch.number(port)]
-                for one, other in itertools.zip_longest(sent, expected):
-                    if one != other:
-                        self.fail(f"port {port.place}: not the frame that must come\n{_shown(other)}\n{_shown(one)}")
+                for actual, other in itertools.zip_longest(sent, expected):
+                    if actual != other:
+                        self.fail(f"port {port.place}: not the expected frame\n{_shown(other)}\n{_shown(actual)}")
             self.assertEqual(outcome.changes, dict(fate.counts))
 
 

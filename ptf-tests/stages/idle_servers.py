@@ -1,4 +1,4 @@
-"""Idle servers (p4src/v1model/idle_servers.p4): a new connection goes to whoever has been idle for longest."""
+"""Idle servers (p4src/v1model/idle_servers.p4): a new connection goes to the server that has been idle for longest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import replace
 from harness import entries, plan
 from harness.base import again, completed, first_answer, new, was_reset
 from harness.flow import Flow
-from harness.looking import GROUP, TICKETS, Looking
+from harness.looking import GROUP, TICKETS, SecondLookTest
 from harness.plan import S1, S2, S3, WEB, Server
 from sluice.dataplane.idle import PLACES
 from sluice.dataplane.table import STALE
 from sluice.names import PinState, Register, Table
 
 
-class Seeking(Looking):
-    """Base: S1 is drawn first, S2 beside it, and S3 may be sought out while it is idle."""
+class Seeking(SecondLookTest):
+    """Base: S1 is drawn first, S2 for the second look, and S3 may be taken while it is idle."""
 
     NEEDS = (Table.IDLE_MEMBERS,)
     SOUGHT: tuple[Server, ...] = (S3,)
@@ -27,7 +27,7 @@ class Seeking(Looking):
         self.insert(entries.idle_members(WEB, self.SOUGHT, before_any=self.BEFORE_ANY))
 
     def serves(self, server: Server, port: int) -> Flow:
-        """A connection of the server's, by whatever the weights are."""
+        """Establish a connection of the server, whatever the weights are."""
         self.switch.modify([entries.ratios(WEB, {server: 1})])
         flow = Flow(WEB, server, client_port=port)
         self.establishes(flow)
@@ -35,40 +35,40 @@ class Seeking(Looking):
         return flow
 
     def ends(self, flow: Flow) -> None:
-        """What follows its SYN, up to the server's FIN."""
+        """Complete a connection after its SYN, up to the server's FIN."""
         self.server_sends(flow, flow.syn_ack(), first_answer(flow.server))
         self.client_sends(flow, flow.ack(), completed(flow.server))
         self.server_closes(flow)
 
     def become_idle(self, *servers: Server) -> None:
-        """The only connection of each begins, and ends in this order."""
+        """Establish the only connection of each server, and end them in this order."""
         flows = [self.serves(server, 41000 + server.id) for server in servers]
         for flow in flows:
             self.server_closes(flow)
 
     def goes_to(self, server: Server, port: int) -> Flow:
-        """A new connection's SYN."""
+        """Open a new connection; assert that its SYN goes to the server."""
         flow = Flow(WEB, server, client_port=port)
         self.client_sends(flow, flow.syn(), new(WEB, server))
         return flow
 
     def assertQueue(self, *servers: Server | None) -> None:
-        """The servers between head and tail; None: one whose ticket is another, or none."""
+        """Assert the servers between head and tail; None: a server that has another ticket, or none."""
         ((ends),) = self.switch.registers.read([(Register.IDLE_ENDS, WEB.id)])
         head, tail = divmod(ends, 1 << 16)
         first = WEB.id * PLACES
         queue = self.switch.registers.read([(Register.IDLE_QUEUE, first + at % PLACES) for at in range(head, tail)])
         for register in TICKETS:
             tickets = self.switch.registers.read([(register, server) for server in queue])
-            found = [
+            valid = [
                 server if ticket == 1 << 16 | at else None
                 for at, server, ticket in zip(range(head, tail), queue, tickets, strict=True)
             ]
-            self.assertEqual(found, [server and server.id for server in servers], register)
+            self.assertEqual(valid, [server and server.id for server in servers], register)
 
 
 class GoesToAnIdleServer(Seeking):
-    """Both that were drawn are busy: the idle one is taken, which it is no longer then, and not again."""
+    """If both servers drawn are busy, the idle one is taken; then it is no longer idle, and not taken again."""
 
     def runTest(self) -> None:
         self.become_idle(S3)
@@ -82,8 +82,8 @@ class GoesToAnIdleServer(Seeking):
         self.goes_to(S2, 40002)
 
 
-class NobodyIsKnownToBeIdle(Seeking):
-    """Until its first connection has ended a server is not sought out, for the switch knows nothing of it."""
+class IdleServersUnknown(Seeking):
+    """Before its first connection has ended, a server has no ticket, and is not taken."""
 
     def runTest(self) -> None:
         self.busy(S1, 1)
@@ -92,7 +92,7 @@ class NobodyIsKnownToBeIdle(Seeking):
 
 
 class IdleOnesThatAreDrawnComeFirst(Seeking):
-    """The lighter of the two has nothing to do: it keeps the connection, whoever else is idle."""
+    """If the lighter of the two servers drawn is idle, it gets the connection, whichever other server is idle."""
 
     def runTest(self) -> None:
         self.become_idle(S3)
@@ -102,8 +102,10 @@ class IdleOnesThatAreDrawnComeFirst(Seeking):
 
 
 class OnlyMembersAreSought(Seeking):
-    """Whoever is not named is left alone, idle or not: it drains, is full, small, or another service's. A connection
-    that finds it at the head drops it, and goes by the two draws; the next one finds who follows."""
+    """A server that is not a member is not taken, idle or not: it drains, is full, small, or belongs to another
+    service. A connection that finds it at the queue's head removes it, and goes to one of the two servers drawn; the
+    next connection finds the next entry.
+    """
 
     SOUGHT = (S1, S2)
 
@@ -119,20 +121,20 @@ class OnlyMembersAreSought(Seeking):
 
 
 class IdleComesBeforeAThird(Seeking):
-    """A third server is not even looked at, however much more its weight is."""
+    """An idle server is taken before a third server is considered, whatever the third server's weight."""
 
     SOUGHT = (S2,)
 
     def runTest(self) -> None:
         self.become_idle(S2)
-        self.switch.modify([entries.seen(GROUP, (S1, S3), {S1: 1, S3: 9})])
+        self.switch.modify([entries.fixed_draw(GROUP, (S1, S3), {S1: 1, S3: 9})])
         self.busy(S1, 1)
         self.goes_to(S2, 40001)
         self.goes_to(S3, 40002)
 
 
 class IdleForLongestFirst(Seeking):
-    """Idle servers are taken in the order in which they became idle, those that no entry stands for before them."""
+    """Idle servers are taken in the order in which they became idle; those without an entry come before them."""
 
     SOUGHT = (S1, S2, S3)
     BEFORE_ANY = True
@@ -141,7 +143,7 @@ class IdleForLongestFirst(Seeking):
         self.ends(self.goes_to(S1, 40001))
         self.assertQueue(S1)
         self.switch.modify([entries.ratios(WEB, {S3: 1}, {S3: GROUP})])
-        for flow in [self.goes_to(S3, 40002), self.goes_to(S1, 40003)]:  # S3 has never had one
+        for flow in [self.goes_to(S3, 40002), self.goes_to(S1, 40003)]:  # S3 has not had a connection yet
             self.ends(flow)
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         for server, port in ((S3, 40004), (S1, 40005), (S2, 40006)):
@@ -150,7 +152,7 @@ class IdleForLongestFirst(Seeking):
 
 
 class BusyOnesLeaveTheQueue(Seeking):
-    """A server in the middle that got a connection by a draw has lost its ticket; its next end gives it another one."""
+    """A server in the middle of the queue that is drawn loses its ticket; it gets a new one when idle again."""
 
     SOUGHT = (S1, S2, S3)
 
@@ -165,13 +167,13 @@ class BusyOnesLeaveTheQueue(Seeking):
         self.goes_to(S2, 40003)
         self.assertQueue(None, S3, None)
         self.busy(S2, 9)
-        self.goes_to(S1, 40004)  # drops the head, S2 has more to do
+        self.goes_to(S1, 40004)  # removes the head, since S2 has more connections
         self.assertQueue(S3, None)
         self.goes_to(S3, 40005)
 
 
 class QueueIsBounded(Seeking):
-    """With more entries than places the oldest goes. Tickets wrap."""
+    """If the queue has more entries than places, the oldest entry is removed. Tickets wrap."""
 
     SOUGHT = (S1, S2, S3)
 
@@ -189,7 +191,7 @@ class QueueIsBounded(Seeking):
 
 
 class IdleWhenAllIsKnownToHaveEnded(Seeking):
-    """What the controller knows to have ended is not open: the last of the others that ends makes its server idle."""
+    """Connections that the controller has marked as ended do not count as open when a server becomes idle."""
 
     def runTest(self) -> None:
         flows = [self.serves(S3, port) for port in (41000, 41001, 41002)]
@@ -208,7 +210,7 @@ class IdleWhenAllIsKnownToHaveEnded(Seeking):
 
 
 class SmallIdleOnesAreNot(Seeking):
-    """Of unlike servers an idle small one is not taken, were it drawn first and never busy before."""
+    """Among unlike servers an idle small one is not taken, even if it would be drawn first and has never been busy."""
 
     def runTest(self) -> None:
         self.switch.modify([entries.others(GROUP, {S2: 9})])
@@ -217,8 +219,8 @@ class SmallIdleOnesAreNot(Seeking):
         self.goes_to(S3, 40001)
 
 
-class ResetsMakeNobodySought(Seeking):
-    """Who resets, or whose client does, is not sought out: dead servers send resets, and forgers."""
+class ResetsGiveNoTicket(Seeking):
+    """A RST of server or client gives no ticket: failed servers send RSTs, and any host can forge them."""
 
     BEFORE_ANY = True
 
@@ -232,7 +234,7 @@ class ResetsMakeNobodySought(Seeking):
 
 
 class ReopeningTakesTheTicket(Seeking):
-    """A connection that was reset in its client's name, and goes on, is open: its server is not idle any more."""
+    """A connection that continues after a forged RST of its client is open: its server is no longer idle."""
 
     def runTest(self) -> None:
         first, second = self.serves(S3, 41001), self.serves(S3, 41002)
@@ -263,7 +265,7 @@ class FoundInAnotherWord(Seeking):
         self.assertPinned(flow, PinState.PENDING)
 
     def queue(self, server: Server) -> None:
-        """Its only connection has ended."""
+        """Give the server a ticket and the queue's only entry, as if its only connection had ended."""
         self.switch.registers.write(Register.IDLE_QUEUE, WEB.id * PLACES, server.id)
         for register in TICKETS:
             self.switch.registers.write(register, server.id, 1 << 16)
@@ -272,7 +274,7 @@ class FoundInAnotherWord(Seeking):
 
 
 class TicketGoesWhenAConnectionMovesIn(Seeking):
-    """The server that a connection moves to is idle no more. The one it leaves gets no ticket, as after a RST."""
+    """A server to which a connection moves is no longer idle; the server that it leaves gets no ticket."""
 
     def runTest(self) -> None:
         self.become_idle(S2)

@@ -1,4 +1,4 @@
-"""Parser and intake: what is cut short, not supported or wrong in its IPv4 header never reaches a stage."""
+"""Parser and intake: truncated or unsupported frames, and those with a wrong IPv4 header, reach no stage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TruncatedIpv4(StageTest):
 
 
 class TruncatedOptions(StageTest):
-    """The frame ends inside the IPv4 options that the header length promises."""
+    """The frame ends inside the IPv4 options, before the end that the header length gives."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).request(ip={"options": [IPOption_NOP()] * 8}, flags="S")
@@ -29,15 +29,15 @@ class TruncatedOptions(StageTest):
 
 
 class BehindOptions(StageTest):
-    """Base of the tests of a frame that ends behind its IPv4 header."""
+    """Base of the tests of a frame that ends after its IPv4 header."""
 
     def lengths(self) -> list[int]:
-        """Bytes of IPv4 options: none, where the target has frames that short, and all that there can be."""
+        """Return numbers of bytes of IPv4 options: the most, and none if the target has frames that short."""
         return [0, 40] if self.switch.least_frame == 0 else [40]
 
 
 class TruncatedTcp(BehindOptions):
-    """The frame ends inside the TCP header; garbage is never taken for ports."""
+    """The frame ends inside the TCP header; bytes beyond its end are never used as ports."""
 
     def runTest(self) -> None:
         for options in self.lengths():
@@ -68,14 +68,14 @@ class TruncatedArp(StageTest):
 
 
 class TruncatedBehindTag(StageTest):
-    """The frame ends not far behind its 802.1Q tag. (One that ends inside it does not get through Linux.)"""
+    """The frame ends shortly after its 802.1Q tag. (A frame that ends inside the tag does not pass Linux.)"""
 
     def runTest(self) -> None:
         self.drops(CLIENT, octets(tagged(Flow(WEB, S1).syn(), 7))[: 18 + 10], DropReason.TRUNCATED)
 
 
 class TruncatedInside(StageTest):
-    """An ICMP error that carries less than eight bytes of the transport header (RFC 792 promises them)."""
+    """An ICMP error carries less than the eight bytes of the transport header that RFC 792 requires."""
 
     def runTest(self) -> None:
         inner = octets(Flow(WEB, S1).request(flags="A"))[14 : 14 + 20 + 7]
@@ -89,7 +89,7 @@ class TruncatedInside(StageTest):
 
 
 class UnsupportedEthertype(StageTest):
-    """IPv6 to the router's own MAC address."""
+    """IPv6 to the router's own MAC address is unsupported."""
 
     def runTest(self) -> None:
         frame = layers(ether(CLIENT_HOST), IPv6(src="fd00::1", dst="fd00::2"), b"x" * 40)
@@ -97,14 +97,14 @@ class UnsupportedEthertype(StageTest):
 
 
 class DoubleTag(StageTest):
-    """Behind a second 802.1Q tag nothing is looked at."""
+    """A frame with a second 802.1Q tag is unsupported."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, tagged(tagged(Flow(WEB, S1).syn(), 7), 8), DropReason.UNSUPPORTED)
 
 
 class OtherArp(StageTest):
-    """ARP that is not Ethernet and IPv4, one wrong field at a time."""
+    """An ARP packet that is not for Ethernet and IPv4, with one wrong field at a time, is unsupported."""
 
     def runTest(self) -> None:
         good = layers(
@@ -119,7 +119,7 @@ class OtherArp(StageTest):
 
 
 class SourceOfNoStation(StageTest):
-    """A frame from a group's MAC address, whatever it carries: it is answered to nobody, and nobody is heard."""
+    """A frame from a group's MAC address is not answered, and its sender is not reported, whatever it carries."""
 
     def runTest(self) -> None:
         request = layers(
@@ -134,14 +134,14 @@ class SourceOfNoStation(StageTest):
 
 
 class WrongVersion(StageTest):
-    """Ethertype IPv4, and another version in the header."""
+    """The header's IP version does not agree with the Ethertype."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_version=6), DropReason.IPV4_HEADER)
 
 
 class ShortHeaderLength(StageTest):
-    """A header length below 20 bytes."""
+    """The header length is below 20 bytes."""
 
     def runTest(self) -> None:
         for words in (0, 4):
@@ -149,7 +149,7 @@ class ShortHeaderLength(StageTest):
 
 
 class WrongHeaderInside(StageTest):
-    """An ICMP error about something that is no IPv4 packet."""
+    """An ICMP error quotes bytes that are no IPv4 packet."""
 
     def runTest(self) -> None:
         for first in (0x65, 0x44):
@@ -164,7 +164,7 @@ class WrongHeaderInside(StageTest):
 
 
 class WrongChecksum(StageTest):
-    """An IPv4 header with one bit turned over."""
+    """An IPv4 header has one inverted bit."""
 
     def runTest(self) -> None:
         data = bytearray(octets(Flow(WEB, S1).syn()))
@@ -183,7 +183,7 @@ class WrongChecksumWithOptions(StageTest):
 
 
 class LargestHeaders(StageTest):
-    """Sixty bytes of IPv4 and sixty of TCP: the most there is passes as it is."""
+    """The largest headers, sixty bytes of IPv4 and sixty of TCP, pass unchanged."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -199,7 +199,7 @@ class LargestHeaders(StageTest):
 
 
 class TaggedFrame(StageTest):
-    """One 802.1Q tag is looked past, and kept."""
+    """One 802.1Q tag is parsed, and kept."""
 
     def runTest(self) -> None:
         frame, out, expected = between(CLIENT_HOST, UPLINK_HOST)
@@ -207,12 +207,13 @@ class TaggedFrame(StageTest):
 
 
 class NoCpuHeader(StageTest):
-    """A packet-out without its header. P4Runtime leaves no way to send one that is too short for the parser: the
-    target refuses it, or fills in what it lacks. So: none is taken for a packet off the wire, none leaves by a port in
-    use, and one that reaches the pipeline counts as `cpu_header` or as sent.
+    """A packet-out without its header is not forwarded as a packet from the wire.
 
-    A fence waits for frames, not for packet-outs, which come by another way. So a packet-out with its header follows:
-    when it has left, those before it are counted, here and not in the next test.
+    P4Runtime offers no way to send one that is too short for the parser: the target refuses it, or adds what is
+    missing. So none leaves by a port in use, and one that reaches the pipeline counts as `cpu_header` or as sent.
+
+    A fence waits for frames, not for packet-outs, which reach the switch by another way. So a packet-out with its header
+    follows: when it has left, those before it are counted, here and not in the next test.
     """
 
     reason = DropReason.CPU_HEADER
@@ -231,7 +232,7 @@ class NoCpuHeader(StageTest):
 
 
 class TcpHeaderBare(StageTest):
-    """A whole TCP header and not a byte more is no truncation."""
+    """A complete TCP header without payload is not truncated."""
 
     def runTest(self) -> None:
         frame = layers(

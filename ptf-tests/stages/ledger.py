@@ -1,4 +1,4 @@
-"""Stage `ledger`: what each server was asked and what it answered."""
+"""Stage `ledger`: what each server was asked and how it answered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sluice.names import PinState, Register
 
 
 class Syn(StageTest):
-    """Every SYN that is forwarded to a server counts, retransmissions included."""
+    """Every SYN that is forwarded to a server is counted, retransmissions included."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -29,7 +29,7 @@ class Syn(StageTest):
 
 
 class SynAck(StageTest):
-    """Only a connection's first SYN-ACK is an answer; what the server repeats has a count of its own."""
+    """Only a connection's first SYN-ACK counts as an answer; repeated ones have a count of their own."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -43,7 +43,7 @@ class SynAck(StageTest):
 
 
 class PortsOfOneGivenUp(StageTest):
-    """A client that gave its connection up without a FIN uses its ports again: the new one's SYN-ACK is its first."""
+    """If a client abandons a connection without FIN and uses its ports again, the new SYN-ACK counts as a first one."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -69,7 +69,7 @@ class SynAgainWhenAnswered(StageTest):
 
 
 class CompletedByPayload(StageTest):
-    """The handshake's last ACK may be lost, or carry the request."""
+    """The ACK that ends the handshake may be lost, or carry the request."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -81,7 +81,7 @@ class CompletedByPayload(StageTest):
 
 
 class CompletedOnce(StageTest):
-    """A completed handshake counts once, whatever follows; data from the server completes nothing."""
+    """A completed handshake counts once, whatever follows; data from the server does not complete a handshake."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -108,7 +108,7 @@ class NotCompletedByEnd(StageTest):
 
 
 class Refusal(StageTest):
-    """A closed port answers with RST: no SYN-ACK, one reset."""
+    """A closed port answers with a RST: no SYN-ACK is counted, and one reset."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -118,7 +118,7 @@ class Refusal(StageTest):
 
 
 class ResetByClient(StageTest):
-    """A client's RST is no word of the server."""
+    """A client's RST does not count for the server."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -127,7 +127,7 @@ class ResetByClient(StageTest):
 
 
 class EachServerItsOwn(StageTest):
-    """Counts go to the server that was asked, and to the one that answered."""
+    """Counts belong to the server that was asked, and to the one that answered."""
 
     def runTest(self) -> None:
         for port, server in ((40001, S1), (40002, S2), (40003, S3)):
@@ -136,8 +136,9 @@ class EachServerItsOwn(StageTest):
 
 
 class AnswerOfStranger(StageTest):
-    """A SYN-ACK of a server that the connection is not pinned to counts for that server, as a first one each time:
-    its SYN, which the switch cannot know, was counted too."""
+    """A SYN-ACK of a server that the connection is not pinned to counts for that server, as a first one each time. Its
+    SYN, which the switch cannot match, was counted too.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -149,7 +150,7 @@ class AnswerOfStranger(StageTest):
 
 
 class AnswerWithoutPin(StageTest):
-    """An answer of a connection without a pin counts as a first one, and its end as the server's."""
+    """Without a pin, a SYN-ACK counts as a first one, and a RST as the server's."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S3)
@@ -159,7 +160,7 @@ class AnswerWithoutPin(StageTest):
 
 
 class Disowned(StageTest):
-    """By a RST without ACK a server says that it does not know a connection."""
+    """A RST without ACK shows that its server does not have the connection."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -174,7 +175,7 @@ class Disowned(StageTest):
 
 
 class Wraps(StageTest):
-    """The cells wrap at 2^32; the difference is still right."""
+    """The cells wrap at 2^32; differences are still right."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

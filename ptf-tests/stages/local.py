@@ -1,4 +1,4 @@
-"""Stage `local`: ARP, echo, and what else is addressed to the router itself."""
+"""Stage `local`: ARP, echo, and other packets to the router itself."""
 
 from __future__ import annotations
 
@@ -23,102 +23,102 @@ from harness.probes import ether, plain
 from sluice.names import ECHO_TTL, DropReason, PuntReason
 
 VIRTUAL = "00:00:5e:00:01:07"
-"""A MAC address that moves from host to host (VRRP's)."""
+"""A MAC address that can move from host to host (VRRP's)."""
 
 
-def asked(host: Host, address: str, to: str = BROADCAST) -> Packet:
-    """An ARP request."""
+def arp_request(host: Host, address: str, to: str = BROADCAST) -> Packet:
+    """Return an ARP request."""
     return layers(
         Ether(dst=to, src=host.mac), ARP(op=1, hwsrc=host.mac, psrc=host.address, hwdst="00:" * 5 + "00", pdst=address)
     )
 
 
-def answered(host: Host, address: str) -> Packet:
-    """The router's answer."""
+def arp_answer(host: Host, address: str) -> Packet:
+    """Return the router's ARP reply."""
     mac = host.port.mac
     return layers(Ether(dst=host.mac, src=mac), ARP(op=2, hwsrc=mac, psrc=address, hwdst=host.mac, pdst=host.address))
 
 
 class ArpForInterface(StageTest):
-    """Who has the router's address on this port?"""
+    """An ARP request for the router's address on this port is answered."""
 
     def runTest(self) -> None:
         for host in (CLIENT_HOST, S1_HOST, UPLINK_HOST):
-            request, reply = asked(host, host.port.address), answered(host, host.port.address)
-            self.hears(host.port, request, PuntReason.SENDER, answer=reply)
+            request, reply = arp_request(host, host.port.address), arp_answer(host, host.port.address)
+            self.reports_sender(host.port, request, PuntReason.SENDER, answer=reply)
 
 
 class ArpForService(StageTest):
-    """The address of a service is answered for with the port's own MAC address."""
+    """An ARP request for a service's address is answered with the port's own MAC address."""
 
     def runTest(self) -> None:
-        request, reply = asked(CLIENT_HOST, WEB.address), answered(CLIENT_HOST, WEB.address)
-        self.hears(CLIENT, request, PuntReason.SENDER, answer=reply)
+        request, reply = arp_request(CLIENT_HOST, WEB.address), arp_answer(CLIENT_HOST, WEB.address)
+        self.reports_sender(CLIENT, request, PuntReason.SENDER, answer=reply)
 
 
 class ArpUnicast(StageTest):
-    """A neighbour refreshing its cache asks us alone."""
+    """A unicast ARP request, by which a neighbour refreshes its cache, is answered."""
 
     def runTest(self) -> None:
-        request = asked(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
-        self.hears(CLIENT, request, PuntReason.SENDER, answer=answered(CLIENT_HOST, CLIENT.address))
+        request = arp_request(CLIENT_HOST, CLIENT.address, to=CLIENT.mac)
+        self.reports_sender(CLIENT, request, PuntReason.SENDER, answer=arp_answer(CLIENT_HOST, CLIENT.address))
 
 
 class ArpTagged(StageTest):
-    """The answer goes back into the VLAN that the request came from."""
+    """The answer has the tag of the request."""
 
     def runTest(self) -> None:
-        request = tagged(asked(CLIENT_HOST, CLIENT.address), 42, 3)
-        answer = tagged(answered(CLIENT_HOST, CLIENT.address), 42, 3)
-        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
+        request = tagged(arp_request(CLIENT_HOST, CLIENT.address), 42, 3)
+        answer = tagged(arp_answer(CLIENT_HOST, CLIENT.address), 42, 3)
+        self.reports_sender(CLIENT, request, PuntReason.SENDER, answer=answer)
 
 
 class ArpProbe(StageTest):
-    """A host that asks whether our address is free (RFC 5227: sender 0.0.0.0) is told that it is not."""
+    """A host that probes whether our address is free (RFC 5227: sender 0.0.0.0) gets an answer."""
 
     def runTest(self) -> None:
-        request = changed(asked(CLIENT_HOST, CLIENT.address), ARP_psrc="0.0.0.0")
-        answer = changed(answered(CLIENT_HOST, CLIENT.address), ARP_pdst="0.0.0.0")
-        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
+        request = changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_psrc="0.0.0.0")
+        answer = changed(arp_answer(CLIENT_HOST, CLIENT.address), ARP_pdst="0.0.0.0")
+        self.reports_sender(CLIENT, request, PuntReason.SENDER, answer=answer)
 
 
 class ArpByProxy(StageTest):
-    """The MAC address that an ARP speaks of need not be the frame's: the one is told, the other is answered."""
+    """If an ARP's sender is not the frame's source, the sender is reported, and the frame's source answered."""
 
     def runTest(self) -> None:
-        request = changed(asked(CLIENT_HOST, CLIENT.address), ARP_hwsrc=VIRTUAL)
-        answer = changed(answered(CLIENT_HOST, CLIENT.address), ARP_hwdst=VIRTUAL)
-        self.hears(CLIENT, request, PuntReason.SENDER, answer=answer)
+        request = changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_hwsrc=VIRTUAL)
+        answer = changed(arp_answer(CLIENT_HOST, CLIENT.address), ARP_hwdst=VIRTUAL)
+        self.reports_sender(CLIENT, request, PuntReason.SENDER, answer=answer)
 
 
 class ArpForOther(StageTest):
-    """Who has somebody else's address? Not ours to say; who asks is heard."""
+    """An ARP request for another host's address is not answered; its sender is reported."""
 
     def runTest(self) -> None:
         for to in (BROADCAST, CLIENT.mac):
-            request = asked(CLIENT_HOST, "10.0.1.77", to=to)
-            self.hears(CLIENT, request, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+            request = arp_request(CLIENT_HOST, "10.0.1.77", to=to)
+            self.reports_sender(CLIENT, request, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 class ArpGratuitous(StageTest):
-    """A host that announces itself, by a request or a reply, to everybody or to us alone (RFC 5227, section 3)."""
+    """A gratuitous request or reply, broadcast or to us alone, reports its sender (RFC 5227, section 3)."""
 
     def runTest(self) -> None:
         for to in (BROADCAST, S1_HOST.port.mac):
             for operation in (1, 2):
-                frame = changed(asked(S1_HOST, S1_HOST.address, to=to), ARP_op=operation, ARP_hwsrc=VIRTUAL)
-                self.hears(S1_HOST.port, frame, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+                frame = changed(arp_request(S1_HOST, S1_HOST.address, to=to), ARP_op=operation, ARP_hwsrc=VIRTUAL)
+                self.reports_sender(S1_HOST.port, frame, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 class ArpOtherOperation(StageTest):
-    """Neither a request nor a reply (RARP), even for our address: nobody is heard."""
+    """For an ARP that is neither request nor reply (RARP), even for our address, no sender is reported."""
 
     def runTest(self) -> None:
-        self.drops(CLIENT, changed(asked(CLIENT_HOST, CLIENT.address), ARP_op=3), DropReason.ARP_IGNORED)
+        self.drops(CLIENT, changed(arp_request(CLIENT_HOST, CLIENT.address), ARP_op=3), DropReason.ARP_IGNORED)
 
 
 class ArpReply(StageTest):
-    """A reply to us is a neighbour to learn."""
+    """An ARP reply to us reports a neighbour to learn."""
 
     def runTest(self) -> None:
         for to in (CLIENT.mac, BROADCAST):
@@ -126,22 +126,22 @@ class ArpReply(StageTest):
                 Ether(dst=to, src=CLIENT_HOST.mac),
                 ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
             )
-            self.hears(CLIENT, reply, PuntReason.ARP)
+            self.reports_sender(CLIENT, reply, PuntReason.ARP)
 
 
 class ArpReplyToOther(StageTest):
-    """A reply that is not for us tells where its sender is all the same."""
+    """An ARP reply to another host reports its sender too."""
 
     def runTest(self) -> None:
         reply = layers(
             Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
             ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=BROADCAST, pdst="10.0.1.77"),
         )
-        self.hears(CLIENT, reply, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+        self.reports_sender(CLIENT, reply, PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
 
 
 def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequence: int = 1) -> Packet:
-    """An echo request."""
+    """Return an echo request."""
     return layers(
         ether(host),
         IP(src=host.address, dst=address, ttl=17, id=0x1234, tos=0x10),
@@ -151,14 +151,14 @@ def echo(host: Host, address: str, payload: bytes = b"sixteen bytes...", sequenc
 
 
 def echoed(port: Port, request: Packet) -> Packet:
-    """The router's answer."""
+    """Return the router's echo reply."""
     mac = request["Ether"].src
     network = {"IP_src": request["IP"].dst, "IP_dst": request["IP"].src, "IP_ttl": ECHO_TTL}
     return changed(request, Ether_dst=mac, Ether_src=port.mac, ICMP_type=0, **network)
 
 
 class EchoInterface(StageTest):
-    """Each interface answers, and any port answers for the others'."""
+    """Every interface's address is answered, on every port."""
 
     def runTest(self) -> None:
         for port in PORTS:
@@ -167,7 +167,7 @@ class EchoInterface(StageTest):
 
 
 class EchoService(StageTest):
-    """So does the address of a service."""
+    """The address of a service is answered too."""
 
     def runTest(self) -> None:
         request = echo(CLIENT_HOST, WEB.address)
@@ -175,7 +175,7 @@ class EchoService(StageTest):
 
 
 class EchoLastHop(StageTest):
-    """A packet that arrives spends no hop: TTL 1 is enough."""
+    """A packet to the router itself needs no hop: TTL 1 is enough."""
 
     def runTest(self) -> None:
         request = changed(echo(CLIENT_HOST, CLIENT.address), IP_ttl=1)
@@ -183,7 +183,7 @@ class EchoLastHop(StageTest):
 
 
 class EchoSizes(StageTest):
-    """No payload, an odd one, a large one; and checksums around the carry."""
+    """Echo requests with no payload, an odd and a large one are answered, also with checksums around the carry."""
 
     def runTest(self) -> None:
         for payload in (b"", b"x", bytes(range(256)) * 5):
@@ -203,7 +203,7 @@ class EchoTagged(StageTest):
 
 
 class EchoThrough(StageTest):
-    """An echo request to another host is routed like anything else, and so is its answer."""
+    """An echo request to another host is routed like any packet, and so is its answer."""
 
     def runTest(self) -> None:
         request = echo(CLIENT_HOST, UPLINK_HOST.address)
@@ -212,7 +212,7 @@ class EchoThrough(StageTest):
 
 
 class FromServer(StageTest):
-    """What comes from a server's own port to an address of ours is no answer to anybody: it ends here, untranslated."""
+    """A server's packet to an address of ours is no answer to a client: it ends here, untranslated."""
 
     def runTest(self) -> None:
         for address in (S1_HOST.port.address, CLIENT.address, EMPTY.address, WEB.address):
@@ -223,7 +223,7 @@ class FromServer(StageTest):
 
 
 class NoService(StageTest):
-    """One of our addresses, and nothing there: UDP, TCP, an echo reply, another protocol."""
+    """Packets to addresses of ours without a service are dropped: UDP, TCP, an echo reply, another protocol."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, plain(CLIENT_HOST, CLIENT.address), DropReason.NO_SERVICE)

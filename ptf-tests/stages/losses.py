@@ -7,7 +7,7 @@ from harness.transfers import MSS, SECOND, SILENCE, Established
 
 
 class LossEvents(Established):
-    """Losses of one window are one event; what is lost of the next window is another."""
+    """Losses within one window are one event; a loss in the next window is another."""
 
     def runTest(self) -> None:
         for place in range(8):
@@ -15,38 +15,38 @@ class LossEvents(Established):
         for place in (1, 3, 4):
             self.acknowledges(self.flow, place * MSS)
             self.sends(self.flow, place * MSS)
-        self.assertSeen(self.flow, again=3, losses=1, segments=11, sent=8 * MSS)
+        self.assertMeasured(self.flow, again=3, losses=1, segments=11, sent=8 * MSS)
         self.acknowledges(self.flow, 8 * MSS)
         for place in range(8, 10):
             self.sends(self.flow, place * MSS)
         self.sends(self.flow, 8 * MSS)
-        self.assertSeen(self.flow, again=4, losses=2)
+        self.assertMeasured(self.flow, again=4, losses=2)
 
 
 class Spurious(Established):
-    """What was acknowledged and comes again was not lost: its ACK was late, or lost."""
+    """A retransmission of acknowledged data is no loss: its ACK was late, or lost."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
         self.sends(self.flow, MSS)
         self.acknowledges(self.flow, 2 * MSS)
         self.sends(self.flow, 0)
-        self.assertSeen(self.flow, again=1, losses=0)
+        self.assertMeasured(self.flow, again=1, losses=0)
 
 
 class Repacked(Established):
-    """A retransmission that carries new bytes behind the old ones is one, and moves the edge."""
+    """A retransmission with new bytes at its end counts as one retransmission, and moves the edge."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0, 600)
         self.sends(self.flow, 0, 1000)
-        self.assertSeen(self.flow, again=1, losses=1, sent=1000, under_way=1000)
+        self.assertMeasured(self.flow, again=1, losses=1, sent=1000, under_way=1000)
         self.sends(self.flow, 1000)
-        self.assertSeen(self.flow, again=1, holes=0, sent=2000)
+        self.assertMeasured(self.flow, again=1, holes=0, sent=2000)
 
 
 class Timeouts(Established):
-    """A retransmission of the first segment behind a silence is a timeout's; all those behind it are one loss event."""
+    """A retransmission of the first segment after a silence is a timeout; all those after it are one loss event."""
 
     def runTest(self) -> None:
         for place in range(3):
@@ -54,11 +54,11 @@ class Timeouts(Established):
         for count in (1, 2):
             self.passes(self.flow, SILENCE)
             self.sends(self.flow, 0)
-            self.assertSeen(self.flow, timeouts=count, losses=1, again=count, probes=0)
+            self.assertMeasured(self.flow, timeouts=count, losses=1, again=count, probes=0)
 
 
 class NoTimeout(Established):
-    """One behind an ACK is none, however long ago the server has sent its last segment."""
+    """A retransmission after an ACK is no timeout, however long ago the server has sent its last segment."""
 
     def runTest(self) -> None:
         for place in range(3):
@@ -67,28 +67,28 @@ class NoTimeout(Established):
         self.passes(self.flow, 60 * SECOND)
         self.acknowledges(self.flow, MSS)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, again=1, losses=1, timeouts=0)
+        self.assertMeasured(self.flow, again=1, losses=1, timeouts=0)
 
 
 class TailLossProbe(Established):
-    """The last segment again, behind a silence, while others are under way: neither a timeout nor by itself a loss."""
+    """A repeated last segment after a silence, with others in flight, is a probe: no timeout, and by itself no loss."""
 
     def runTest(self) -> None:
         for place in range(3):
             self.sends(self.flow, place * MSS)
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, 2 * MSS)
-        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+        self.assertMeasured(self.flow, again=1, probes=1, timeouts=0, losses=0)
         self.acknowledges(self.flow, MSS)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, again=2, probes=1, losses=1)
+        self.assertMeasured(self.flow, again=2, probes=1, losses=1)
 
 
 class ProbeRepairs(Established):
-    """A tail-loss probe was needed if what follows is acknowledged, and the probe itself not as a second copy."""
+    """A tail-loss probe was needed if later data is acknowledged and the probe not reported as a duplicate."""
 
     def probes(self) -> None:
-        """The last segment of a flight, twice."""
+        """Send a flight, and its last segment again."""
         for place in range(3):
             self.sends(self.flow, place * MSS)
         self.passes(self.flow, 30 * SECOND)
@@ -98,17 +98,17 @@ class ProbeRepairs(Established):
         self.probes()
         self.acknowledges(self.flow, 2 * MSS)
         self.acknowledges(self.flow, 3 * MSS)
-        self.assertSeen(self.flow, losses=0, probes=1)
+        self.assertMeasured(self.flow, losses=0, probes=1)
         self.sends(self.flow, 3 * MSS)
         self.acknowledges(self.flow, 4 * MSS)
-        self.assertSeen(self.flow, losses=1, probes=1, again=1, timeouts=0)
+        self.assertMeasured(self.flow, losses=1, probes=1, again=1, timeouts=0)
         self.sends(self.flow, 4 * MSS)
         self.acknowledges(self.flow, 5 * MSS)
-        self.assertSeen(self.flow, losses=1)
+        self.assertMeasured(self.flow, losses=1)
 
 
 class ProbeTooMany(ProbeRepairs):
-    """Both copies have come: the client says so by a DSACK (RFC 2883), or by the same acknowledgement once more."""
+    """If both copies arrived, the client reports this by a DSACK (RFC 2883), or by repeating the acknowledgement."""
 
     def runTest(self) -> None:
         number = ANSWER + 1 + 2 * MSS
@@ -124,20 +124,20 @@ class ProbeTooMany(ProbeRepairs):
                 self.acknowledges(self.flow, 3 * MSS, options=options)
                 self.sends(self.flow, 3 * MSS)
                 self.acknowledges(self.flow, 4 * MSS)
-                self.assertSeen(self.flow, losses=0, probes=1)
+                self.assertMeasured(self.flow, losses=0, probes=1)
 
 
 class ProbeOfTheOnlySegment(ProbeRepairs):
-    """Of a flight of one segment the first repetition is a tail-loss probe as well, and the second a timeout's."""
+    """In a flight of one segment the first repetition is a tail-loss probe too, and the second a timeout."""
 
     def probes(self) -> None:
-        """A segment twice, with nothing else under way."""
+        """Send a segment twice, with nothing else in flight."""
         self.sends(self.flow, 0)
         self.acknowledges(self.flow, MSS)
         self.sends(self.flow, MSS)
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+        self.assertMeasured(self.flow, again=1, probes=1, timeouts=0, losses=0)
 
     def runTest(self) -> None:
         number = ANSWER + 1 + MSS
@@ -151,16 +151,16 @@ class ProbeOfTheOnlySegment(ProbeRepairs):
                 self.acknowledges(self.flow, 2 * MSS, options=options)
                 self.sends(self.flow, 2 * MSS)
                 self.acknowledges(self.flow, 3 * MSS)
-                self.assertSeen(self.flow, losses=losses, probes=1, timeouts=0)
+                self.assertMeasured(self.flow, losses=losses, probes=1, timeouts=0)
         self.sends(self.flow, 3 * MSS)
         for _ in range(2):
             self.passes(self.flow, 30 * SECOND)
             self.sends(self.flow, 3 * MSS)
-        self.assertSeen(self.flow, losses=2, probes=2, timeouts=1, again=3)
+        self.assertMeasured(self.flow, losses=2, probes=2, timeouts=1, again=3)
 
 
 class ProbeOfTheEnd(Established):
-    """A last segment with a FIN is a tail-loss probe's like any other."""
+    """A last segment with a FIN can be a tail-loss probe too."""
 
     def runTest(self) -> None:
         for place in range(2):
@@ -168,43 +168,43 @@ class ProbeOfTheEnd(Established):
         self.sends(self.flow, 2 * MSS, flags="FA")
         self.passes(self.flow, SECOND)
         self.sends(self.flow, 2 * MSS, flags="FA")
-        self.assertSeen(self.flow, again=1, probes=1, timeouts=0, losses=0)
+        self.assertMeasured(self.flow, again=1, probes=1, timeouts=0, losses=0)
 
 
 class Copied(Established):
-    """The last segment directly behind itself, sooner than an ACK comes back, is a copy that the network has made."""
+    """A last segment repeated directly after itself, sooner than an ACK can return, was duplicated by the network."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)
         for place in (0, 1, 1, 2, 2, 2):
             self.sends(self.flow, place * MSS)
-        self.assertSeen(self.flow, again=0, losses=0, holes=0, segments=6, sent=3 * MSS)
-        # Behind an ACK, or another segment, it is a retransmission like any other.
+        self.assertMeasured(self.flow, again=0, losses=0, holes=0, segments=6, sent=3 * MSS)
+        # After an ACK or another segment, the same segment is a retransmission.
         self.acknowledges(self.flow, 2 * MSS)
         self.sends(self.flow, 2 * MSS)
-        self.assertSeen(self.flow, again=1, losses=1)
+        self.assertMeasured(self.flow, again=1, losses=1)
         self.sends(self.flow, 3 * MSS)
         self.sends(self.flow, 2 * MSS)
         self.sends(self.flow, 3 * MSS)
-        self.assertSeen(self.flow, again=3, losses=2)
+        self.assertMeasured(self.flow, again=3, losses=2)
 
 
 class ProbeLostToo(ProbeRepairs):
-    """A timeout behind a tail-loss probe is the loss event."""
+    """A timeout after a tail-loss probe is the loss event."""
 
     def runTest(self) -> None:
         self.probes()
         self.passes(self.flow, 30 * SECOND)
         self.sends(self.flow, 0)
-        self.assertSeen(self.flow, losses=1, probes=1, timeouts=1)
+        self.assertMeasured(self.flow, losses=1, probes=1, timeouts=1)
         self.acknowledges(self.flow, 3 * MSS)
         self.sends(self.flow, 3 * MSS)
         self.acknowledges(self.flow, 4 * MSS)
-        self.assertSeen(self.flow, losses=1)
+        self.assertMeasured(self.flow, losses=1)
 
 
 class Keepalive(Established):
-    """A byte in front of the edge, or none at all: a keepalive or a window probe, which is no segment and no loss."""
+    """A byte before the edge, or an empty segment, is a keepalive or a window probe: no segment and no loss."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -216,7 +216,7 @@ class Keepalive(Established):
 
 
 class WindowProbe(Established):
-    """The first byte behind a closed window, sent until the window opens: counted once."""
+    """The first byte after a closed window, repeated until the window opens, is counted once."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -225,52 +225,52 @@ class WindowProbe(Established):
             self.passes(self.flow, SECOND)
             self.acknowledges(self.flow, MSS, window=0)
             self.sends(self.flow, MSS, 1)
-        self.assertSeen(self.flow, segments=2, sent=MSS + 1, again=0, timeouts=0, losses=0)
+        self.assertMeasured(self.flow, segments=2, sent=MSS + 1, again=0, timeouts=0, losses=0)
 
 
 class LastByte(Established):
-    """A last segment of one byte that comes again is a probe like any other, and ends the timing."""
+    """A repeated last segment of one byte is a probe too, and ends the timing."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
         self.acknowledges(self.flow, MSS)
-        before = self.seen(self.flow)
+        before = self.columns(self.flow)
         self.sends(self.flow, MSS, 1)
         self.passes(self.flow, 3 * SECOND)
         self.sends(self.flow, MSS, 1)
-        self.assertSeen(self.flow, segments=3, again=1, probes=1, timeouts=0, losses=0)
+        self.assertMeasured(self.flow, segments=3, again=1, probes=1, timeouts=0, losses=0)
         self.acknowledges(self.flow, MSS + 1)
-        self.assertSeen(self.flow, rtt_count=before["rtt_count"], rtt_sum_us=before["rtt_sum_us"])
+        self.assertMeasured(self.flow, rtt_count=before["rtt_count"], rtt_sum_us=before["rtt_sum_us"])
         self.sends(self.flow, MSS + 1, 1)
         self.acknowledges(self.flow, MSS + 2)
-        self.assertSeen(self.flow, losses=1)
+        self.assertMeasured(self.flow, losses=1)
 
 
 class Hole(Established):
-    """What is missing in front of the switch is a hole. Lost, it is filled a round trip later at the earliest."""
+    """Data missing before the switch is a hole. If it was lost, it is filled a round trip later at the earliest."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
         self.sends(self.flow, 2 * MSS)
-        self.assertSeen(self.flow, holes=1, again=0, sent=3 * MSS, segments=2, under_way=3 * MSS)
+        self.assertMeasured(self.flow, holes=1, again=0, sent=3 * MSS, segments=2, under_way=3 * MSS)
         self.put_least(self.flow, 100 * SECOND)
         self.passes(self.flow, 101 * SECOND)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, holes=1, again=1, losses=1)
+        self.assertMeasured(self.flow, holes=1, again=1, losses=1)
 
 
 class Late(Established):
-    """What fills holes sooner was late: no loss. A retransmission of what lies before the hole is one."""
+    """A segment that fills a hole sooner was late: no loss. A retransmission of earlier data is one."""
 
     def runTest(self) -> None:
         self.put_least(self.flow, 100 * SECOND)
         for place in (0, 1, 3, 5, 4, 2):
             self.sends(self.flow, place * MSS)
-        self.assertSeen(self.flow, holes=2, again=0, losses=0, segments=6, sent=6 * MSS)
+        self.assertMeasured(self.flow, holes=2, again=0, losses=0, segments=6, sent=6 * MSS)
         self.sends(self.flow, MSS)
-        self.assertSeen(self.flow, holes=2, again=1, losses=1)
+        self.assertMeasured(self.flow, holes=2, again=1, losses=1)
         self.passes(self.flow, 101 * SECOND)
         self.acknowledges(self.flow, 6 * MSS)
         for place in (7, 6):
             self.sends(self.flow, place * MSS)
-        self.assertSeen(self.flow, holes=3, again=1, losses=1)
+        self.assertMeasured(self.flow, holes=3, again=1, losses=1)

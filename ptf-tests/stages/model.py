@@ -1,8 +1,8 @@
-"""The model of the data plane (sluice.dataplane) against the program: random packets, compared one by one.
+"""Compare the model of the data plane (sluice.dataplane) with the program: random packets, one by one.
 
-Packets, weights, drains and pauses are drawn from a seed. Behind each packet the frame, every count and every cell of
-the connections in play must be the model's. A pause makes the stamps in the switch's cells older: nothing waits.
-Lifetimes end halfway between two pauses, so that the seconds which a run takes decide nothing.
+Packets, weights, drains and pauses are drawn from a seed. After each packet the frame, every count and every cell of
+the connections involved must equal the model's. A pause sets back the stamps in the switch's cells, so no test waits.
+Lifetimes end halfway between two pauses, so that the seconds of a run make no difference.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sluice.names import SERVERS as NUMBERED
 
 PACKETS = 700
 HALF = 1 << 13
-"""Ticks, 9 minutes: a run takes less."""
+"""Ticks, 9 minutes: longer than a run."""
 PAUSE = 2 * HALF
 TIMES = {"pending": HALF, "answered": 3 * HALF, "idle": 5 * HALF, "half_closed": 3 * HALF, "linger": HALF}
 WEIGHTS: tuple[dict[Server, int], ...] = ({S1: 5, S2: 2, S3: 1}, {S1: 1, S2: 1, S3: 6}, {S2: 3, S3: 5}, {S1: 8}, {})
 SHARES = 8
 CAPACITIES: tuple[dict[Server, int], ...] = ({S3: 1}, {S1: 2, S2: 1}, {})
 NUMBERS = (ANSWER, ANSWER + 70_000)
-"""Sequence numbers of SYN-ACKs; an ACK has one of them, plus one."""
+"""Sequence numbers of SYN-ACKs; an ACK acknowledges one of them."""
 FLAGS = ("S", "S", "SA", "A", "PA", "FA", "R", "RA", "SF", "FPU")
 KEYS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.CANDIDATE_KEY)
 SERVERS = (Register.PIN_SERVER_1, Register.PIN_SERVER_2)
@@ -52,12 +52,12 @@ DROPS = {DropReason.NONE, DropReason.NO_SERVER, DropReason.ADMISSION_REFUSED, Dr
 
 
 def ids(weights: Mapping[Server, int]) -> dict[int, int]:
-    """The same by the servers' numbers."""
+    """Return the weights by the servers' ids."""
     return {server.id: weight for server, weight in weights.items()}
 
 
 class RandomPackets(StageTest):
-    """Whatever comes, the switch does as the model does."""
+    """For random packets, the switch behaves like the model."""
 
     NEEDS = (Register.CANDIDATE_KEY,)
     seed = 1
@@ -66,10 +66,10 @@ class RandomPackets(StageTest):
         super().setUp()
         self.source = random.Random(self.seed)
         self.flows = self._flows()
-        self.words = {flow.key: ("", S1, ANSWER) for flow in self.flows}
-        """What each said last: flags, the server that was meant, and the number that it gave."""
+        self.last_segments = {flow.key: ("", S1, ANSWER) for flow in self.flows}
+        """Each flow's last segment: its flags, the server that it was sent to or by, and its number."""
         self.cells = self._cells()
-        self.seen: set[object] = set()
+        self.occurred: set[object] = set()
         self.addCleanup(self.switch.restore)
         self.set_timers(**TIMES)
         self.exchange(plan.CLIENT, self.flows[0].syn())
@@ -87,12 +87,12 @@ class RandomPackets(StageTest):
         self.stabilise(CAPACITIES[0])
 
     def _flows(self) -> list[Flow]:
-        met = crowd(late=2)
+        flows = crowd(late=2)
         others = islice(bulk.keys(WEB, 3, seed=self.seed), 3)
-        return [met.first, met.second, *met.late, *(Flow.of(key, WEB, S1) for key in others)]
+        return [flows.first, flows.second, *flows.late, *(Flow.of(key, WEB, S1) for key in others)]
 
     def _cells(self) -> list[tuple[Register, int]]:
-        """All that the packets may change, but for what is counted."""
+        """Return all cells that the packets may change, except counts."""
         slots = sorted(
             {(way, slot) for flow in self.flows for way, slot in enumerate((flow.key.slot_1, flow.key.slot_2))}
         )
@@ -109,41 +109,41 @@ class RandomPackets(StageTest):
     # -- what the controller does
 
     def weigh_anew(self, weights: Mapping[Server, int]) -> None:
-        """Other weights, drawn from by hashes or evenly, with up to four looks, at the others or as in a large pool."""
+        """Set new weights, drawn by hashes or evenly, with one to four looks, as for a small or a large pool."""
         looks, shares = self.source.choice((1, 2, 3, 4)), self.source.choice((0, SHARES)) if weights else 0
         large = self.source.random() < 0.5
         others = {
-            one: {server: weight for server, weight in weights.items() if large or server is not one}
-            for one in weights
+            server_drawn: {server: weight for server, weight in weights.items() if large or server is not server_drawn}
+            for server_drawn in weights
             if looks > 1 and len(weights) > 1
         }
-        numbers = {one: NUMBERED + WEB.id if large else one.id for one in others}
-        for number, group in {numbers[one]: group for one, group in others.items()}.items():
+        numbers = {server_drawn: NUMBERED + WEB.id if large else server_drawn.id for server_drawn in others}
+        for number, group in {numbers[server_drawn]: group for server_drawn, group in others.items()}.items():
             entry = entries.others(number, group, looks)
             (self.switch.modify if number in self.groups else self.switch.insert)([entry])
             self.groups.add(number)
         self.switch.modify([entries.service(WEB, shares)])
         self._replace(self.weighed, entries.ratios(WEB, weights or {S1: 1}, numbers), bool(weights))
         self.weighed = bool(weights)
-        groups = {one.id: ids(group) for one, group in others.items()}
+        groups = {server_drawn.id: ids(group) for server_drawn, group in others.items()}
         self.service.draws = Draws(ids(weights), groups, shares, looks) if weights else None
         self.seek(self.source.sample(WEB.servers, self.source.randint(1, 3)))
 
     def seek(self, servers: Iterable[Server]) -> None:
-        """Other servers are sought out while they are idle."""
+        """Set the servers that may be taken while they are idle."""
         before_any = self.source.random() < 0.5
         entry = entries.idle_members(WEB, servers, before_any=before_any)
         (self.switch.modify if self.service.sought.words else self.switch.insert)([entry])
         self.service.sought = sought_idle({server.id: 1 for server in servers})._replace(before_any=before_any)
 
     def stabilise(self, weights: Mapping[Server, int]) -> None:
-        """Other weights by capacity."""
+        """Set new weights by capacity."""
         self._replace(self.stable, entries.capacities(WEB, weights or {S1: 1}), bool(weights))
         self.stable = bool(weights)
         self.service.capacities = Group(ids(weights)) if weights else None
 
     def expire(self, server: Server) -> None:
-        """So many of its connections are known to have ended unseen."""
+        """Write a random number of the server's connections as ended unseen."""
         stale = self.source.randrange(3)
         for register in (*STALE, Register.STALE_IDLE):
             self.switch.registers.write(register, server.id, stale)
@@ -156,7 +156,7 @@ class RandomPackets(StageTest):
             self.switch.delete([entry])
 
     def change_server(self, server: Server) -> None:
-        """It drains, or does not, or is not known."""
+        """Make the server drain, stop draining, or be no longer configured, at random."""
         known, draining = self.model.draining, self.source.choice((False, True, None))
         if draining is None:
             if known.pop(server.id, None) is not None:
@@ -166,13 +166,13 @@ class RandomPackets(StageTest):
         known[server.id] = draining
 
     def admit(self, tokens: int) -> None:
-        """So many SYNs, and no more. A bucket that is configured anew is full."""
+        """Let ``tokens`` SYNs pass. A bucket that is configured anew is full."""
         self.tokens = tokens
         self.switch.modify([entries.unmetered(Meter.ADMISSION, WEB.id)])
         self.meter(Meter.ADMISSION, WEB.id, cir=0, cburst=tokens, pir=0, pburst=tokens)
 
     def pause(self) -> None:
-        """Time passes: every stamp is older by then."""
+        """Set back every stamp, as if time had passed."""
         self.pauses += 1
         cells = [cell for cell in self.cells if cell[0] in KEYS]
         for (register, index), key in zip(cells, self.switch.registers.read(cells), strict=True):
@@ -182,13 +182,13 @@ class RandomPackets(StageTest):
     # -- packets
 
     def now(self) -> int:
-        """The model's time: that of the switch at the start, and the pauses."""
+        """Return the model's time: the switch's time at the start, plus the pauses."""
         return self.start + self.pauses * PAUSE
 
     def packet(self) -> None:
-        """Any packet, or the one that comes next as a rule; what becomes of it."""
+        """Send a random packet, or the one that usually comes next in its flow; compare its effects."""
         flow = self.source.choice(self.flows)
-        flags, server, number = self.words[flow.key]
+        flags, server, number = self.last_segments[flow.key]
         by_client = True
         if self.source.random() < 0.3:
             by_client, flags = self.source.random() < 0.5, self.source.choice(FLAGS)
@@ -205,10 +205,10 @@ class RandomPackets(StageTest):
             by_client, flags = self.source.random() < 0.5, self.source.choice(("FA", "S", "R"))
         else:
             flags = "S"
-        self.words[flow.key] = flags, self._meets(flow.to(server), by_client, flags, number), number
+        self.last_segments[flow.key] = flags, self._compare_segment(flow.to(server), by_client, flags, number), number
 
-    def _meets(self, flow: Flow, by_client: bool, flags: str, number: int) -> Server:
-        """A segment, at the switch and in the model; the server that it is to or from."""
+    def _compare_segment(self, flow: Flow, by_client: bool, flags: str, number: int) -> Server:
+        """Send a segment to the switch and the model, and compare; return the server that it reached or came from."""
         payload = b"data" if flags == "PA" else b""
         frame: Any
         if by_client:
@@ -222,34 +222,38 @@ class RandomPackets(StageTest):
             refused = kind is Event.SYN and not self.tokens
             if kind is Event.SYN and self.tokens:
                 self.tokens -= 1
-            came = self.model.request(self.now(), self.service, segment, refused=refused)
+            outcome = self.model.request(self.now(), self.service, segment, refused=refused)
         else:
-            came = self.model.answer(self.now(), self.service, flow.server.id, segment)
+            outcome = self.model.answer(self.now(), self.service, flow.server.id, segment)
         changes = {
             cell: count - before[cell] for cell, count in self._counts_of_model().items() if count != before[cell]
         }
-        self.seen |= {came.drop, *(name for name, _ in changes)} | (
+        self.occurred |= {outcome.drop, *(name for name, _ in changes)} | (
             {"moved"} if self._candidates() < candidates else set()
         )
-        reached = next((server for server in WEB.servers if server.id == came.server), flow.server)
+        reached = next((server for server in WEB.servers if server.id == outcome.server), flow.server)
         try:
-            self._compare(frame, flow.to(reached), by_client, came, changes)
+            self._compare(frame, flow.to(reached), by_client, outcome, changes)
         except AssertionError as error:
             error.add_note(f"{flags} {'to' if by_client else 'from'} server {reached.id}, {flow.key}; seed {self.seed}")
             raise
         return reached
 
-    def _compare(self, frame: Packet, flow: Flow, by_client: bool, came: Outcome, changes: Mapping[Cell, int]) -> None:
+    def _compare(
+        self, frame: Packet, flow: Flow, by_client: bool, outcome: Outcome, changes: Mapping[Cell, int]
+    ) -> None:
         counts = [cell for cell, number in changes.items() for _ in range(number)]
-        if came.drop is not DropReason.NONE:
-            self.drops(plan.CLIENT, frame, came.drop, counts)
+        if outcome.drop is not DropReason.NONE:
+            self.drops(plan.CLIENT, frame, outcome.drop, counts)
         elif by_client:
             self.client_sends(flow, frame, counts)
         else:
             self.server_sends(flow, frame, counts)
         got = self.switch.registers.read(self.cells)
-        wanted = [self.model.memory.of(register)[index] for register, index in self.cells]
-        self.assertEqual(self._readable(got, self.pauses), self._readable(wanted, 0), "the switch's cells, the model's")
+        expected = [self.model.memory.of(register)[index] for register, index in self.cells]
+        self.assertEqual(
+            self._readable(got, self.pauses), self._readable(expected, 0), "the switch's cells, the model's"
+        )
 
     def _counts_of_model(self) -> dict[Cell, int]:
         cells: dict[Cell, int] = {
@@ -260,23 +264,23 @@ class RandomPackets(StageTest):
         return cells | {(name, WEB.id): self.model.counters[name, WEB.id] for name in CONNECTION_COUNTERS}
 
     def _candidates(self) -> int:
-        """Those that the model has: one that is gone has become its connection's pin."""
+        """Return the number of the model's candidates: one that has disappeared has become its connection's pin."""
         keys = self.model.memory.of(Register.CANDIDATE_KEY)
         return sum(keys[index] != 0 for register, index in self.cells if register is Register.CANDIDATE_KEY)
 
     def _readable(self, values: Iterable[int], aged: int) -> dict[str, object]:
-        """Cells by name; of a key: fingerprint and state, and when it was stamped in halves of a pause."""
-        found: dict[str, object] = {}
+        """Return cells by name; of a key: fingerprint with state, and its stamp in halves of a pause."""
+        readable: dict[str, object] = {}
         for (register, index), value in zip(self.cells, values, strict=True):
             name = f"{register.rsplit('.', 1)[-1]}[{index}]"
-            self.seen |= {register} if value else set()
+            self.occurred |= {register} if value else set()
             if register not in KEYS or not value:
-                found[name] = value
+                readable[name] = value
                 continue
-            found[name] = (value >> 32, (value + aged * PAUSE - self.start & STAMP) // HALF)
+            readable[name] = (value >> 32, (value + aged * PAUSE - self.start & STAMP) // HALF)
             if register is not Register.CANDIDATE_KEY:
-                self.seen.add(PinState(value >> 32 & 0xF))
-        return found
+                self.occurred.add(PinState(value >> 32 & 0xF))
+        return readable
 
     def runTest(self) -> None:
         for _ in range(PACKETS):
@@ -296,4 +300,4 @@ class RandomPackets(StageTest):
             self.packet()
         registers = {register for register, _ in self.cells}
         everything = {*DROPS, *CONNECTION_COUNTERS, *LEDGER, *PinState, *registers, "moved"}
-        self.assertEqual(everything - self.seen, set(), "never happened: draw more packets")
+        self.assertEqual(everything - self.occurred, set(), "never happened: draw more packets")

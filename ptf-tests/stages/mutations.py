@@ -1,4 +1,4 @@
-"""Hostile bytes: whatever comes in, each frame gets exactly one verdict, and what goes out is sound."""
+"""Invalid bytes: each frame gets exactly one verdict, and every frame out is valid."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sluice.names import Counter, DropReason, PuntReason
 
 FRAMES = 2000
 SHORTEST = 22
-"""Below that Linux itself drops a frame whose tag it cannot split off."""
+"""Bytes; Linux drops a shorter frame whose tag it cannot remove."""
 
 
 def seeds() -> list[Packet]:
-    """Valid frames of every kind that the parser knows."""
+    """Return valid frames of every kind that the parser accepts."""
     flow, dns = Flow(WEB, S1), Flow(DNS, D1)
-    seen = octets(flow.at_client(flow.reply(b"x" * 40, flags="A")))[14:]
+    quoted = octets(flow.at_client(flow.reply(b"x" * 40, flags="A")))[14:]
     return [
         flow.syn(),
         flow.data(),
@@ -31,7 +31,7 @@ def seeds() -> list[Packet]:
         plain(CLIENT_HOST, UPLINK_HOST.address),
         plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1),
         layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=CLIENT.address), ICMP(type=8), b"echo"),
-        layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=4), seen),
+        layers(ether(CLIENT_HOST), IP(src=CLIENT_HOST.address, dst=WEB.address), ICMP(type=3, code=4), quoted),
         layers(
             Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
             ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, pdst=CLIENT.address),
@@ -44,7 +44,7 @@ def seeds() -> list[Packet]:
 
 
 def mutated(source: random.Random, frame: bytes) -> bytes:
-    """One to four bytes changed, most of them in the headers; now and then cut short or padded."""
+    """Return the frame with one to four changed bytes, mostly in the headers; some frames are truncated or padded."""
     data = bytearray(frame)
     for _ in range(source.randint(1, 4)):
         data[source.randrange(min(len(data), 80))] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
@@ -59,8 +59,9 @@ def mutated(source: random.Random, frame: bytes) -> bytes:
 
 
 class OneVerdictEach(StageTest):
-    """Mutations of valid frames, the same in every run: as many verdicts as frames, as many frames out as verdicts say,
-    the IPv4 header checksum right in each, and the switch goes on."""
+    """For mutations of valid frames, the same in every run, there are as many verdicts as frames and as many frames out
+    as the verdicts require. Each frame out has a right IPv4 header checksum, and the switch continues to work.
+    """
 
     def runTest(self) -> None:
         source = random.Random(11)

@@ -1,4 +1,4 @@
-"""Neighbours that move: the controller runs beside the switch, and traffic follows what ARP says, if that can be."""
+"""Neighbours that move: a controller runs beside the switch, and packets follow ARP where it is plausible."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from sluice.features.balance.trace import Trace
 from sluice.names import Meter, PuntReason, Register, Table
 
 PROBE_S = 0.2
-"""So long a probe is waited for; where a neighbour is not known it is dropped, and another one follows."""
+"""Seconds to wait for a probe; a probe to an unknown neighbour is dropped, and another one is sent."""
 
 PLACES = [f"02:00:00:00:aa:{number:02x}" for number in range(64)]
-"""MAC addresses to move to."""
+"""MAC addresses for neighbours that move."""
 
 
 def configuration(switch: Any, election_id: int) -> str:
-    """The plan's network for a controller that asks nobody a second time: what it learns it was told."""
+    """Return the plan's network as a configuration with which the controller does not refresh its neighbours itself."""
     at = switch.parameters
     interfaces = "".join(
         f'- {{port: {switch.number(port)}, mac: "{port.mac}", address: {port.address}/24}}\n' for port in PORTS
@@ -67,7 +67,7 @@ class Running:
     """A controller in a thread of its own."""
 
     def __init__(self, text: str) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.error: BaseException | None = None
         self._text = text
         self._runner = asyncio.Runner()
@@ -78,7 +78,7 @@ class Running:
 
     def _run(self) -> None:
         async def main() -> None:
-            controller = Controller(parse(self._text), "", Trace(None), self.said.append)
+            controller = Controller(parse(self._text), "", Trace(None), self.messages.append)
             self._task = asyncio.create_task(controller.run())
             with suppress(asyncio.CancelledError):
                 await self._task
@@ -90,14 +90,14 @@ class Running:
             self.error = error
 
     def close(self) -> None:
-        """End it, as Ctrl-C would."""
+        """Stop it, as Ctrl-C would."""
         if self._thread.is_alive() and self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(AWAIT_S)
 
 
 class ControlledTest(StageTest):
-    """Base: the controller leads the switch for the length of the test."""
+    """Base: a controller is the switch's primary until the end of the test."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -107,9 +107,9 @@ class ControlledTest(StageTest):
         self.addCleanup(self._put_back)
         self.controller = Running(configuration(self.switch, client.election_id + 1))
         self.addCleanup(self._lead_again, client.election_id + 2)
-        self._until(lambda: self.controller.said or self.controller.error, "the controller to lead")
+        self._until(lambda: self.controller.messages or self.controller.error, "the controller to lead")
         self.assertIsNone(self.controller.error)
-        self.assertIn("sluice: ready", self.controller.said[0])
+        self.assertIn("sluice: ready", self.controller.messages[0])
 
     def _lead_again(self, election_id: int) -> None:
         self.controller.close()
@@ -127,45 +127,47 @@ class ControlledTest(StageTest):
             time.sleep(0.01)
 
     def place(self) -> str:
-        """A MAC address that no neighbour had before."""
+        """Return a MAC address that no neighbour had before."""
         return next(self._places)
 
-    def says(self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = "") -> None:
-        """An ARP by which an address says that it is at a MAC address; without a target, to nobody else."""
+    def sends_arp(
+        self, port: Port, address: str, mac: str, *, op: int = 1, to: str = BROADCAST, target: str = ""
+    ) -> None:
+        """Send an ARP with this address and MAC address as sender; without a target, a gratuitous one."""
         sender = CLIENT_HOST.mac if port is CLIENT else S1_HOST.mac
         arp = ARP(op=op, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target or address)
         self.inject(port, layers(Ether(dst=to, src=sender), arp))
 
     def goes_to(self, host: Host) -> str | None:
-        """The MAC address that a packet to a host leaves with; None where it does not.
+        """Return the MAC address to which the switch sends a packet for a host; None if it sends none.
 
-        Each probe has a number, so that one that comes late is not taken for the next.
+        Each probe has a number, so that a late probe is not taken for the next one.
         """
         source = UPLINK_HOST if host.port is not UPLINK_HOST.port else CLIENT_HOST
         probe = b"probe %d of a place" % next(self._probes)
         frame = octets(plain(source, host.address, payload=probe))
         self.inject(source.port, frame)
         number, deadline = self.switch.number(host.port), time.monotonic() + PROBE_S
-        while (left := deadline - time.monotonic()) > 0:
-            found = self.dataplane.poll(device_number=0, port_number=number, timeout=left)
-            if found.packet is not None:
-                out: Packet = Ether(bytes(found.packet))
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            polled = self.dataplane.poll(device_number=0, port_number=number, timeout=remaining_s)
+            if polled.packet is not None:
+                out: Packet = Ether(bytes(polled.packet))
                 if IP in out and probe in bytes(out):
                     return str(out.dst)
         return None
 
     def followed(self, host: Host, mac: str) -> None:
-        """Packets to a host go to this MAC address, sooner or later."""
+        """Wait until packets for a host go to this MAC address."""
         self._until(lambda: self.goes_to(host) == mac, f"packets for {host.address} to go to {mac}")
 
     def known(self) -> set[str]:
-        """The addresses that the switch has neighbours for."""
-        found = self.switch.client.find([P4TableEntry(Table.NEIGHBOURS)])
-        return {".".join(map(str, e.table_entry.match[0].exact.value.rjust(4, b"\0"))) for e in found}
+        """Return the addresses of the switch's neighbour entries."""
+        entities = self.switch.client.find([P4TableEntry(Table.NEIGHBOURS)])
+        return {".".join(map(str, e.table_entry.match[0].exact.value.rjust(4, b"\0"))) for e in entities}
 
 
 class ServerMoves(ControlledTest):
-    """A server's address comes up at another MAC address: traffic follows whatever ARP tells so, without a question."""
+    """If a server's address moves to another MAC address, packets follow every kind of ARP that reports it, unasked."""
 
     def runTest(self) -> None:
         self.followed(S1_HOST, S1_HOST.mac)
@@ -173,12 +175,12 @@ class ServerMoves(ControlledTest):
             for op in (1, 2):
                 for target in ("", POOL_A.address, WEB.address, "10.0.2.77", S2_HOST.address):
                     mac = self.place()
-                    self.says(POOL_A, S1_HOST.address, mac, op=op, to=to, target=target)
+                    self.sends_arp(POOL_A, S1_HOST.address, mac, op=op, to=to, target=target)
                     self.followed(S1_HOST, mac)
 
 
 class ServerStays(ControlledTest):
-    """What cannot be is not believed: another port's host, our own addresses, MAC addresses that no station has."""
+    """Implausible ARPs are ignored: a host of another port, our own addresses, MAC addresses that no station has."""
 
     def runTest(self) -> None:
         self.followed(S1_HOST, S1_HOST.mac)
@@ -196,34 +198,34 @@ class ServerStays(ControlledTest):
             (POOL_A, "0.0.0.0", self.place()),
         ):
             for op in (1, 2):
-                self.says(port, address, mac, op=op, target=port.address)
+                self.sends_arp(port, address, mac, op=op, target=port.address)
                 self._behind(port)
                 self.assertEqual(self.goes_to(S1_HOST), S1_HOST.mac, f"{address} at {mac} was believed")
         for op in (1, 2):
-            self.says(POOL_A, "10.0.2.77", self.place(), op=op)  # asks for no address of ours
+            self.sends_arp(POOL_A, "10.0.2.77", self.place(), op=op)  # requests no address of ours
             self._behind(POOL_A)
         self.assertEqual(self.known() & {POOL_A.address, WEB.address, "10.0.2.255", "0.0.0.0", "10.0.2.77"}, set())
 
     def _behind(self, port: Port) -> None:
-        """Something believable that came by the same port, later, is believed."""
+        """Send a later plausible ARP by the same port, and wait until packets follow it."""
         host = {CLIENT: CLIENT_GATEWAY, POOL_A: S2_HOST, POOL_B: S3_HOST}[port]
         mac = self.place()
-        self.says(port, host.address, mac)
+        self.sends_arp(port, host.address, mac)
         self.followed(host, mac)
 
 
 class AskerIsLearned(ControlledTest):
-    """A host that asks for an address of ours is known from then on, without a question of the controller's."""
+    """A host that requests an address of ours is learned without a request by the controller."""
 
     def runTest(self) -> None:
         for number, target in enumerate((CLIENT.address, WEB.address), start=77):
             client = Host(CLIENT, f"10.0.1.{number}", self.place())
-            self.says(CLIENT, client.address, client.mac, target=target)
+            self.sends_arp(CLIENT, client.address, client.mac, target=target)
             self.followed(client, client.mac)
 
 
 class AnswerWaitsForItsClient(ControlledTest):
-    """A client on the link whose place is unknown: the SYN-ACK waits for ARP's answer and leaves, counted once."""
+    """The SYN-ACK to a client whose MAC address is unknown waits for the ARP reply, and leaves, counted once."""
 
     def runTest(self) -> None:
         client = Host(CLIENT, "10.0.1.77", self.place())
@@ -237,9 +239,9 @@ class AnswerWaitsForItsClient(ControlledTest):
         answer = flow.syn_ack()
         self.inject(flow.server.host.port, answer)
         while (question := self._next(ARP, CLIENT)[ARP]).pdst != client.address:
-            pass  # of others at the controller's start
+            pass  # skips the controller's requests at its start
         self.assertEqual(question.psrc, CLIENT.address)
-        self.says(CLIENT, client.address, client.mac, op=2, to=CLIENT.mac, target=CLIENT.address)
+        self.sends_arp(CLIENT, client.address, client.mac, op=2, to=CLIENT.mac, target=CLIENT.address)
         expected: Any = flow.at_client(answer)
         expected[Ether].dst = client.mac
         self.assertEqual(octets(self._next(TCP, CLIENT)).hex(" ", 2), self.padded(octets(expected)).hex(" ", 2))
@@ -249,12 +251,12 @@ class AnswerWaitsForItsClient(ControlledTest):
         self.assertNotIn((Register.LEDGER_SYNACK_AGAIN, flow.server.id), changes)
 
     def _next(self, layer: Any, *ports: Port) -> Any:
-        """The next frame that has this layer, out of any of these ports."""
+        """Return the next frame with this layer from any of these ports."""
         deadline = time.monotonic() + AWAIT_S
         frame: Packet = Ether()
         for port in itertools.cycle(ports):
-            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=0.05)
-            if found.packet is not None and layer in (frame := Ether(bytes(found.packet))):
+            polled = self.dataplane.poll(device_number=0, port_number=self.switch.number(port), timeout=0.05)
+            if polled.packet is not None and layer in (frame := Ether(bytes(polled.packet))):
                 break
             if time.monotonic() > deadline:
                 self.fail(f"waited {AWAIT_S:g} s in vain for a frame with {layer.__name__}")

@@ -1,4 +1,4 @@
-"""Stage `connections`: the life of a pin (docs/reference/pipeline.md): states, who moves them, how long each is kept.
+"""Stage `connections`: the life of a pin (docs/reference/pipeline.md): its states, their changes, their lifetimes.
 
 The cells are written, so that no test waits for the time that it is about.
 """
@@ -15,11 +15,11 @@ from sluice.dataplane.pins import CLOSED, LIFETIMES, RESET
 from sluice.names import PinState
 
 AGE = 20
-"""Ticks: of a stamp that is written; a packet that counts leaves one that is younger."""
+"""Age in ticks of a stamp that is written; a packet that counts leaves a younger one."""
 
 
 class States(StageTest):
-    """Every kind of packet in every state: the state behind it, whether it keeps the slot, and that the pin stays."""
+    """Every kind of packet in every state changes the state, and keeps the slot, as in the model; the pin stays."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -36,7 +36,7 @@ class States(StageTest):
 
 
 class OtherServers(StageTest):
-    """What another server sends changes nothing of the pin, whatever it is."""
+    """A packet of another server changes nothing of the pin, whatever its kind."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -53,23 +53,23 @@ class Lifetimes(StageTest):
     """In each state a slot is kept for its time and no longer: then a SYN of another connection takes it."""
 
     def runTest(self) -> None:
-        met = crowd()
+        flows = crowd()
         for name, states in LIFETIMES.items():
             time = 1000
             self.set_timers(**dict.fromkeys(LIFETIMES, 100) | {name: time})
             for state in states:
-                for age, kept in ((time - 100, True), (time + 1, False)):
-                    with self.subTest(state=state.name, kept=kept):
-                        self.put_pin(met.first, state, age)
-                        self.exchange(plan.CLIENT, met.second.syn())
-                        (pin,) = self.pins(met.second.key)
-                        self.assertEqual(pin.way, 2 if kept else 1)
-                        self.assertEqual(bool(self.pins(met.first.key)), kept)
+                for age, is_kept in ((time - 100, True), (time + 1, False)):
+                    with self.subTest(state=state.name, is_kept=is_kept):
+                        self.put_pin(flows.first, state, age)
+                        self.exchange(plan.CLIENT, flows.second.syn())
+                        (pin,) = self.pins(flows.second.key)
+                        self.assertEqual(pin.way, 2 if is_kept else 1)
+                        self.assertEqual(bool(self.pins(flows.first.key)), is_kept)
                         self.switch.clear_connections()
 
 
 class OwnSyn(StageTest):
-    """A connection's own ports: what both ends closed, or the server reset, or what is over, is chosen for anew."""
+    """A SYN of a pin's own ports draws anew if both ends have closed, the server has reset, or the pin has expired."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S2: 1})

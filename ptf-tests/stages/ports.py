@@ -11,14 +11,14 @@ from sluice.names import DropReason
 
 
 class UnknownPort(StageTest):
-    """A port that is not configured takes nothing, not even frames for another port's address."""
+    """A port that is not configured accepts no frame, not even for another port's address."""
 
     def runTest(self) -> None:
         self.drops(SPARE_PLACE, Flow(WEB, S1).syn(), DropReason.PORT_UNKNOWN)
 
 
 class OtherMac(StageTest):
-    """A frame for somebody else, as a hub or a flooding switch delivers it."""
+    """A frame for another station, as a hub or a flooding switch delivers it, is dropped."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).syn()
@@ -26,7 +26,7 @@ class OtherMac(StageTest):
 
 
 class MacOfOtherPort(StageTest):
-    """Each port has its own address; another port's is not for us here."""
+    """Each port has its own MAC address: a frame for another port's address is not for us."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), Ether_dst=UPLINK.mac), DropReason.NOT_FOR_US)
@@ -40,7 +40,7 @@ class BroadcastIpv4(StageTest):
 
 
 class OurMac(StageTest):
-    """A frame for the router is routed, each way."""
+    """A frame for the router is routed, in both directions."""
 
     def runTest(self) -> None:
         self.forwards(CLIENT, *between(CLIENT_HOST, UPLINK_HOST))

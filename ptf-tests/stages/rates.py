@@ -1,4 +1,4 @@
-"""Stage `rates`: what known packet trains leave in the registers of the response rates."""
+"""Stage `rates`: the registers of response rates after known trains of packets."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from sluice.names import RATE_TICK_US, DropReason, Register
 from sluice.switch.targets import TOFINO
 
 STEP = 64
-"""65.5 ms: about what a segment takes with all that is checked."""
+"""Units of the rate clock: 65.5 ms, about the time of a segment with all its checks."""
 LONG = 1 << 18
-"""268 s: hardly a step passes during a test."""
+"""Units of the rate clock: 268 s, so that few steps or none end during a test."""
 HEADERS = 40
 """Bytes of a segment without payload, from the IPv4 header on."""
 
 
 def segment(source: Host, to: Host, payload: bytes) -> Packet:
-    """A TCP segment with data between hosts that no service is concerned with."""
+    """Return a TCP segment with data between hosts that are not part of a service."""
     return layers(
         ether(source), IP(src=source.address, dst=to.address), TCP(sport=80, dport=50000, flags="PA"), payload
     )
@@ -36,45 +36,45 @@ def segment(source: Host, to: Host, payload: bytes) -> Packet:
 
 @dataclass
 class Twin:
-    """A slot as the model has it."""
+    """The model's content of a slot."""
 
     last: int = 0
     content: int = 0
 
 
 class Measured(StageTest):
-    """Base of the tests that look into the registers. What they must hold is the model's, by the switch's own time."""
+    """Base of the tests that read the registers, which must equal the model's by the switch's own time."""
 
     def measure(self, step: int, mask: int = 0) -> None:
-        """Measure until the end of the test."""
+        """Measure response rates until the end of the test."""
         self.step = step
         self.twins: dict[Tuple5, Twin] = {}
         self.measure_rates(step, mask)
 
     def cells(self, key: Tuple5) -> tuple[int, int, int]:
-        """Fingerprint, time of the last packet and bytes of the slot that a response has or would have."""
+        """Return fingerprint, time of the last packet and bytes in the slot of a response, its own or not."""
         slot = self.place(key).slot
         flow, content = self.switch.registers.read([(Register.RATE_FLOW, slot), (Register.RATE_BYTES, slot)])
-        # On Tofino the bytes are a pair, of which one is the first packet of a step.
+        # On Tofino the bytes are a pair, with the first packet of a step apart.
         return flow >> 32, flow & 0xFFFFFFFF, (content >> 32) + (content & 0xFFFFFFFF)
 
     def place(self, key: Tuple5) -> Response:
-        """Where the switch has a response."""
+        """Return where the switch stores a response."""
         return key.response(self.switch.pipeline.target is TOFINO)
 
     def two_of_one_slot(self) -> tuple[Flow, Flow]:
-        """Two responses that share a slot."""
+        """Return two responses that share a slot."""
         first = Flow(WEB, S3)
         slot = self.place(first.key).slot
         others = (key for key in bulk.keys(WEB, 60_000, seed=4) if self.place(key).slot == slot)
         return first, Flow.of(next(others), WEB, S3)
 
     def assertNotMeasured(self, key: Tuple5) -> None:
-        """The slot is as it was cleared."""
+        """Assert that the response's slot is still cleared."""
         self.assertEqual(self.cells(key), (0, 0, 0))
 
     def assertAdded(self, key: Tuple5, size: int) -> int:
-        """A packet of the response was counted, with so many bytes. Steps since the one before."""
+        """Assert that a packet of ``size`` bytes was counted; return the steps since the packet before."""
         fingerprint, last, content = self.cells(key)
         twin = self.twins.setdefault(key, Twin())
         steps = last // self.step - twin.last // self.step
@@ -83,22 +83,22 @@ class Measured(StageTest):
         return steps
 
     def assertStays(self, key: Tuple5) -> None:
-        """Nothing was counted since."""
+        """Assert that no packet was counted since."""
         twin = self.twins[key]
         self.assertEqual(self.cells(key), (self.place(key).owner, twin.last, twin.content))
 
     def sends(self, flow: Flow, payload: bytes, *changes: Changes, flags: str = "PA", **fields: Any) -> None:
-        """The server sends a segment."""
+        """Send a segment of the server."""
         self.server_sends(flow, flow.reply(payload, flags=flags, seq=5001, ack=1019, **fields), *changes)
 
     def answers_with(self, flow: Flow, size: int) -> int:
-        """The server sends data, which is counted. Steps since the last that was."""
+        """Send data of the server; assert that it is counted; return the steps since the last counted packet."""
         self.sends(flow, bytes(size))
         return self.assertAdded(flow.key, HEADERS + size)
 
 
 class OffByDefault(Measured):
-    """The program measures nothing until it is told to."""
+    """The program measures no response by default."""
 
     def runTest(self) -> None:
         self.measure(0)
@@ -109,7 +109,7 @@ class OffByDefault(Measured):
 
 
 class Train(Measured):
-    """A train of segments, as it comes: after each the registers are what the twin says, to the bit."""
+    """After each segment of a train, sent without waiting, the registers equal the model's to the bit."""
 
     def runTest(self) -> None:
         source = random.Random(7)
@@ -121,7 +121,7 @@ class Train(Measured):
 
 
 class Pauses(Measured):
-    """What is left of a window after pauses of every length, made by setting back the time of the last packet."""
+    """After pauses of every length, made by setting back the last packet's time, the window is as in the model."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -137,7 +137,7 @@ class Pauses(Measured):
 
 
 class WithinAStep(Measured):
-    """Within a step bytes are added, as many as there are."""
+    """Within a step all bytes are added."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -148,7 +148,7 @@ class WithinAStep(Measured):
 
 
 class WhatCounts(Measured):
-    """Data counts, with FIN or without; SYN-ACK, bare ACK, FIN and RST do not, nor does what the client sends."""
+    """Data counts, with or without FIN; SYN-ACK, bare ACK, FIN and RST do not, and neither do the client's segments."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -169,7 +169,7 @@ class WhatCounts(Measured):
 
 
 class OptionsCount(Measured):
-    """Bytes are the IPv4 packet's, TCP options included; an acknowledgement with options is still bare."""
+    """Bytes are those of the IPv4 packet, TCP options included; an ACK with options still counts as bare."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -183,7 +183,7 @@ class OptionsCount(Measured):
 
 
 class Unpinned(Measured):
-    """A response needs no pin to be measured: its tuple is what the client sees."""
+    """A response is measured without a pin, by the 5-tuple that its client sees."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -191,7 +191,7 @@ class Unpinned(Measured):
 
 
 class Routed(Measured):
-    """So is what a host inside that is no service sends; what comes from outside is not."""
+    """A routed response of a host inside is measured too; a packet from outside is not."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -205,7 +205,7 @@ class Routed(Measured):
 
 
 class NotForwarded(Measured):
-    """What finds no route is no response."""
+    """A packet without a route is no response."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -215,7 +215,7 @@ class NotForwarded(Measured):
 
 
 class FlowSample(Measured):
-    """Under a mask only the responses are measured whose fingerprint has zeros there: about the share that it says."""
+    """Under a mask, only responses whose fingerprint has zeros there are measured: about the intended share."""
 
     def runTest(self) -> None:
         self.measure(LONG, mask=3)
@@ -232,7 +232,7 @@ class FlowSample(Measured):
 
 
 class Collision(Measured):
-    """Of two responses with one slot the first is measured and the second is not, until the first has ended."""
+    """Of two responses in one slot the first is measured, and the second only after the first has ended."""
 
     def runTest(self) -> None:
         self.measure(LONG)
@@ -265,7 +265,7 @@ class SilentForWeeks(Measured):
 
 
 class Saturates(Measured):
-    """A window that is full stays full."""
+    """A window with the largest value keeps it."""
 
     def runTest(self) -> None:
         self.measure(LONG)

@@ -1,4 +1,4 @@
-"""Every number that a packet can be counted under is the subject of some test."""
+"""Every drop and punt reason is tested."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ UNREACHABLE = {
     DropReason.CPU_HEADER: "P4Runtime itself completes or refuses a packet-out without its header; "
     "intake.NoCpuHeader tests what can be tested from outside",
 }
-STATED = ("drops", "answers", "punts", "hears", "assertLimited", "refuses")
-"""Methods whose calls state what became of a packet, reasons included."""
+STATED = ("drops", "answers", "punts", "reports_sender", "assertLimited", "refuses")
+"""Methods whose calls state the effects of a packet, with its reasons."""
 
 
 def stated(enum: str) -> set[str]:
-    """Members of an enum that the tests' own calls of those methods name."""
-    found: set[str] = set()
+    """Return the members of an enum that the tests' own calls of those methods name."""
+    members: set[str] = set()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in STATED:
                 values = [*call.args, *(keyword.value for keyword in call.keywords)]
                 for node in (node for value in values for node in ast.walk(value)):
                     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == enum:
-                        found.add(node.attr)
-    return found
+                        members.add(node.attr)
+    return members
 
 
 class EveryDropReason(StageTest):
-    """Every drop reason is asserted by a test, but for those that cannot be reached, each with its why."""
+    """Every drop reason is asserted by a test, except those that cannot be reached, each with an explanation."""
 
     def runTest(self) -> None:
         tested = stated("DropReason")
@@ -42,7 +42,7 @@ class EveryDropReason(StageTest):
 
 
 class EveryPuntReason(StageTest):
-    """So is every reason to give a packet to the controller."""
+    """Every punt reason is asserted by a test."""
 
     def runTest(self) -> None:
         tested = stated("PuntReason")

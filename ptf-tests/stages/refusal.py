@@ -1,4 +1,4 @@
-"""Stage `refusal`: a refused SYN is answered by a reset, or dropped silently."""
+"""Stage `refusal`: a refused SYN is answered by a RST, or dropped silently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Reset(Crowd):
     """Base of the tests in which a refused SYN is answered."""
 
     def resets(self, frame: Packet, *changes: Changes, payload: int = 0, vlan: int | None = None) -> None:
-        """The switch sends a reset to the frame's sender, and no other frame."""
+        """Send a SYN; assert that the switch sends a RST to its sender, and no other frame."""
         sent: Any = frame
         ip, tcp = sent[IP], sent[TCP]
         network: dict[str, Any] = {"src": ip.dst, "dst": ip.src, "ttl": RESET_TTL, "id": ip.id}
@@ -33,14 +33,14 @@ class Reset(Crowd):
         if vlan is not None:
             reset = tagged(reset, vlan)
             ethernet += 4
-        # What was behind the SYN's headers stays in the frame, where no host looks.
+        # Bytes after the SYN's headers stay in the frame, as a trailer that hosts ignore.
         data = octets(frame)
         trailer = data[ethernet + 4 * (data[ethernet] & 15) + 20 :]
         self.answers(CLIENT, frame, octets(reset) + trailer, DropReason.ADMISSION_RESET, *changes)
 
 
 class ResetOfService(Reset):
-    """Above a service's limit, by the destination's bucket or by the service's own."""
+    """A SYN above a service's limit is answered by a RST, whichever bucket refuses it: destination's or service's."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT, answer_reset=True)
@@ -60,7 +60,7 @@ class ResetOfService(Reset):
 
 
 class ResetOfHost(Reset):
-    """Of a host that is no service; the host hears nothing."""
+    """A SYN above a host's limit is answered by a RST; the host receives nothing."""
 
     def runTest(self) -> None:
         self.watch(S3_HOST.address, HOT, answer_reset=True)
@@ -72,7 +72,7 @@ class ResetOfHost(Reset):
 
 
 class ResetNumbers(Reset):
-    """It acknowledges the SYN and what came with it, across the end of the sequence space too."""
+    """The RST acknowledges the SYN and its payload, also where the sequence numbers wrap."""
 
     def runTest(self) -> None:
         self.watch(S3_HOST.address, HOT, answer_reset=True)
@@ -84,7 +84,7 @@ class ResetNumbers(Reset):
 
 
 class ResetOddHeaders(Reset):
-    """IPv4 options are not echoed; a tag is kept; of a first fragment nothing is known, so it is dropped silently."""
+    """The RST has no IPv4 options, and keeps a tag; a first fragment, whose length is unknown, is dropped silently."""
 
     def runTest(self) -> None:
         self.watch(S3_HOST.address, HOT, answer_reset=True)

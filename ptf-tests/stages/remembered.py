@@ -36,16 +36,16 @@ OFFERED: list[tuple[Any, Any]] = [
     ("WScale", 7),
     (254, b"\x12\x34"),
 ]
-"""As a client offers them, and one that nobody knows."""
+"""Options as clients send them, and one of an unknown kind."""
 
 FAST_OPEN: list[tuple[Any, Any]] = [("MSS", 1400), (34, bytes(8)), ("NOP", None), ("NOP", None)]
-"""With a cookie of the server's (RFC 7413, section 4.1.1)."""
+"""Options with a Fast Open cookie (RFC 7413, section 4.1.1)."""
 
 STAMP = (1 << 30) - 1
-"""The time in a cell of the memory."""
+"""Mask of the time in a cell of the memory."""
 
 GUESSED_MSS = 1446
-"""What a guessed server's client is told: the segment and the header in front of it fit in an Ethernet frame."""
+"""MSS announced to a guessed server's client: segment and header guessed_h fit in an Ethernet frame."""
 
 
 class Remembering(ContentTest):
@@ -59,41 +59,41 @@ class Remembering(ContentTest):
         self.switch.registers.clear(Register.REMEMBERED_CLIENTS)
 
     def shop(self, generation: int, remember: int) -> None:
-        """Change how SHOP remembers until the end of the test."""
+        """Change SHOP's generation and how long it remembers clients, until the end of the test."""
         self.switch.modify([entries.content(SHOP, generation, remember)])
         self.addCleanup(self.switch.modify, [entries.content(SHOP)])
 
     def remembers(self, how: Remember, client_port: int = 39000) -> None:
-        """A connection whose agent has the switch remember its client."""
+        """Open a connection whose agent orders the switch to remember its client."""
         flow = self.flow(client_port=client_port)
         self.opens_group(flow)
         self.ordered(flow, flow.order(remember=how, generation=self.GENERATION))
 
 
 class StickyClient(Remembering):
-    """Later connections of the client go straight to its server, whatever the weights are: no agent, no translation."""
+    """Later connections of the client go to its server without agent and translation, whatever the weights are."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
         self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
         flow = self.flow()
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
         self.assertPinned(flow, PinState.PENDING)
         self.assertEqual(self.loads(X1), [2])
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
         for frame in (
             flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED),
             flow.reply(b"x", flags="A", seq=10),
         ):
-            self.server_says(flow, frame, rebuilt(frame) if "S" in frame[TCP].flags else frame)
+            self.server_sends_spliced(flow, frame, rebuilt(frame) if "S" in frame[TCP].flags else frame)
         data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
-        self.client_says(flow, data, data)
+        self.client_sends_spliced(flow, data, data)
         stranger = self.flow(client="20.9.9.9")
         self.reaches_agent(stranger, stranger.syn())
 
 
 class MemoryEnds(Remembering):
-    """By time, by other rules, by a server that drains or is gone: then an agent takes the connection."""
+    """A memory ends by time, by new rules, or if its server drains or is removed: an agent gets the connection."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
@@ -110,14 +110,14 @@ class MemoryEnds(Remembering):
         self.switch.delete([entries.server(X1)])
         self.reaches_agent(flow, flow.syn())
         self.switch.insert([entries.server(X1)])
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
 
 
 class UseRenewsMemory(Remembering):
-    """Each handshake with the remembered server counts the time anew; a SYN alone, or what is over, does not."""
+    """Each handshake with the remembered server renews the memory; a SYN alone, or one after the time, does not."""
 
     AGE = 15_000
-    """In ticks, of 20,000."""
+    """Age in ticks, of a time of 20,000."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -126,13 +126,13 @@ class UseRenewsMemory(Remembering):
         self.cell = (Register.REMEMBERED_CLIENTS, crc32(ends) % REMEMBERED_CLIENTS)
 
     def stamp(self) -> int:
-        """The time of the client's memory."""
+        """Return the time in the client's memory."""
         (value,) = self.switch.registers.read([self.cell])
         self.assertTrue(value, "the client is not remembered")
         return value & STAMP
 
     def ages(self, ticks: int) -> int:
-        """Make the memory older by so many ticks; its time."""
+        """Make the memory older by ``ticks``; return its time."""
         (value,) = self.switch.registers.read([self.cell])
         self.switch.registers.write(*self.cell, value - ticks)
         return self.stamp()
@@ -143,15 +143,15 @@ class UseRenewsMemory(Remembering):
         for port in (40000, 40100, 40200):
             old = self.ages(self.AGE)
             flow = self.flow(client_port=port)
-            self.client_says(flow, flow.syn(), flow.syn())
+            self.client_sends_spliced(flow, flow.syn(), flow.syn())
             answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1)
-            self.server_says(flow, answer, rebuilt(answer, 536, None, False))
+            self.server_sends_spliced(flow, answer, rebuilt(answer, 536, None, False))
             self.assertEqual(self.stamp(), old)
             ack = flow.request(flags="A", seq=FIRST + 1, ack=10)
-            self.client_says(flow, ack, ack)
+            self.client_sends_spliced(flow, ack, ack)
             pin = self.assertPinned(flow, PinState.ESTABLISHED)
             self.assertEqual(self.stamp(), pin.stamp & STAMP)
-            self.client_says(flow, ack, ack)
+            self.client_sends_spliced(flow, ack, ack)
         self.ages(self.AGE)
         old = self.ages(self.AGE)
         flow = self.flow(client_port=40300)
@@ -160,7 +160,7 @@ class UseRenewsMemory(Remembering):
 
 
 class AgentsTurnRenewsNoMemory(UseRenewsMemory):
-    """Of a connection that an agent has opened the client's ACK does not say that its memory was of use."""
+    """The client's ACK on a connection that an agent has opened does not renew its memory."""
 
     def runTest(self) -> None:
         self.shop(self.GENERATION, 20_000)
@@ -175,8 +175,9 @@ class AgentsTurnRenewsNoMemory(UseRenewsMemory):
 
 
 class Unread(Remembering):
-    """Without agents a client's SYN claims its slot as spliced, for a server of the stable choice. What agents have
-    spliced is translated on, and what passed unread goes on when they are back."""
+    """Without agents a client's SYN claims its slot as spliced, for a server of the stable choice. Connections that
+    agents have spliced are still translated, and unread connections continue when the agents are back.
+    """
 
     def runTest(self) -> None:
         spliced = self.established(client_port=39500)
@@ -185,17 +186,19 @@ class Unread(Remembering):
         self.addCleanup(self.switch.modify, [entries.capacities(SHOP, {AGENT_1: 1})])
         self.shop(UNREAD, 200)
         flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40300)
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
         self.assertPinned(flow, PinState.PENDING)
         self.assertEqual(self.loads(X2), [1])
         answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
-        self.server_says(flow, answer, rebuilt(answer))
+        self.server_sends_spliced(flow, answer, rebuilt(answer))
         data = flow.request(REQUEST, flags="PA", seq=FIRST + 1, ack=10)
-        self.client_says(flow, data, data)
+        self.client_sends_spliced(flow, data, data)
         for _ in range(2):
-            said = spliced.reply(b"x", flags="A", seq=SERVERS_OWN + 1)
-            self.server_says(spliced, said, spliced.reply(b"x", flags="A", seq=(SERVERS_OWN + 1 + DELTA) % (1 << 32)))
-            self.client_says(flow, data, data)
+            late = spliced.reply(b"x", flags="A", seq=SERVERS_OWN + 1)
+            self.server_sends_spliced(
+                spliced, late, spliced.reply(b"x", flags="A", seq=(SERVERS_OWN + 1 + DELTA) % (1 << 32))
+            )
+            self.client_sends_spliced(flow, data, data)
             self.switch.modify([entries.capacities(SHOP, {AGENT_1: 1})])
             self.shop(self.GENERATION + 1, 200)
         fresh = self.flow(client_port=40400)
@@ -203,74 +206,77 @@ class Unread(Remembering):
 
 
 class RefusalForgets(Remembering):
-    """A remembered server that refuses a connection is its client's no longer: an agent takes the next one. Nor does a
-    reset that answers no SYN end the memory."""
+    """If a remembered server refuses its client's connection, the memory ends, and an agent takes the next one. A RST
+    that answers no SYN does not end the memory.
+    """
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
         flow = self.flow()
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
         answer = flow.reply(flags="SA", seq=9, ack=FIRST + 1, options=OFFERED)
-        self.server_says(flow, answer, rebuilt(answer))
+        self.server_sends_spliced(flow, answer, rebuilt(answer))
         reset = flow.reply(flags="R", seq=10)
-        self.server_says(flow, reset, reset)
+        self.server_sends_spliced(flow, reset, reset)
         flow = self.flow(client_port=40100)
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
         reset = flow.reply(flags="RA", seq=0, ack=FIRST + 1)
-        self.server_says(flow, reset, reset)
+        self.server_sends_spliced(flow, reset, reset)
         flow = self.flow(client_port=40200)
         self.reaches_agent(flow, flow.syn())
 
 
 class AnothersRefusalForgetsNothing(Remembering):
-    """A server that refuses does not end the memory of another one, which has come meanwhile."""
+    """A server's refusal does not end the memory of another server, written meanwhile."""
 
     def runTest(self) -> None:
         self.remembers(Remember.CLIENT)
         refused = self.flow()
-        self.client_says(refused, refused.syn(), refused.syn())
+        self.client_sends_spliced(refused, refused.syn(), refused.syn())
         self.switch.modify([entries.ratios(IMAGES, {X2: 1})])
         moved = ContentFlow(AGENT_1, IMAGES, X2, client_port=39100)
         self.opens_group(moved)
         self.ordered(moved, moved.order(remember=Remember.CLIENT, generation=self.GENERATION))
         reset = refused.reply(flags="RA", seq=0, ack=FIRST + 1)
-        self.server_says(refused, reset, reset)
+        self.server_sends_spliced(refused, reset, reset)
         flow = ContentFlow(AGENT_1, IMAGES, X2, client_port=40200)
-        self.client_says(flow, flow.syn(), flow.syn())
+        self.client_sends_spliced(flow, flow.syn(), flow.syn())
 
 
 class Guess(Remembering):
-    """Base: SHOP has seen the client, and guesses its last server."""
+    """Base: SHOP remembers the client's last server as a guess."""
 
     def guesses(self, first_port: int = 39000, **client: Any) -> ContentFlow:
-        """A connection up to its handshake: end to end with the remembered server, with the options that are kept."""
+        """Return a connection to the remembered server after its handshake, with the options kept for content."""
         self.remembers(Remember.GUESS, first_port)
         flow = self.flow(**client)
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
-        self.client_says(flow, syn, rebuilt(syn))
+        self.client_sends_spliced(flow, syn, rebuilt(syn))
         answer = flow.reply(
             flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=[("MSS", 1460), ("NOP", None), ("WScale", 9)]
         )
-        self.server_says(flow, answer, rebuilt(answer, GUESSED_MSS, 9, sack=False))
+        self.server_sends_spliced(flow, answer, rebuilt(answer, GUESSED_MSS, 9, sack=False))
         ack = flow.request(flags="A", seq=FIRST + 1, ack=SERVERS_OWN + 1)
-        self.client_says(flow, ack, ack)
+        self.client_sends_spliced(flow, ack, ack)
         self.assertPinned(flow, PinState.ESTABLISHED)
         return flow
 
-    def asks(self, flow: ContentFlow, payload: bytes = REQUEST, *, spoken: bool = False, **fields: Any) -> None:
-        """The client's payload reaches the agent, with what the handshake has said."""
-        said: dict[str, Any] = {"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields}
-        data = flow.request(payload, **said)
+    def asks(
+        self, flow: ContentFlow, payload: bytes = REQUEST, *, server_has_sent: bool = False, **fields: Any
+    ) -> None:
+        """Send payload of the client; assert that it reaches the agent, with the options of the handshake."""
+        segment_fields: dict[str, Any] = {"flags": "PA", "seq": FIRST + 1, "ack": SERVERS_OWN + 1, **fields}
+        data = flow.request(payload, **segment_fields)
         self.forwards(
             CLIENT,
             data,
             flow.agent.host.port,
-            flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400, spoken=spoken),
+            flow.guessed(data, server_scale=9, client_scale=7, sack=0, mss=1400, server_has_sent=server_has_sent),
         )
 
 
 class GuessedRight(Guess):
-    """The agent hands the request on as it came, and is out of it: numbers are the server's own."""
+    """The agent forwards the request unchanged and leaves the connection: its numbers are the server's own."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -279,13 +285,13 @@ class GuessedRight(Guess):
         self.ordered(flow, flow.order(0, remember=Remember.GUESS, generation=self.GENERATION))
         self.agent_reaches_server(flow, flow.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
         answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
-        self.server_says(flow, answer, answer)
+        self.server_sends_spliced(flow, answer, answer)
         more = flow.request(REQUEST, flags="PA", seq=FIRST + 40, ack=SERVERS_OWN + 7)
-        self.client_says(flow, more, more)
+        self.client_sends_spliced(flow, more, more)
 
 
 class GuessedWrong(Guess):
-    """The guessed server gets a reset and no request; the right one answers with the numbers that the client knows."""
+    """The guessed server gets a RST and no request; the right one's answers are translated to the known numbers."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -299,7 +305,7 @@ class GuessedWrong(Guess):
         self.agent_reaches_server(right, right.from_agent(flags="A", seq=FIRST + 1, ack=778))
         self.ordered(right, right.order((SERVERS_OWN - 777) % (1 << 32), -2))
         self.agent_reaches_server(right, right.from_agent(REQUEST, flags="PA", seq=FIRST + 1, ack=778))
-        self.server_says(
+        self.server_sends_spliced(
             right,
             right.reply(b"200 OK", flags="PA", seq=778, ack=FIRST + 40, window=400),
             right.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40, window=100),
@@ -308,12 +314,12 @@ class GuessedWrong(Guess):
         self.assertEqual(self.loads(X3), [1])
 
     def reaches_agent_guessed_no_more(self, flow: ContentFlow) -> None:
-        """The request again, meanwhile: to an agent, which knows it."""
+        """Send the request again meanwhile; assert that it reaches an agent."""
         self.asks(flow)
 
 
 class GuessedPieces(Guess):
-    """Of a request in any order every segment says where the client began, and which server is guessed."""
+    """Each segment of a request, in any order, carries the client's initial number and the guessed server."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -323,22 +329,22 @@ class GuessedPieces(Guess):
 
 
 class GuessedServerSpeaks(Guess):
-    """An agent is told when the guessed server has said something: data, or its FIN."""
+    """An agent's packets show whether the guessed server has already sent data, or its FIN."""
 
     def runTest(self) -> None:
         for port, (payload, flags) in enumerate(((b"x", "PA"), (b"", "FA")), start=44000):
             with self.subTest(flags=flags):
                 flow = self.guesses(port - 5000, client_port=port)
                 bare = flow.reply(flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1)
-                self.server_says(flow, bare, bare)
+                self.server_sends_spliced(flow, bare, bare)
                 self.asks(flow)
                 answer = flow.reply(payload, flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
-                self.server_says(flow, answer, answer)
-                self.asks(flow, spoken=True)
+                self.server_sends_spliced(flow, answer, answer)
+                self.asks(flow, server_has_sent=True)
 
 
 class GuessedIsTaken(Guess):
-    """By an order an agent has both sides' packets, and then splices; another connection of the port it cannot take."""
+    """By an order an agent gets both sides' packets, and then splices; the order has to name the client's number."""
 
     def runTest(self) -> None:
         flow = self.guesses()
@@ -354,11 +360,11 @@ class GuessedIsTaken(Guess):
         self.splices(flow, 0)
         self.ordered(flow, flow.take(), SpliceStatus.NOT_YOURS)
         answer = flow.reply(b"200 OK", flags="PA", seq=SERVERS_OWN + 1, ack=FIRST + 40)
-        self.server_says(flow, answer, answer)
+        self.server_sends_spliced(flow, answer, answer)
 
 
 class SynWithPayload(Guess):
-    """No server gets a request in a SYN (RFC 7413), which no rule would read: an agent does, whatever is remembered."""
+    """A request in a SYN (RFC 7413), which no rule would read, goes to an agent, whatever is remembered."""
 
     def runTest(self) -> None:
         for port, how in enumerate((Remember.GUESS, Remember.CLIENT), start=40000):
@@ -368,42 +374,42 @@ class SynWithPayload(Guess):
                 self.reaches_agent(flow, flow.request(REQUEST, flags="S", seq=FIRST, options=FAST_OPEN))
                 self.assertNotPinned(flow.key)
                 syn = flow.syn()
-                self.client_says(flow, syn, rebuilt(syn, 536, None, False) if how is Remember.GUESS else syn)
+                self.client_sends_spliced(flow, syn, rebuilt(syn, 536, None, False) if how is Remember.GUESS else syn)
 
 
 class SynWithPayloadOfAGuessedConnection(Guess):
-    """Nor does it behind a SYN without: before the server's answer, after it, and with an ACK of it."""
+    """A SYN with payload after one without is dropped: before the server's answer, after it, and with an ACK."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
         flow = self.flow()
         syn = flow.request(flags="S", seq=FIRST, options=OFFERED)
-        self.client_says(flow, syn, rebuilt(syn))
+        self.client_sends_spliced(flow, syn, rebuilt(syn))
         late = flow.request(REQUEST, flags="S", seq=FIRST)
         self.drops(CLIENT, late, DropReason.SYN_PAYLOAD)
         answer = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1)
-        self.server_says(flow, answer, rebuilt(answer, 536, None, sack=False))
+        self.server_sends_spliced(flow, answer, rebuilt(answer, 536, None, sack=False))
         for flags in ("S", "SA", "SF"):
             frame = flow.request(REQUEST, flags=flags, seq=FIRST, ack=SERVERS_OWN + 1)
             self.drops(CLIENT, frame, DropReason.SYN_PAYLOAD)
 
 
 class CookieRequest(Guess):
-    """A SYN that asks for a Fast Open cookie carries no payload: it goes to the guessed server, without that option."""
+    """A SYN that requests a Fast Open cookie has no payload: it goes to the guessed server, without that option."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
         flow = self.flow()
         asks: Any = [(34, b""), ("NOP", None), ("NOP", None)]
         syn = flow.request(flags="S", seq=FIRST, options=[*OFFERED, *asks])
-        self.client_says(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST)))
+        self.client_sends_spliced(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST)))
         cookie: Any = [("MSS", 1400), (34, bytes(8)), ("NOP", None), ("NOP", None)]
         answer = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, options=cookie)
-        self.server_says(flow, answer, rebuilt(answer, 1400, None, sack=False))
+        self.server_sends_spliced(flow, answer, rebuilt(answer, 1400, None, sack=False))
 
 
 class GuessedOptions(Guess):
-    """Options that are not there, or in any order; an impossible one ends them, as with Linux."""
+    """Options may be missing, or in any order; as in Linux, an impossible one ends them."""
 
     def runTest(self) -> None:
         self.remembers(Remember.GUESS)
@@ -420,10 +426,10 @@ class GuessedOptions(Guess):
                 syn = flow.request(flags="SEC", seq=FIRST, options=options)
                 expected: Any = rebuilt(syn, mss, scale, sack)
                 expected[TCP].flags = "S"
-                self.client_says(flow, syn, expected)
+                self.client_sends_spliced(flow, syn, expected)
         impossible = (b"\x02\x00\x01\x01", b"\x01\x01\x02\x04", b"\x05\x01\x01\x01", b"\x08\x0b\x04\x02")
         for port, raw in enumerate(impossible, start=43000):
             with self.subTest(raw=raw):
                 flow = self.flow(client_port=port)
                 syn = flow.request(raw, flags="S", seq=FIRST, dataofs=6)
-                self.client_says(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST), 536, None, False))
+                self.client_sends_spliced(flow, syn, rebuilt(flow.request(flags="S", seq=FIRST), 536, None, False))

@@ -1,4 +1,4 @@
-"""A controller that comes anew finds everything where it was; one that stands by changes nothing."""
+"""A restarted controller finds all state in the switch; a standby controller changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.names import Meter, PinState
 
 
 class Takeover(StageTest):
-    """A new primary with a higher election id reads back tables, weights, times, meters and program; packets go on."""
+    """A new primary with a higher election id reads all tables, times, meters and the program; packets still pass."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -26,7 +26,7 @@ class Takeover(StageTest):
         new = self.switch.session(old.election_id + 1)
         try:
             self.assertTrue(new.is_primary)
-            self.assertFalse(old.await_arbitration(), "the old primary must hear that it no longer is")
+            self.assertFalse(old.await_arbitration(), "the old primary must be notified that it is no longer primary")
             self.assertEqual(self.switch.state(new), state)
             self.assertEqual(self.switch.counts(), counts)
             self.assertEqual(new.pipeline_cookie(), self.switch.schema.p4cookie)
@@ -50,7 +50,7 @@ class Takeover(StageTest):
 
 
 class Standby(StageTest):
-    """A second controller with a lower election id may read and not write; when it goes nothing happens."""
+    """A second controller with a lower election id may read and not write; its end changes nothing."""
 
     def runTest(self) -> None:
         backup = self.switch.session(0 if self.switch.client.election_id == 1 else 1)
@@ -66,7 +66,7 @@ class Standby(StageTest):
 
 
 class WithoutController(StageTest):
-    """With no session at all the switch goes on: pins, weights and routes are its own."""
+    """Without any session the switch keeps working: pins, weights and routes are its own."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -82,8 +82,8 @@ class WithoutController(StageTest):
                 flow.at_server(flow.data()),
                 Flow(WEB, S2, client_port=40001).at_server(Flow(WEB, S2, client_port=40001).syn()),
             ):
-                found = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
-                self.assertEqual(bytes(found.packet or b""), self.padded(bytes(expected)))
+                polled = self.dataplane.poll(device_number=0, port_number=port, timeout=AWAIT_S)
+                self.assertEqual(bytes(polled.packet or b""), self.padded(bytes(expected)))
         finally:
             self.switch.reconnect(client.election_id + 1)
         self.settle(CLIENT, sent=2)

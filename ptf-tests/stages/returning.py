@@ -14,24 +14,24 @@ from sluice.names import ADMITTED_CLIENTS, DropReason, Meter, Register, TofinoRe
 from sluice.switch.targets import TOFINO
 
 MINUTE = 916
-"""In ticks."""
+"""A minute in ticks."""
 
 
 def memory(client: str, destination: str) -> tuple[int, int]:
-    """Cell and fingerprint of a client: AdmittedClients of p4src/v1model/externs/clients.p4."""
+    """Return a client's cell and fingerprint, as AdmittedClients of p4src/v1model/externs/clients.p4 computes them."""
     hashed = zlib.crc32(from_text(client).packed + from_text(destination).packed)
     return hashed % ADMITTED_CLIENTS, hashed // ADMITTED_CLIENTS
 
 
 class Remembered(Crowd):
-    """Base of the tests of the memory, which they begin with an empty one."""
+    """Base of the tests of the memory, which start with an empty one."""
 
     def setUp(self) -> None:
         super().setUp()
         self.switch.registers.clear(Register.ADMITTED_CLIENTS)
 
     def stamp(self, client: str, destination: str) -> int | None:
-        """When the client was last admitted, in ticks; None when it is not in the memory."""
+        """Return when the client was last admitted, in ticks; None if it is not in the memory."""
         cell, fingerprint = memory(client, destination)
         (value,) = self.switch.registers.read([(Register.ADMITTED_CLIENTS, cell)])
         if self.switch.pipeline.target is TOFINO:
@@ -41,12 +41,12 @@ class Remembered(Crowd):
 
 
 def stranger(number: int) -> Host:
-    """A client that has sent the switch nothing yet."""
+    """Return a client that has not sent a packet yet."""
     return Host(CLIENT, f"20.1.0.{number}", CLIENT_GATEWAY.mac)
 
 
 class ReturningService(Remembered):
-    """An admitted client's next connection to a service passes above the limit; a stranger's does not."""
+    """An admitted client's next connection to a service passes above the limit; an unknown client's does not."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT, remember=MINUTE)
@@ -63,7 +63,7 @@ class ReturningService(Remembered):
 
 
 class ReturningHost(Remembered):
-    """So does its retransmitted SYN to a host that is no service, where no connection table knows it."""
+    """A returning client's SYN to a host without a service passes too, although no connection table holds it."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
@@ -76,7 +76,7 @@ class ReturningHost(Remembered):
 
 
 class StrangersTakeNothing(Remembered):
-    """However often strangers try, they take nothing of what is for returning clients."""
+    """Repeated SYNs of unknown clients take no token of the bucket for returning clients."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
@@ -90,7 +90,7 @@ class StrangersTakeNothing(Remembered):
 
 
 class KnownFromBefore(Remembered):
-    """Who came before there was a limit is known when there is one."""
+    """A client that was admitted before the limit was set is remembered."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
@@ -102,7 +102,7 @@ class KnownFromBefore(Remembered):
 
 
 class Forgotten(Remembered):
-    """After the time, a client is a stranger; each SYN that passes renews it."""
+    """After the time, a client is unknown again; each SYN that passes renews the time."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=2)
@@ -122,7 +122,7 @@ class Forgotten(Remembered):
 
 
 class PerDestination(Remembered):
-    """To be known to one destination is nothing to another."""
+    """A client that one destination remembers is unknown to another."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT, remember=MINUTE)
@@ -135,7 +135,7 @@ class PerDestination(Remembered):
 
 
 class NoMemory(Remembered):
-    """With a memory of 0 s, as in Chen & Heidemann, the switch remembers no client and looks for none."""
+    """With a time of 0 s, as in Chen & Heidemann, the switch neither stores nor looks up clients."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, HOT)
@@ -147,7 +147,7 @@ class NoMemory(Remembered):
 
 
 class Displaced(Remembered):
-    """Two clients with one cell: the newest is remembered, and neither is taken for the other."""
+    """Of two clients with one cell the newest is remembered, and neither is mistaken for the other."""
 
     def runTest(self) -> None:
         cell, fingerprint = memory(CLIENT_HOST.address, S1_HOST.address)
@@ -168,7 +168,7 @@ class Displaced(Remembered):
 
 
 class RefusedIsUnknown(Remembered):
-    """A client whose every SYN was refused is not remembered."""
+    """A client whose SYNs were all refused is not remembered."""
 
     def runTest(self) -> None:
         self.watch(WEB.address, HOT, remember=MINUTE)

@@ -14,31 +14,33 @@ HALF = ALL // 2
 
 SENT = 2000
 AT_LEAST, AT_MOST = 600, 1400
-"""Samples of half of that many packets. On Tofino's model a draw depends on those before: the count of 400 packets has
-a standard deviation of 34 (20 runs), that of independent draws 10. The bounds are 5 and 17 of these away from half."""
+"""Bounds of the samples, of half of SENT packets. On Tofino's model a draw depends on earlier draws: the count of 400
+packets has a standard deviation of 34 (20 runs); with independent draws it would be 10. The bounds are 5 and 17 of
+these deviations away from half.
+"""
 
 
 class Sampled(StageTest):
-    """Base of the tests that look into the ring."""
+    """Base of the tests that read the ring."""
 
     def count(self) -> int:
-        """Destinations sampled since the ring was cleared."""
+        """Return the number of destinations sampled since the ring was cleared."""
         return self.switch.registers.read([(Register.SAMPLE_NEXT, 0)])[0]
 
     def assertSampled(self, *destinations: str) -> None:
-        """Exactly these, in order."""
+        """Assert that the ring has exactly these destinations, in order."""
         self.assertEqual(self.count(), len(destinations))
         values = self.switch.registers.read([(Register.SAMPLE_RING, place) for place in range(len(destinations) + 1)])
-        found = [str(from_number(value, IPV4_BITS)) for value in values]
-        self.assertEqual(found, [*destinations, "0.0.0.0"])
+        addresses = [str(from_number(value, IPV4_BITS)) for value in values]
+        self.assertEqual(addresses, [*destinations, "0.0.0.0"])
 
     def routes(self, source: Host, to: Host) -> None:
-        """A datagram from a host to a host passes."""
+        """Send a datagram from one host to another; assert that it is forwarded."""
         self.forwards(source.port, *between(source, to))
 
 
 class OffByDefault(Sampled):
-    """The program samples nothing until it is told to."""
+    """The program samples no destination by default."""
 
     def runTest(self) -> None:
         self.sample(0)
@@ -48,7 +50,7 @@ class OffByDefault(Sampled):
 
 
 class All(Sampled):
-    """Every packet towards inside: requests and data to services by the service's address, and what is routed there."""
+    """Every packet towards inside is sampled: to a service by the service's address, and routed packets."""
 
     def runTest(self) -> None:
         self.sample(ALL)
@@ -63,7 +65,7 @@ class All(Sampled):
 
 
 class NotFromInside(Sampled):
-    """What comes from inside is not sampled: answers, and what servers send elsewhere."""
+    """Packets from inside are not sampled: neither answers nor other packets of servers."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -75,7 +77,7 @@ class NotFromInside(Sampled):
 
 
 class BeforeTheLimit(Sampled):
-    """A refused request is sampled as well: the crowd is what asks, not what gets in."""
+    """A refused request is sampled too: a hot spot is what clients request, not what they get."""
 
     def runTest(self) -> None:
         self.watch(S1_HOST.address, 1)
@@ -110,19 +112,19 @@ class SampledOnce(Sampled):
 
 
 class Half(Sampled):
-    """Half of the packets, by chance."""
+    """Half of the packets are sampled, at random."""
 
     def runTest(self) -> None:
         self.sample(HALF)
         frame = bytes(between(CLIENT_HOST, S1_HOST)[0])
         self.flood(CLIENT, (frame for _ in range(SENT)))
-        # The fences of `flood` are for the router itself: not sampled.
+        # The fences of `flood` go to the router itself, and are not sampled.
         self.assertGreater(self.count(), AT_LEAST)
         self.assertLess(self.count(), AT_MOST)
 
 
 class RingWraps(Sampled):
-    """The newest destinations are kept, and the count goes on, past 2^32 too."""
+    """The ring keeps the newest destinations, and the count continues, also past 2^32."""
 
     def runTest(self) -> None:
         self.sample(ALL)

@@ -1,4 +1,4 @@
-"""Stage `second_look`: of two servers drawn, a new connection goes to the one with less to do for its weight."""
+"""Stage `second_look`: of the servers drawn, a new connection goes to the one with the least load for its weight."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from harness.base import again, completed, first_answer, new, was_reset
 from harness.collisions import crowd
 from harness.flow import Flow
 from harness.frames import octets
-from harness.looking import GROUP, SERVED, Looking
+from harness.looking import GROUP, SERVED, SecondLookTest
 from harness.pin_table import ANSWERS, REQUESTS
 from harness.plan import S1, S2, S3, WEB, Server
 from sluice.dataplane.table import REFUSING, STALE
 from sluice.names import SERVERS, SERVICES, Meter, PinState, Register
 
 
-class GoesToTheLighter(Looking):
-    """The first draw has more open connections: the other one is taken, pinned and counted, all of it once."""
+class GoesToTheLighter(SecondLookTest):
+    """If the first draw has more open connections, the other server is taken, pinned and counted, each once."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -34,8 +34,8 @@ class GoesToTheLighter(Looking):
         self.assertLoads(s1=1, s2=1)
 
 
-class StaysWithTheFirst(Looking):
-    """As much to do, or less: the first draw stands."""
+class StaysWithTheFirst(SecondLookTest):
+    """With equal loads, or if the first draw has the smaller one, the first draw is taken."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -46,8 +46,8 @@ class StaysWithTheFirst(Looking):
         self.assertLoads(s1=2, s2=1)
 
 
-class ForItsWeight(Looking):
-    """Three times the weight may have three times as much to do, the new connection included."""
+class ForItsWeight(SecondLookTest):
+    """A server with three times the weight may have three times the load, with the new connection included."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1}, weight=3)
@@ -59,8 +59,8 @@ class ForItsWeight(Looking):
         self.assertLoads(s1=3, s2=1)
 
 
-class RoundingDecidesNothing(Looking):
-    """Weights that differ by their rounding: as much to do is as much to do, and the first draw stands."""
+class RoundingDecidesNothing(SecondLookTest):
+    """If weights differ only by rounding, servers with equal loads count as equal, and the first draw is taken."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 86}, weight=85)
@@ -71,8 +71,8 @@ class RoundingDecidesNothing(Looking):
         self.assertLoads(s1=2, s2=1)
 
 
-class GoesToTheThird(Looking):
-    """The two servers drawn first have connections open, the third has fewer: it is taken, pinned and counted."""
+class GoesToTheThird(SecondLookTest):
+    """If the two servers drawn first have open connections and the third has fewer, the third is taken."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1, S3: 1}, looks=3)
@@ -84,8 +84,8 @@ class GoesToTheThird(Looking):
         self.assertLoads(s1=9, s2=9, s3=1)
 
 
-class GoesToTheFourth(Looking):
-    """With four looks the last of three others counts as the first does, and the lightest of all is taken."""
+class GoesToTheFourth(SecondLookTest):
+    """With four looks, the last of three others counts like the first, and the lightest of all is taken."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -96,8 +96,8 @@ class GoesToTheFourth(Looking):
             self.client_sends(flow, flow.syn(), new(WEB, lightest))
 
 
-class ThirdForItsWeight(Looking):
-    """The third is held against the lighter of the two, for the weights of both."""
+class ThirdForItsWeight(SecondLookTest):
+    """The third server is compared with the lighter of the first two, by the weights of both."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 3, S3: 3}, weight=1, looks=3)
@@ -110,13 +110,13 @@ class ThirdForItsWeight(Looking):
             self.client_sends(flow, flow.syn(), new(WEB, taken))
 
 
-class IdleEndsTheLooking(Looking):
-    """A third is looked at only while the lighter of the two has a connection open, however much more its weight is."""
+class IdleEndsTheLooking(SecondLookTest):
+    """A third server is considered only while the lighter of the two has a connection, whatever the third's weight."""
 
     NEEDS = (Register.LOAD_THIRD,)
 
     def runTest(self) -> None:
-        self.insert(entries.seen(GROUP, (S2, S3), {S2: 1, S3: 9}))
+        self.insert(entries.fixed_draw(GROUP, (S2, S3), {S2: 1, S3: 9}))
         self.switch.modify([entries.ratios(WEB, {S1: 1}, {S1: GROUP})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
         for port, loads, taken in ((40001, (0, 5), S1), (40002, (1, 0), S2), (40003, (1, 1), S3)):
@@ -126,23 +126,22 @@ class IdleEndsTheLooking(Looking):
             self.client_sends(flow, flow.syn(), new(WEB, taken))
 
 
-class StaleOfAThird(Looking):
-    """What the controller knows to have ended does not count at the third server and the fourth either."""
+class StaleOfAThird(SecondLookTest):
+    """Connections that the controller has marked as ended do not count for the third and fourth server either."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
         for taken in (S2, S3):
             for server in SERVED:
                 self.busy(server, 5)
-                for register in self.switch.present(STALE):
+                for register in self.switch.available(STALE):
                     self.switch.registers.write(register, server.id, 3 if server is taken else 0)
             flow = Flow(WEB, taken, client_port=40000 + taken.id)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
 
 
-class RefusingIsPreferredToNone(Looking):
-    """A server that answers SYNs with RSTs has nothing to do, and gets no connection but its own draws; a SYN-ACK ends
-    that."""
+class RefusingIsPreferredToNone(SecondLookTest):
+    """Until its next SYN-ACK, a server that refuses SYNs gets only connections whose first draw it is."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -164,8 +163,8 @@ class RefusingIsPreferredToNone(Looking):
         self.client_sends(again_preferred, again_preferred.syn(), new(WEB, S2))
 
 
-class RefusingThird(Looking):
-    """Nor does it get one as the third or the fourth server that is looked at."""
+class RefusingThird(SecondLookTest):
+    """A refusing server is not taken as the third or fourth server either."""
 
     def runTest(self) -> None:
         self.look(S1, {S1: 1, S2: 1, S3: 1}, looks=4)
@@ -173,15 +172,14 @@ class RefusingThird(Looking):
             taken = S3 if refusing is S2 else S2
             for server in SERVED:
                 self.busy(server, {refusing: 0, taken: 3}.get(server, 9))
-                for register in self.switch.present(REFUSING):
+                for register in self.switch.available(REFUSING):
                     self.switch.registers.write(register, server.id, server is refusing)
             flow = Flow(WEB, taken, client_port=40001 + number)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
 
 
-class OtherResetsAreNoRefusal(Looking):
-    """The RST of a connection that was answered, and the one for a segment that the server does not know (without
-    ACK), say nothing of its port."""
+class OtherResetsAreNoRefusal(SecondLookTest):
+    """The RST of an answered connection, and a RST without ACK, do not show that the server refuses connections."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -197,8 +195,8 @@ class OtherResetsAreNoRefusal(Looking):
         self.client_sends(flow, flow.syn(), new(WEB, S2))
 
 
-class RepeatedSynStays(Looking):
-    """A SYN sent again goes where its connection is, whoever has less to do by then, and counts once."""
+class RepeatedSynStays(SecondLookTest):
+    """A repeated SYN stays with its connection's server, whatever the loads have become, and counts once."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -209,8 +207,8 @@ class RepeatedSynStays(Looking):
         self.assertLoads(s1=9)
 
 
-class EndsOnce(Looking):
-    """The server's FIN takes the connection off, the client's does not, nor what follows. Looking or not."""
+class EndsOnce(SecondLookTest):
+    """The server's FIN lowers the load once; the client's does not. The same with and without second look."""
 
     def runTest(self) -> None:
         for port, look in ((40001, False), (40002, True)):
@@ -228,8 +226,8 @@ class EndsOnce(Looking):
             self.assertLoads()
 
 
-class ResetByServer(Looking):
-    """So does the server's RST."""
+class ResetByServer(SecondLookTest):
+    """The server's RST ends a connection for its load too."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -238,8 +236,8 @@ class ResetByServer(Looking):
         self.assertLoads()
 
 
-class ResetInTheClientsName(Looking):
-    """A RST of the client's takes the connection off until the server says that it is still there."""
+class ResetInTheClientsName(SecondLookTest):
+    """A client's RST ends a connection for its load until the server's next packet shows that it continues."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -251,8 +249,8 @@ class ResetInTheClientsName(Looking):
         self.assertLoads(s1=1)
 
 
-class PortsUsedAgain(Looking):
-    """A SYN behind the end of its old connection is a new one, and counts for the server that it is given."""
+class PortsUsedAgain(SecondLookTest):
+    """A SYN after the end of the connection before counts for the server that it is pinned to."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -264,15 +262,15 @@ class PortsUsedAgain(Looking):
         self.assertEvicted(0)
 
 
-class EndedUnseen(Looking):
-    """What the controller knows to have ended does not count; more of it than there is counts as nothing to do."""
+class EndedUnseen(SecondLookTest):
+    """Connections that the controller has marked as ended do not count; a negative difference counts as no load."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
         self.busy(S1, 5)
         self.busy(S2, 3)
         for stale, taken in ((2, S1), (1, S2), (9, S1)):
-            for register in self.switch.present(STALE):
+            for register in self.switch.available(STALE):
                 self.switch.registers.write(register, S1.id, stale)
             flow = Flow(WEB, taken, client_port=40000 + stale)
             self.client_sends(flow, flow.syn(), new(WEB, taken))
@@ -280,23 +278,23 @@ class EndedUnseen(Looking):
         self.assertLoads(s1=5, s2=3)
 
 
-class Evicted(Looking):
-    """A connection whose slot is taken before it has ended is noted for its server; one that has ended is not."""
+class Evicted(SecondLookTest):
+    """A connection that loses its slot before its end is counted for its server; one that has ended is not."""
 
     def runTest(self) -> None:
         self.set_timers(linger=1)
-        met = crowd()
-        self.put_pin(met.first, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
-        self.opens(met.second)
+        flows = crowd()
+        self.put_pin(flows.first, PinState.PENDING, age=self.switch.times["pending_time"] + 1)
+        self.opens(flows.second)
         self.assertEvicted(1)
-        self.server_sends(met.second, met.second.reply(flags="RA", seq=0), was_reset(S1))
+        self.server_sends(flows.second, flows.second.reply(flags="RA", seq=0), was_reset(S1))
         self.pass_ticks(2)
-        self.opens(met.first)
+        self.opens(flows.first)
         self.assertEvicted(1)
 
 
-class CandidateMoves(Looking):
-    """A connection that moves off a draining server is taken off it, and counts for its new one, when it moves."""
+class CandidateMoves(SecondLookTest):
+    """A connection that moves off a draining server ends there, and counts for its new server, when it moves."""
 
     NEEDS = (Register.CANDIDATE_KEY,)
 
@@ -314,23 +312,23 @@ class CandidateMoves(Looking):
         self.assertEvicted(0)
 
 
-class InTheSecondWay(Looking):
-    """Where way 1 is taken by another connection, the second pass finds its slot in way 2."""
+class InTheSecondWay(SecondLookTest):
+    """If another connection has the slot in way 1, the second pass claims the slot in way 2."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
+        flows = crowd()
+        self.establishes(flows.first)
         self.look(S1, {S2: 1})
         self.busy(S1, 1)
-        flow = met.second.to(S2)
+        flow = flows.second.to(S2)
         self.client_sends(flow, flow.syn(), new(WEB, S2))
         self.assertPinned(flow, PinState.PENDING, way=2)
-        self.assertPinned(met.first, PinState.ESTABLISHED, way=1)
+        self.assertPinned(flows.first, PinState.ESTABLISHED, way=1)
         self.assertLoads(s1=1, s2=1)
 
 
-class MeteredOnce(Looking):
-    """The second pass takes no second token; a refused SYN does not look."""
+class MeteredOnce(SecondLookTest):
+    """The second pass takes no second token; a refused SYN does not read loads."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1})
@@ -345,8 +343,8 @@ class MeteredOnce(Looking):
         self.assertLoads(s1=1, s2=1)
 
 
-class DrawsDiffer(Looking):
-    """The two draws are independent: whom the first one leaves, the other one spreads by weight."""
+class DrawsDiffer(SecondLookTest):
+    """The two draws are independent: the other draw is distributed by weight among the remaining servers."""
 
     def runTest(self) -> None:
         self.look(S1, {S2: 1, S3: 3})
@@ -363,8 +361,8 @@ class DrawsDiffer(Looking):
         self.assertTrue(70 <= taken[S2.host.address] <= 130, taken)
 
 
-class Even(Looking):
-    """Base: WEB draws evenly, from the beginning of its sequence, and no draw is like another's by chance."""
+class Even(SecondLookTest):
+    """Base: WEB draws evenly, from the start of its sequence, so that no draw depends on chance."""
 
     WEIGHTS: Mapping[Server, int] = {S1: 128, S2: 85, S3: 43}
     DRAWS = 120
@@ -377,7 +375,7 @@ class Even(Looking):
         self.addCleanup(self.switch.modify, [entries.service(WEB)])
 
     def destinations(self, idle: Iterable[Server] = ()) -> list[str]:
-        """Where so many new connections go, one after the other; some servers have nothing to do before each."""
+        """Return where DRAWS successive new connections go; the servers of ``idle`` have no load before each."""
         taken: list[str] = []
         for port in range(40000, 40000 + self.DRAWS):
             ((_, frame),) = self.exchange(plan.CLIENT, Flow(WEB, S1, client_port=port).syn()).frames
@@ -387,7 +385,7 @@ class Even(Looking):
         return taken
 
     def others(self, group: int, weights: Mapping[Server, int]) -> list[str]:
-        """Where they go if S1 is always drawn first, has more to do than anybody, and names that group."""
+        """Return where connections go if S1 is always drawn first, has the highest load, and names this group."""
         self.insert(entries.others(group, weights))
         self.switch.modify([entries.ratios(WEB, {S1: 128}, {S1: group})])
         self.addCleanup(self.switch.modify, [entries.ratios(WEB, plan.RATIOS[WEB])])
@@ -395,17 +393,20 @@ class Even(Looking):
         return self.destinations(weights)
 
     def assertEven(self, taken: list[str], weights: Mapping[Server, int]) -> None:
-        """Whenever counted, each server has had its share to within 2.5 connections: of random draws one series in
-        fifty is that near all the way."""
-        whole = sum(weights.values())
+        """Assert that after every connection each server has had its share to within 2.5 connections. Of random draws,
+        one series in fifty would stay that close.
+        """
+        total = sum(weights.values())
         for count in range(1, len(taken) + 1):
             for server, weight in weights.items():
-                had = taken[:count].count(server.host.address)
-                self.assertLessEqual(abs(had - count * weight / whole), 2.5, (count, server.host.address, had))
+                taken_by_server = taken[:count].count(server.host.address)
+                self.assertLessEqual(
+                    abs(taken_by_server - count * weight / total), 2.5, (count, server.host.address, taken_by_server)
+                )
 
 
 class DrawsEvenly(Even):
-    """A service with shares gives each server its turns about as far apart as its weight says."""
+    """A service with shares gives each server its turns about as far apart as its weight implies."""
 
     def runTest(self) -> None:
         self.weigh(WEB, self.WEIGHTS)
@@ -413,7 +414,7 @@ class DrawsEvenly(Even):
 
 
 class DrawsEvenlyOfFewer(Even):
-    """Where servers are left out and the weights sum to half of the shares, the draws are as even."""
+    """If servers are left out and the weights sum to half of the shares, draws are even too."""
 
     WEIGHTS: Mapping[Server, int] = {S1: 100, S2: 28}
 
@@ -427,7 +428,7 @@ class DrawsEvenlyOfFewer(Even):
 
 
 class OthersEvenly(Even):
-    """The other draw is as even, among those whom the first one's group leaves."""
+    """The other draw is even too, among the servers in the first server's group."""
 
     def runTest(self) -> None:
         others = {S2: 85, S3: 43}
@@ -435,7 +436,7 @@ class OthersEvenly(Even):
 
 
 class LargePoolsEvenly(Even):
-    """In a large pool the other is drawn from all, evenly, too."""
+    """In a large pool the other server is drawn evenly from all servers."""
 
     def runTest(self) -> None:
         others = {S2: 170, S3: 86}
@@ -443,7 +444,7 @@ class LargePoolsEvenly(Even):
 
 
 class SequenceOfItsOwn(Even):
-    """A connection moves its service's sequence on by two points, and no other's."""
+    """A connection moves its service's sequence on by two points, and no other service's."""
 
     DRAWS = 1
 
@@ -455,25 +456,25 @@ class SequenceOfItsOwn(Even):
         self.assertEqual(moved, {WEB.id: 2 * 0x9E3779B9 % (1 << 32)})
 
 
-class OpensAgainFromTheSecondWay(Looking):
-    """A connection that had closed in way 2 begins anew in way 1, which has become free: it is open again, once."""
+class OpensAgainFromTheSecondWay(SecondLookTest):
+    """If a connection closed in way 2 begins again in way 1, which has become free, it counts as open once."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
         self.assertLoads(s1=2)
         self.set_timers(linger=-1)
-        for flow in (met.first, met.second):
+        for flow in (flows.first, flows.second):
             self.server_sends(flow, flow.reply(flags="RA", seq=5001), was_reset(S1))
         self.assertLoads()
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=1)
+        self.opens(flows.second)
+        self.assertPinned(flows.second, PinState.PENDING, way=1)
         self.assertLoads(s1=1)
 
 
-class ServersOwnSynIsNoConnection(Looking):
-    """A SYN that a server sends from its service's port opens nothing, whatever it finds."""
+class ServersOwnSynIsNoConnection(SecondLookTest):
+    """A SYN that a server sends from its service's port opens no connection, whatever its slot holds."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -486,9 +487,10 @@ class ServersOwnSynIsNoConnection(Looking):
         self.assertLoads()
 
 
-class LoadsAreTheOpenPins(Looking):
-    """Random packets of few connections, while servers drain and come back: a load is the number of open pins, and of
-    those that lost their slot before their end."""
+class LoadsAreTheOpenPins(SecondLookTest):
+    """For random packets of few connections, while servers drain and return, a load is the number of open pins and of
+    pins that lost their slot before their end.
+    """
 
     def runTest(self) -> None:
         rng = random.Random(1)
@@ -513,7 +515,8 @@ class LoadsAreTheOpenPins(Looking):
             if pin.state < PinState.SERVER_CLOSING
         )
         self.assertGreater(open_pins.total(), len(ports) // 4)
-        # On a slow switch pins expire meanwhile. A load keeps those that lose their slot, until a controller's sweep.
+        # On a slow switch pins expire meanwhile. A load includes connections that lost their slot, until a controller's
+        # sweep.
         evicted = self.switch.registers.read([(Register.LOAD_EVICTED, server.id) for server in SERVED])
         loads = {f"s{server.id}": open_pins[server.id] + count for server, count in zip(SERVED, evicted, strict=True)}
         self.assertLoads(**loads)

@@ -1,4 +1,4 @@
-"""Stage `connections`: when a slot is free again, and for whom."""
+"""Stage `connections`: when a slot is free again, and for which connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sluice.names import PinState
 
 
 class ReuseClosed(StageTest):
-    """The ports of a closed connection, used again at once: a fresh choice, whoever closed it first."""
+    """The ports of a closed connection can be used again at once, with a new draw, whichever end closed first."""
 
     def runTest(self) -> None:
         for closing in ("client", "server", "reset"):
@@ -43,7 +43,7 @@ class ReuseClosed(StageTest):
 
 
 class ReuseHalfClosed(StageTest):
-    """Half closed is not closed: the SYN goes where the connection is, and so does what the client still sends."""
+    """A half-closed connection is not closed: its repeated SYN and the client's further packets go to its server."""
 
     def runTest(self) -> None:
         for closing in ("client", "server"):
@@ -64,7 +64,7 @@ class ReuseHalfClosed(StageTest):
 
 
 class ReuseNeverAnswered(StageTest):
-    """A SYN that nobody answered in the pending time holds no slot: sent again it chooses afresh."""
+    """A SYN without an answer in the pending time holds no slot: repeated, it draws anew."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -75,7 +75,7 @@ class ReuseNeverAnswered(StageTest):
 
 
 class ReuseOfTheSameServer(StageTest):
-    """The same, and the choice is the server that it had: it has not moved."""
+    """If such a repeated SYN draws the same server again, the connection does not count as moved."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -84,7 +84,7 @@ class ReuseOfTheSameServer(StageTest):
 
 
 class ReuseNeverCompleted(StageTest):
-    """A handshake that was answered and never completed holds it for the answered time."""
+    """A handshake that was answered and never completed holds its slot for the answered time."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -94,7 +94,7 @@ class ReuseNeverCompleted(StageTest):
 
 
 class ReuseIdle(StageTest):
-    """The ports of an idle connection, used again: a fresh choice."""
+    """The ports of an idle connection are used again: the SYN draws anew."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -105,8 +105,9 @@ class ReuseIdle(StageTest):
 
 
 class IdleButNotReplaced(StageTest):
-    """Idle beyond its time, and nobody took the slot: the connection is still found, and what its server sends renews
-    it. So is its server when its ports are used again."""
+    """A connection beyond its idle time, whose slot no other connection has taken, is still found, and its server's
+    packets renew it. A SYN of its ports goes to the same server.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -119,55 +120,55 @@ class IdleButNotReplaced(StageTest):
 
 
 class ReplacedWhenIdle(StageTest):
-    """Another connection takes the slot of an idle one, which is then served by capacity."""
+    """If another connection takes the slot of an idle one, the idle one goes by capacity."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.put_pin(met.first, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=1)
-        self.assertNotPinned(met.first.key)
-        lost = met.first.to(S3)
+        flows = crowd()
+        self.put_pin(flows.first, PinState.ESTABLISHED, age=self.switch.times["idle_time"] + 1)
+        self.opens(flows.second)
+        self.assertPinned(flows.second, PinState.PENDING, way=1)
+        self.assertNotPinned(flows.first.key)
+        lost = flows.first.to(S3)
         self.client_sends(lost, lost.data(), unpinned_mid(WEB))
 
 
 class KeptAlive(StageTest):
-    """A connection that either end probes keeps its slot over the idle time: the server's answers renew it."""
+    """Keepalives from either end keep a connection's slot beyond the idle time: the server's answers renew it."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16)
-        met = crowd()
-        flow = met.first
+        flows = crowd()
+        flow = flows.first
         self.establishes(flow)
         for _ in range(3):
             self.pass_ticks(8)
             self.client_sends(flow, flow.request(flags="A", seq=1000, ack=5001))
             self.server_sends(flow, flow.reply(flags="A", seq=5001, ack=1001))
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=2)
+        self.opens(flows.second)
+        self.assertPinned(flows.second, PinState.PENDING, way=2)
         self.client_sends(flow, flow.data())
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
 class ClaimedInTheClientsName(StageTest):
-    """ACKs and data of somebody who knows no numbers keep no slot: the server does not answer for a connection that it
-    does not have."""
+    """ACKs and data with wrong numbers keep no slot, since the server does not answer as for its own connection."""
 
     def runTest(self) -> None:
         self.set_timers(idle=16, pending=16, answered=16)
-        met = crowd()
-        self.establishes(met.first)
+        flows = crowd()
+        self.establishes(flows.first)
         for _ in range(3):
             self.pass_ticks(6)
-            self.client_sends(met.first, met.first.request(flags="A", seq=77, ack=77))
-            self.client_sends(met.first, met.first.request(b"blind", flags="PA", seq=77, ack=77))
-        self.opens(met.second)
-        self.assertPinned(met.second, PinState.PENDING, way=1)
+            self.client_sends(flows.first, flows.first.request(flags="A", seq=77, ack=77))
+            self.client_sends(flows.first, flows.first.request(b"blind", flags="PA", seq=77, ack=77))
+        self.opens(flows.second)
+        self.assertPinned(flows.second, PinState.PENDING, way=1)
 
 
 class NothingShortens(StageTest):
-    """A SYN-ACK sent again in an established connection changes no state; a SYN begins a new one, and takes none of the
-    time that the server gave it: whoever only pretends to be the client ends nothing."""
+    """A SYN-ACK repeated in an established connection changes no state. A SYN starts a new handshake, but does not
+    shorten the time that the server's packets gave: a forged SYN ends nothing.
+    """
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -185,29 +186,29 @@ class NothingShortens(StageTest):
 
 
 class Flood(StageTest):
-    """Unanswered SYNs, each with both slots of established connections: all by capacity, none evicts anything."""
+    """Unanswered SYNs that share both slots with established connections all go by capacity, and evict nothing."""
 
     def runTest(self) -> None:
-        met = crowd(late=40)
-        self.establishes(met.first)
-        self.establishes(met.second)
-        self.client_sends(met.second, met.second.data())
-        for late in met.late:
+        flows = crowd(late=40)
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        self.client_sends(flows.second, flows.second.data())
+        for late in flows.late:
             flow = late.to(S3)
             self.client_sends(flow, flow.syn(), unpinned(WEB, S3))
         self.weigh(WEB, {S2: 1})
-        for flow in (met.first, met.second):
+        for flow in (flows.first, flows.second):
             self.client_sends(flow, flow.data())
-            self.assertPinned(flow, PinState.ESTABLISHED, way=1 if flow is met.first else 2)
+            self.assertPinned(flow, PinState.ESTABLISHED, way=1 if flow is flows.first else 2)
 
 
 class FloodGone(StageTest):
-    """What a flood took it holds for the pending time only."""
+    """Slots that a flood has claimed are held for the pending time only."""
 
     def runTest(self) -> None:
-        met = crowd()
-        for way, flow in enumerate((met.first, met.second), start=1):
+        flows = crowd()
+        for way, flow in enumerate((flows.first, flows.second), start=1):
             self.put_pin(flow, PinState.PENDING, age=self.switch.times["pending_time"] + 1, way=way)
-        self.establishes(met.late[0])
-        self.assertPinned(met.late[0], PinState.ESTABLISHED, way=1)
-        self.assertNotPinned(met.first.key)
+        self.establishes(flows.late[0])
+        self.assertPinned(flows.late[0], PinState.ESTABLISHED, way=1)
+        self.assertNotPinned(flows.first.key)

@@ -1,4 +1,4 @@
-"""Caps on open connections: the controller's own code reads the switch's loads, and writes its groups and its meter."""
+"""Caps on open connections: the controller's own code reads the loads, and writes weights and the meter."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SERVED = {server.id: server for server in (S1, S2)}
 
 
 class Capped(StageTest):
-    """Base: all connections go to s1 while it has room, then to s2; then they are refused."""
+    """Base: all connections go to s1 up to its cap, then to s2 up to its cap; then they are refused."""
 
     def setUp(self) -> None:
         super().setUp()
-        for register in self.switch.present((*LOADS, *STALE)):
+        for register in self.switch.available((*LOADS, *STALE)):
             self.switch.registers.clear(register)
         self.view = ServiceView(Balancer(map(Member, CAPS), BalanceOptions(Mode.FIXED)))
         self.view.balancer.adopt({S1.id: 1.0})
@@ -31,7 +31,7 @@ class Capped(StageTest):
         self.look()
 
     def look(self) -> None:
-        """What the controller does ten times a second."""
+        """Do what the controller does ten times a second."""
         loads = self.switch.registers.read([(Register.LOAD_FIRST, server) for server in CAPS])
         self.view.update_full(CAPS, dict(zip(CAPS, loads, strict=True)))
         weights = {SERVED[number]: weight for number, weight in self.view.weights.items()}
@@ -39,7 +39,7 @@ class Capped(StageTest):
         self.switch.modify([entries.ratios(WEB, weights), entry(Meter.ADMISSION, WEB.id, bucket)])
 
     def fill(self) -> list[Flow]:
-        """As many connections as both may have."""
+        """Open as many connections as both servers may have."""
         flows = [Flow(WEB, server, client_port=40001 + n) for n, server in enumerate((S1, S1, S2))]
         for flow in flows:
             self.assertFalse(self.view.refuses)
@@ -48,7 +48,7 @@ class Capped(StageTest):
         return flows
 
     def refuses(self, port: int) -> None:
-        """A new connection's SYN is dropped, and leaves nothing."""
+        """Send a new connection's SYN; assert that it is dropped, and changes no state."""
         flow = Flow(WEB, S1, client_port=port)
         counted = ((Counter.OFFERED, WEB.id), (Counter.REFUSED, WEB.id))
         self.drops(CLIENT, flow.syn(), DropReason.ADMISSION_REFUSED, *counted)
@@ -56,7 +56,7 @@ class Capped(StageTest):
 
 
 class SpillsThenSheds(Capped):
-    """To the next server at the cap; refused when both are full, the first SYN too; those that are open go on."""
+    """Above a cap, connections go to the next server; with both full they are refused, and open ones continue."""
 
     def runTest(self) -> None:
         first, _, last = self.fill()
@@ -69,7 +69,7 @@ class SpillsThenSheds(Capped):
 
 
 class RoomReturns(Capped):
-    """A server's FIN is room for one, and for that server."""
+    """A server's FIN makes room for one connection, to that server."""
 
     def runTest(self) -> None:
         _, second, _ = self.fill()
@@ -83,7 +83,7 @@ class RoomReturns(Capped):
 
 
 class PendingStays(Capped):
-    """A SYN that is sent again, while its server and then all are full, goes where its connection is."""
+    """A repeated SYN stays with its connection's server, although that server and then all servers are full."""
 
     def runTest(self) -> None:
         self.establishes(Flow(WEB, S1, client_port=40001))
@@ -99,7 +99,7 @@ class PendingStays(Capped):
 
 
 class BeyondUntilTheLook(Capped):
-    """What comes before the controller has looked goes where it would have gone: so far a cap can be overrun."""
+    """Connections before the controller's next read go where they did before: so much a cap can be exceeded."""
 
     def runTest(self) -> None:
         for port in (40001, 40002, 40003):
@@ -109,8 +109,9 @@ class BeyondUntilTheLook(Capped):
 
 
 class GroupRefusesItsAgents(ContentTest):
-    """Where all servers of a group are full its agents' new SYNs are refused; that of a pinned connection, sent again,
-    is not, and clients still reach their agent."""
+    """If all servers of a group are full, new SYNs of its agents are refused. A repeated SYN of a pinned connection is
+    not, and clients still reach their agent.
+    """
 
     def runTest(self) -> None:
         pinned = self.flow()

@@ -1,4 +1,4 @@
-"""Stages `agents` and `splice`: connections that an agent begins and the switch translates."""
+"""Stages `agents` and `splice`: connections that an agent opens and the switch then translates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice.names import DropReason, PinState, SpliceStatus
 
 
 class ClientsSynClaimsNothing(ContentTest):
-    """Handshake and request of an unknown client go to an agent, and its answers to the client; no slot is taken."""
+    """Handshake and request of an unknown client go to an agent, and its answers to the client, without a slot."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -41,7 +41,7 @@ class ClientsSynClaimsNothing(ContentTest):
 
 
 class FloodTakesNoSlot(ContentTest):
-    """SYNs of a thousand clients leave the connection table as it is."""
+    """SYNs of a thousand clients do not change the connection table."""
 
     def runTest(self) -> None:
         flows = [self.flow(client=f"20.1.{number >> 8}.{number & 255}") for number in range(1000)]
@@ -66,21 +66,23 @@ class AgentsTurn(ContentTest):
 
 
 class Spliced(ContentTest):
-    """After the order both sides' packets pass the agent by: sequence and acknowledgement numbers are translated."""
+    """After the order, both sides' packets bypass the agent, with sequence and acknowledgement numbers translated."""
 
     def runTest(self) -> None:
         flow = self.established()
         for size in (0, 1, 1459):
             data = flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=OWN + 1)
-            self.client_says(flow, data, flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+            self.client_sends_spliced(
+                flow, data, flow.request(bytes(size), flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1)
+            )
             answer = flow.reply(bytes(size), flags="PA", seq=SERVERS_OWN + 5000, ack=FIRST + 1, window=501)
             expected = flow.reply(bytes(size), flags="PA", seq=OWN + 5000, ack=FIRST + 1, window=501)
             answer[TCP].seq %= 1 << 32
-            self.server_says(flow, answer, expected)
+            self.server_sends_spliced(flow, answer, expected)
 
 
 class SelectiveAcknowledgements(ContentTest):
-    """SACK blocks are the server's numbers, and are translated as acknowledgements are: one to four of them."""
+    """One to four SACK blocks, which are the server's numbers, are translated like acknowledgements."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -99,11 +101,11 @@ class SelectiveAcknowledgements(ContentTest):
                 )
                 for number in (OWN, SERVERS_OWN)
             ]
-            self.client_says(flow, *frames)
+            self.client_sends_spliced(flow, *frames)
 
 
 class Windows(ContentTest):
-    """The server's windows are shifted, never beyond 65,535, and never to none; those of SYNs are not."""
+    """The server's windows are shifted, to at most 65,535 and at least 1 unless they are 0; those of SYNs are not."""
 
     def runTest(self) -> None:
         cases = {
@@ -118,20 +120,21 @@ class Windows(ContentTest):
                         flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=size)
                         for number, size in ((SERVERS_OWN, window), (OWN, expected))
                     ]
-                    self.server_says(flow, *frames)
-                    mine = [
+                    self.server_sends_spliced(flow, *frames)
+                    from_client = [
                         flow.request(flags="A", seq=FIRST + 1, ack=number + 1, window=window)
                         for number in (OWN, SERVERS_OWN)
                     ]
-                    self.client_says(flow, *mine)
+                    self.client_sends_spliced(flow, *from_client)
             again = flow.reply(flags="SA", seq=SERVERS_OWN, ack=FIRST + 1, window=64000)
             expected = flow.reply(flags="SA", seq=OWN, ack=FIRST + 1, window=64000)
-            self.server_says(flow, again, rebuilt(expected, 536, None, sack=False))
+            self.server_sends_spliced(flow, again, rebuilt(expected, 536, None, sack=False))
 
 
 class ClientWindows(ContentTest):
-    """Towards a server that does not scale windows the client's are shifted up, to 65,535 at most; those of SYNs, and
-    the server's, are not."""
+    """Towards a server that does not scale windows, the client's windows are shifted up, to 65,535 at most. The windows
+    of SYNs, and those of the server, are not.
+    """
 
     def runTest(self) -> None:
         cases = {
@@ -148,19 +151,19 @@ class ClientWindows(ContentTest):
                             flow.request(payload, flags=flags, seq=FIRST + 1, ack=number + 1, window=size)
                             for number, size in ((OWN, window), (SERVERS_OWN, expected))
                         ]
-                        self.client_says(flow, *frames)
+                        self.client_sends_spliced(flow, *frames)
                         if flags == "A":
                             served = [
                                 flow.reply(flags="A", seq=number + 1, ack=FIRST + 1, window=window)
                                 for number in (SERVERS_OWN, OWN)
                             ]
-                            self.server_says(flow, *served)
+                            self.server_sends_spliced(flow, *served)
             syn = flow.request(flags="S", seq=FIRST + 5, window=501)
-            self.client_says(flow, syn, syn)
+            self.client_sends_spliced(flow, syn, syn)
 
 
 class WindowsOfBothSides(ContentTest):
-    """Both shifts of an order, beside SACK blocks: each direction has its own."""
+    """Both shifts of an order apply, each in its direction, also beside SACK blocks."""
 
     def runTest(self) -> None:
         flow = self.established(-4, 3)
@@ -168,8 +171,8 @@ class WindowsOfBothSides(ContentTest):
             flow.reply(b"x", flags="A", seq=number + 1, ack=FIRST + 1, window=size)
             for number, size in ((SERVERS_OWN, 1600), (OWN, 100))
         ]
-        self.server_says(flow, *served)
-        asked = [
+        self.server_sends_spliced(flow, *served)
+        from_client = [
             flow.request(
                 flags="A",
                 seq=FIRST + 1,
@@ -179,11 +182,11 @@ class WindowsOfBothSides(ContentTest):
             )
             for number, size in ((OWN, 100), (SERVERS_OWN, 800))
         ]
-        self.client_says(flow, *asked)
+        self.client_sends_spliced(flow, *from_client)
 
 
 class ErrorsAboutSegments(ContentTest):
-    """An ICMP error about a server's segment carries the server's number inside, or the server ignores it."""
+    """An ICMP error about a server's segment quotes the server's number, since the server would otherwise ignore it."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -211,7 +214,7 @@ class ErrorsAboutSegments(ContentTest):
 
 
 class OrdersAreIdempotent(ContentTest):
-    """The same order again is confirmed again; another one changes nothing any more."""
+    """The same order again is confirmed again; another order no longer changes anything."""
 
     def runTest(self) -> None:
         flow = self.established()
@@ -219,11 +222,11 @@ class OrdersAreIdempotent(ContentTest):
         for other in (flow.order(DELTA + 1), flow.order(shift=1), flow.order(client_shift=1)):
             self.ordered(flow, other, SpliceStatus.NOT_YOURS)
         data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
-        self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.client_sends_spliced(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
 
 class OrdersOfOthers(ContentTest):
-    """Only the connection's agent splices it: no other agent, no server, no client; and nobody what is not there."""
+    """Only the connection's agent can splice it: no other agent, server or client, and not without a connection."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -238,7 +241,7 @@ class OrdersOfOthers(ContentTest):
 
 
 class MalformedOrders(ContentTest):
-    """Another operation, another turn, a scale that no window has."""
+    """Orders with an unknown operation, turn or scale are unsupported."""
 
     def runTest(self) -> None:
         order = self.flow().order()
@@ -248,7 +251,7 @@ class MalformedOrders(ContentTest):
 
 
 class GroupsAreForAgents(ContentTest):
-    """A client that addresses a group, or any host on a port without an agent, is not heard."""
+    """A packet to a group is dropped if it comes from a client, or from any host on a port without an agent."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -260,7 +263,7 @@ class GroupsAreForAgents(ContentTest):
 
 
 class WithoutASlot(ContentTest):
-    """An agent's packet whose connection has no slot goes nowhere, nor does a server's: its numbers are lost."""
+    """A packet of an agent or a server whose connection has no slot is dropped, since its translation is lost."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -269,20 +272,20 @@ class WithoutASlot(ContentTest):
 
 
 class ForgedSyn(ContentTest):
-    """A SYN in the client's name changes nothing of a spliced connection: the server is to challenge it (RFC 5961)."""
+    """A forged SYN in the client's name does not change a spliced connection: the server challenges it (RFC 5961)."""
 
     def runTest(self) -> None:
         flow = self.established()
         forged = flow.request(flags="S", seq=77)
-        self.client_says(flow, forged, forged)
+        self.client_sends_spliced(flow, forged, forged)
         self.assertPinned(flow, PinState.ESTABLISHED)
         self.drops(POOL_A, flow.opening(), DropReason.SPLICED)
         data = flow.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1)
-        self.client_says(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
+        self.client_sends_spliced(flow, data, flow.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1))
 
 
 class SynWithPayload(ContentTest):
-    """In the agent's turn a SYN with a request is for the agent, as any other; behind the splice it reaches nothing."""
+    """In the agent's turn, a SYN with a request goes to the agent; after the splice it is dropped."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -295,11 +298,11 @@ class SynWithPayload(ContentTest):
 
 
 class PortUsedAgain(ContentTest):
-    """Once a connection has begun to end, a SYN of its ports goes to an agent, whose own claims the slot anew."""
+    """Once a connection has begun to end, a SYN of its ports goes to an agent, whose own SYN claims the slot anew."""
 
     def runTest(self) -> None:
         flow = self.established()
-        self.client_says(
+        self.client_sends_spliced(
             flow,
             flow.request(flags="R", seq=FIRST + 1),
             flow.request(flags="R", seq=FIRST + 1),
@@ -313,17 +316,17 @@ class PortUsedAgain(ContentTest):
 
 
 class PortUsedAgainAfterItsEnd(ContentTest):
-    """Both sides have ended a connection: what comes of the next one goes to an agent, not to the old server."""
+    """After both sides have ended a connection, packets of its ports go to an agent, not to the old server."""
 
     def runTest(self) -> None:
         flow = self.established()
         end, last = OWN + 1, FIRST + 2
-        self.client_says(
+        self.client_sends_spliced(
             flow,
             flow.request(flags="FA", seq=FIRST + 1, ack=end),
             flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
         )
-        self.server_says(
+        self.server_sends_spliced(
             flow,
             flow.reply(flags="FA", seq=SERVERS_OWN + 1, ack=last),
             flow.reply(flags="FA", seq=end, ack=last),
@@ -340,14 +343,14 @@ class PortUsedAgainAfterItsEnd(ContentTest):
 
 
 class SynOfALiveConnection(ContentTest):
-    """A RST and a SYN, which anybody can send, free no slot: what the server sends takes the connection back."""
+    """A RST and a SYN, which any host can forge, free no slot: the server's packets restore the connection."""
 
     def runTest(self) -> None:
         flow = self.established()
         reset = flow.request(flags="R", seq=FIRST + 1)
-        self.client_says(flow, reset, reset)
+        self.client_sends_spliced(flow, reset, reset)
         self.reaches_agent(flow, flow.syn())
-        self.server_says(
+        self.server_sends_spliced(
             flow,
             flow.reply(b"more", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1),
             flow.reply(b"more", flags="A", seq=OWN + 1, ack=FIRST + 1),
@@ -356,7 +359,7 @@ class SynOfALiveConnection(ContentTest):
 
 
 class Leaves(ContentTest):
-    """An agent leaves a server by a reset to the group, and opens another group; the old server is heard no more."""
+    """An agent leaves a server by a RST to its group, and opens another group; the old server's packets are dropped."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -367,7 +370,7 @@ class Leaves(ContentTest):
         self.assertEqual(self.loads(X1, X3), [0, 1])
         self.drops(POOL_A, flow.reply(b"late", flags="A", seq=SERVERS_OWN + 1, ack=FIRST + 1), DropReason.UNBOUND)
         self.splices(moved)
-        self.client_says(
+        self.client_sends_spliced(
             moved,
             moved.request(b"x", flags="PA", seq=FIRST + 1, ack=OWN + 1),
             moved.request(b"x", flags="PA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
@@ -375,7 +378,7 @@ class Leaves(ContentTest):
 
 
 class LateAnswersOfALeftServer(ContentTest):
-    """What a server sent before the agent's reset reached it does not take the connection back from the next group."""
+    """Packets that a server sent before the agent's RST arrived do not return the connection to that server."""
 
     def runTest(self) -> None:
         late = {"ACK": "A", "data": "PA", "FIN": "FA", "SYN-ACK": "SA"}
@@ -386,7 +389,8 @@ class LateAnswersOfALeftServer(ContentTest):
                 self.agent_reaches_server(flow, flow.from_agent(flags="R", seq=FIRST + 1))
                 answer = flow.reply(b"late" if kind == "data" else b"", flags=flags, seq=SERVERS_OWN + 1, ack=FIRST + 1)
                 if kind == "SYN-ACK":
-                    # It answers an earlier SYN of the agent's, which could not tell it from the answer to its next one.
+                    # It answers an earlier SYN of the agent, which could not distinguish it from the answer to its next
+                    # SYN.
                     self.drops(POOL_A, answer, DropReason.UNBOUND)
                 else:
                     self.server_reaches_agent(flow, answer)
@@ -397,7 +401,7 @@ class LateAnswersOfALeftServer(ContentTest):
 
 
 class AnotherAgentTakesOver(ContentTest):
-    """An agent that has gone: its connection's packets go to the other one, whose SYN makes the connection its own."""
+    """If an agent is removed, its connection's packets go to another agent, whose SYN takes the connection over."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -414,7 +418,7 @@ class AnotherAgentTakesOver(ContentTest):
 
 
 class Resets(ContentTest):
-    """A RST of either side: in the agent's turn it is for the agent; behind the splice it is translated, and ends."""
+    """In the agent's turn a RST goes to the agent; after the splice it is translated, and ends the connection."""
 
     def runTest(self) -> None:
         flow = self.flow()
@@ -425,45 +429,45 @@ class Resets(ContentTest):
                 flow = self.established(client_port=port)
                 if by_client:
                     sent, expected = (flow.request(flags="RA", seq=FIRST + 1, ack=n + 1) for n in (OWN, SERVERS_OWN))
-                    self.client_says(flow, sent, expected)
+                    self.client_sends_spliced(flow, sent, expected)
                 else:
                     sent, expected = (flow.reply(flags="RA", seq=n + 1, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
-                    self.server_says(flow, sent, expected)
+                    self.server_sends_spliced(flow, sent, expected)
                 self.assertPinned(flow, PinState.CLIENT_RESET if by_client else PinState.RESET)
 
 
 class Keepalives(ContentTest):
-    """A keepalive has the number before the next one, and no byte or one: translated like any segment, both ways."""
+    """A keepalive (the number before the next one, at most one byte) is translated like any other segment."""
 
     def runTest(self) -> None:
         flow = self.established()
         for byte in (b"", b"\0"):
             sent, expected = (flow.request(byte, flags="A", seq=FIRST, ack=n + 1) for n in (OWN, SERVERS_OWN))
-            self.client_says(flow, sent, expected)
+            self.client_sends_spliced(flow, sent, expected)
             sent, expected = (flow.reply(byte, flags="A", seq=n, ack=FIRST + 1) for n in (SERVERS_OWN, OWN))
-            self.server_says(flow, sent, expected)
+            self.server_sends_spliced(flow, sent, expected)
         self.assertPinned(flow, PinState.ESTABLISHED)
 
 
 class Ends(ContentTest):
-    """FINs of both sides end a spliced connection; the last packets still find their way."""
+    """FINs of both sides end a spliced connection; its last packets are still translated."""
 
     def runTest(self) -> None:
         flow = self.established()
-        self.client_says(
+        self.client_sends_spliced(
             flow,
             flow.request(flags="FA", seq=FIRST + 1, ack=OWN + 1),
             flow.request(flags="FA", seq=FIRST + 1, ack=SERVERS_OWN + 1),
         )
         self.assertPinned(flow, PinState.CLIENT_CLOSING)
-        self.server_says(
+        self.server_sends_spliced(
             flow,
             flow.reply(b"rest", flags="FA", seq=SERVERS_OWN + 1, ack=FIRST + 2),
             flow.reply(b"rest", flags="FA", seq=OWN + 1, ack=FIRST + 2),
         )
         self.assertPinned(flow, PinState.CLOSED)
         self.assertEqual(self.loads(X1), [0])
-        self.client_says(
+        self.client_sends_spliced(
             flow,
             flow.request(flags="A", seq=FIRST + 2, ack=OWN + 6),
             flow.request(flags="A", seq=FIRST + 2, ack=SERVERS_OWN + 6),

@@ -1,4 +1,4 @@
-"""Stage `transfers`: what segments leave in a transfer's cells, rule by rule; and at random, as the model has it."""
+"""Stage `transfers`: the cells of a transfer after each kind of segment, and after random ones as in the model."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ LONG = (OWNED_TICKS + 20) * TICK_US
 
 
 def sharing(flow: Flow, number: int = 1) -> list[Flow]:
-    """Other connections that are measured in the same slot, if they are."""
+    """Return up to ``number`` other connections that are measured in the same slot."""
     slot = flow.key.slot_1 % 4096
-    found = [Flow.of(key, WEB, S1) for key in bulk.keys(WEB, 60_000, seed=5) if key.slot_1 % 4096 == slot]
-    return found[:number]
+    connections = [Flow.of(key, WEB, S1) for key in bulk.keys(WEB, 60_000, seed=5) if key.slot_1 % 4096 == slot]
+    return connections[:number]
 
 
 class Beginning(TransferTest):
-    """The SYN-ACK takes the slot, with all that a reader needs to name the connection; nothing is counted yet."""
+    """The SYN-ACK takes the slot, with all that identifies the connection; no segment is counted yet."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
         self.opens(flow)
-        self.assertNobodys(flow)
+        self.assertUnowned(flow)
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
-        self.assertSeen(
+        self.assertMeasured(
             flow, flow=flow.key.slot_1, fingerprint=flow.key.fingerprint, server=S1.id, segments=0, sent=0, rtt_count=0
         )
         self.client_sends(flow, flow.ack(), completed(S1))
-        self.assertSeen(flow, segments=0, sent=0, again=0, rtt_count=1, under_way=0)
+        self.assertMeasured(flow, segments=0, sent=0, again=0, rtt_count=1, under_way=0)
 
 
 class HandshakesRoundTrip(TransferTest):
-    """The first round trip is the SYN-ACK's."""
+    """The first round trip is measured from the SYN-ACK to its ACK."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -58,12 +58,12 @@ class HandshakesRoundTrip(TransferTest):
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.passes(flow, 2 * SECOND)
         self.client_sends(flow, flow.ack(), completed(S1))
-        self.assertGreater(self.seen(flow)["least_rtt_s"], 2)
-        self.assertLess(self.seen(flow)["least_rtt_s"], 20)
+        self.assertGreater(self.columns(flow)["least_rtt_s"], 2)
+        self.assertLess(self.columns(flow)["least_rtt_s"], 20)
 
 
 class AnsweredTwice(TransferTest):
-    """A SYN-ACK that was sent again gives no round trip."""
+    """A repeated SYN-ACK gives no round trip."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -71,12 +71,12 @@ class AnsweredTwice(TransferTest):
         self.server_sends(flow, flow.syn_ack(), first_answer(S1))
         self.server_sends(flow, flow.syn_ack(), repeated_answer(S1))
         self.client_sends(flow, flow.ack(), completed(S1))
-        self.assertSeen(flow, rtt_count=0, segments=0)
-        self.assertTrue(math.isnan(self.seen(flow)["least_rtt_s"]))
+        self.assertMeasured(flow, rtt_count=0, segments=0)
+        self.assertTrue(math.isnan(self.columns(flow)["least_rtt_s"]))
 
 
 class StartsAnew(TransferTest):
-    """A new connection of the same ports overwrites every cell."""
+    """A new connection with the same ports overwrites every cell."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -84,34 +84,34 @@ class StartsAnew(TransferTest):
         for register in CELLS[1:]:
             self.switch.registers.write(register, slot, (1 << 31) - 1)
         self.establishes(flow)
-        self.assertSeen(
+        self.assertMeasured(
             flow, segments=0, sent=0, again=0, losses=0, timeouts=0, probes=0, holes=0, mss=0, under_way=0, flight=0
         )
-        self.assertSeen(flow, rtt_count=1)
+        self.assertMeasured(flow, rtt_count=1)
         self.sends(flow, 0)
-        self.assertSeen(flow, segments=1, sent=MSS, again=0, under_way=MSS)
+        self.assertMeasured(flow, segments=1, sent=MSS, again=0, under_way=MSS)
 
 
 class OtherServers(TransferTest):
-    """Servers that are not measured leave nothing."""
+    """Transfers of servers that are not managed are not measured."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S3: 1})
         flow = Flow(WEB, S3)
         self.establishes(flow)
         self.sends(flow, 0)
-        self.assertNobodys(flow)
+        self.assertUnowned(flow)
 
 
 class NotFromItsBeginning(TransferTest):
-    """A connection whose beginning was not seen is not measured."""
+    """A connection whose handshake did not pass is not measured."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
         self.put_pin(flow, PinState.ESTABLISHED, age=0)
         self.sends(flow, 0)
         self.acknowledges(flow, MSS)
-        self.assertNobodys(flow)
+        self.assertUnowned(flow)
 
 
 class Sample(TransferTest):
@@ -129,25 +129,25 @@ class Sample(TransferTest):
             self.server_sends(flow, flow.syn_ack(), first_answer(S1))
             sampled = flow.key.fingerprint % 4 == 0
             chosen += sampled
-            self.assertEqual(self.seen(flow)["flow"], flow.key.slot_1 if sampled else -1)
+            self.assertEqual(self.columns(flow)["flow"], flow.key.slot_1 if sampled else -1)
         self.assertTrue(3 <= chosen <= 20, chosen)
 
 
 class SecondWay(TransferTest):
-    """A connection in the second way of the connection table has a number above those of the first."""
+    """A connection in way 2 has a number above those of way 1."""
 
     def runTest(self) -> None:
-        met = crowd()
-        self.establishes(met.first)
-        self.establishes(met.second)
-        self.assertPinned(met.second, PinState.ESTABLISHED, way=2)
-        self.sends(met.second, 0)
-        seen = self.seen(met.second, way=1)
-        self.assertEqual((seen["flow"], seen["segments"]), (self.measured(met.second, way=1).number, 1))
+        flows = crowd()
+        self.establishes(flows.first)
+        self.establishes(flows.second)
+        self.assertPinned(flows.second, PinState.ESTABLISHED, way=2)
+        self.sends(flows.second, 0)
+        columns = self.columns(flows.second, way=1)
+        self.assertEqual((columns["flow"], columns["segments"]), (self.measured(flows.second, way=1).number, 1))
 
 
 class Taken(Established):
-    """Of two transfers with one slot the first is measured, until it was silent for half a minute."""
+    """Of two transfers in one slot the first is measured, until it has been silent for half a minute."""
 
     def runTest(self) -> None:
         second, third = sharing(self.flow, 2)
@@ -158,36 +158,36 @@ class Taken(Established):
         self.assertEqual(self.cells(self.flow), cells)
         self.passes(self.flow, LONG)
         self.sends(second, MSS)
-        self.assertSeen(self.flow, flow=self.flow.key.slot_1, segments=0)
+        self.assertMeasured(self.flow, flow=self.flow.key.slot_1, segments=0)
         self.establishes(third)
-        self.assertSeen(third, flow=third.key.slot_1, fingerprint=third.key.fingerprint, segments=0)
+        self.assertMeasured(third, flow=third.key.slot_1, fingerprint=third.key.fingerprint, segments=0)
         self.sends(self.flow, 0)
-        self.assertSeen(third, flow=third.key.slot_1, segments=0)
+        self.assertMeasured(third, flow=third.key.slot_1, segments=0)
 
 
 class Ended(Established):
-    """A connection that has ended leaves its slot after two seconds, and its last acknowledgements still count."""
+    """A connection that has ended frees its slot after two seconds; its last acknowledgements still count."""
 
     def ends(self) -> None:
-        """The server closes; its FIN counts as a byte that is under way."""
+        """Close from the server; its FIN counts as a byte in flight."""
         self.sends(self.flow, 0, flags="FA")
-        self.assertSeen(self.flow, segments=1, under_way=MSS + 1)
+        self.assertMeasured(self.flow, segments=1, under_way=MSS + 1)
         self.acknowledges(self.flow, MSS + 1)
-        self.assertSeen(self.flow, under_way=0, rtt_count=2)
+        self.assertMeasured(self.flow, under_way=0, rtt_count=2)
 
     def runTest(self) -> None:
         second, third = sharing(self.flow, 2)
         self.ends()
         self.passes(self.flow, SECOND // 10)
         self.establishes(second)
-        self.assertSeen(self.flow, flow=self.flow.key.slot_1)
+        self.assertMeasured(self.flow, flow=self.flow.key.slot_1)
         self.passes(self.flow, (OWNED_TICKS - ENDED_TICKS + 1) * TICK_US)
         self.establishes(third)
-        self.assertSeen(third, flow=third.key.slot_1)
+        self.assertMeasured(third, flow=third.key.slot_1)
 
 
 class Reset(Ended):
-    """So does one that was reset."""
+    """A connection that was reset frees its slot after two seconds too."""
 
     def ends(self) -> None:
         self.server_sends(self.flow, self.flow.reply(flags="R", seq=ANSWER + 1), was_reset(S1))
@@ -202,28 +202,28 @@ class Unanswered(TransferTest):
         self.opens(first)
         self.server_sends(first, first.syn_ack(), first_answer(S1))
         self.establishes(second)
-        self.assertSeen(first, flow=first.key.slot_1)
+        self.assertMeasured(first, flow=first.key.slot_1)
         self.passes(first, (OWNED_TICKS - UNANSWERED_TICKS + 1) * TICK_US)
         self.establishes(third)
-        self.assertSeen(third, flow=third.key.slot_1)
+        self.assertMeasured(third, flow=third.key.slot_1)
 
 
 class Counts(Established):
-    """Segments with payload, their bytes, the largest, and what is under way. Bare ACKs are none."""
+    """Segments with payload, their bytes, the largest segment and bytes in flight are counted; bare ACKs are not."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0, 100)
         self.sends(self.flow, 100, 900)
         self.sends(self.flow, 1000, 500, flags="PA")
         self.server_sends(self.flow, self.flow.reply(flags="A", seq=ANSWER + 1501, ack=FIRST + 1))
-        self.assertSeen(self.flow, segments=3, sent=1500, mss=900, under_way=1500, again=0, holes=0)
-        self.assertSeen(self.flow, flight=-(-1500 // 64) * 64)
+        self.assertMeasured(self.flow, segments=3, sent=1500, mss=900, under_way=1500, again=0, holes=0)
+        self.assertMeasured(self.flow, flight=-(-1500 // 64) * 64)
         self.acknowledges(self.flow, 1000, b"next, please")
-        self.assertSeen(self.flow, segments=3, under_way=500, flight=-(-1500 // 64) * 64)
+        self.assertMeasured(self.flow, segments=3, under_way=500, flight=-(-1500 // 64) * 64)
 
 
 class ForeignAcknowledgements(Established):
-    """An ACK of what was never sent, or long acknowledged, moves nothing and times nothing."""
+    """An ACK of data that was never sent, or acknowledged long ago, changes nothing and ends no measurement."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
@@ -234,11 +234,11 @@ class ForeignAcknowledgements(Established):
             self.acknowledges(self.flow, offset)
         self.assertEqual(self.cells(self.flow)[1:], cells[1:])
         self.acknowledges(self.flow, 2 * MSS)
-        self.assertSeen(self.flow, under_way=0, rtt_count=3)
+        self.assertMeasured(self.flow, under_way=0, rtt_count=3)
 
 
 class OtherServersSegments(Established):
-    """What another server sends in the pin's name moves nothing."""
+    """Segments of a server other than the pinned one change nothing."""
 
     def runTest(self) -> None:
         cells = self.cells(self.flow)
@@ -247,50 +247,50 @@ class OtherServersSegments(Established):
 
 
 class RoundTrip(Established):
-    """One segment at a time is timed, until an ACK of all of it; the least and the mean are kept."""
+    """One segment at a time is timed, until an ACK of all of it; least and mean round trip are stored."""
 
     def runTest(self) -> None:
-        before = self.seen(self.flow)
+        before = self.columns(self.flow)
         self.sends(self.flow, 0)
         self.passes(self.flow, 3 * SECOND)
         self.sends(self.flow, MSS)
         self.acknowledges(self.flow, MSS - 1)
-        self.assertSeen(self.flow, rtt_count=1)
+        self.assertMeasured(self.flow, rtt_count=1)
         self.acknowledges(self.flow, 2 * MSS)
         self.acknowledges(self.flow, 2 * MSS)
-        seen = self.seen(self.flow)
-        self.assertEqual(seen["rtt_count"], 2)
-        spent = seen["rtt_sum_us"] - before["rtt_sum_us"]
+        columns = self.columns(self.flow)
+        self.assertEqual(columns["rtt_count"], 2)
+        spent = columns["rtt_sum_us"] - before["rtt_sum_us"]
         self.assertTrue(3 * SECOND < spent < 30 * SECOND, spent)
-        self.assertEqual(seen["least_rtt_s"], before["least_rtt_s"])
+        self.assertEqual(columns["least_rtt_s"], before["least_rtt_s"])
 
 
 class LeastIsForgotten(Established):
-    """The least round trip is that of some minutes: a path that has become longer is seen."""
+    """The least round trip is that of some minutes, so that a path that has become longer is noticed."""
 
     def runTest(self) -> None:
         least = self.cells(self.flow)[CELLS.index(Register.TRANSFER_LEAST)]
         self.put(self.flow, Register.TRANSFER_LEAST, (least >> 32) + 1 << 32 | 1)
         self.sends(self.flow, 0)
         self.acknowledges(self.flow, MSS)
-        self.assertGreater(self.seen(self.flow)["least_rtt_s"], 2e-6)
+        self.assertGreater(self.columns(self.flow)["least_rtt_s"], 2e-6)
 
 
 class Ambiguous(Established):
-    """A retransmission of anything ends the timing: whose ACK it is nobody knows (Karn & Partridge)."""
+    """Any retransmission ends the measurement, since its ACK is ambiguous (Karn & Partridge)."""
 
     def runTest(self) -> None:
         for place in (0, 1, 2, 1):
             self.sends(self.flow, place * MSS)
         self.acknowledges(self.flow, 3 * MSS)
-        self.assertSeen(self.flow, rtt_count=1, again=1)
+        self.assertMeasured(self.flow, rtt_count=1, again=1)
         self.sends(self.flow, 3 * MSS)
         self.acknowledges(self.flow, 4 * MSS)
-        self.assertSeen(self.flow, rtt_count=2)
+        self.assertMeasured(self.flow, rtt_count=2)
 
 
 class NumbersWrap(TransferTest):
-    """Numbers go past 2^32, and on by as much as they like without a loss; then a loss is one."""
+    """Numbers wrap at 2^32, and go on without a loss event; a later retransmission is one."""
 
     first = (1 << 32) - 1500
 
@@ -304,30 +304,32 @@ class NumbersWrap(TransferTest):
         for place in range(3):
             self.sends(flow, shift + place * MSS)
         self.acknowledges(flow, shift + 3 * MSS)
-        self.assertSeen(flow, sent=3 * MSS, holes=0, again=0, under_way=0)
+        self.assertMeasured(flow, sent=3 * MSS, holes=0, again=0, under_way=0)
         far = (1 << 31) + (1 << 30)
         end = 0
-        for done in range(3 * MSS, far, 1 << 30):  # without 3 GB of segments: the edge is moved, and the ACK is real
+        for done in range(
+            3 * MSS, far, 1 << 30
+        ):  # the edge is moved in its cell, instead of 3 GB of segments; the ACKs are real
             edge = (self.first + done + (1 << 30)) % (1 << 32)
             self.put(flow, Register.TRANSFER_EDGE, MSS << 32 | edge)
             self.acknowledges(flow, edge - ANSWER - 1)
             end = edge
         for place in (0, 1, 0):
             self.sends(flow, end - ANSWER - 1 + place * MSS)
-        self.assertSeen(flow, again=1, losses=1, holes=0, under_way=2 * MSS)
+        self.assertMeasured(flow, again=1, losses=1, holes=0, under_way=2 * MSS)
 
 
 class Flight(Established):
-    """The largest flight of this interval and of the one before it; older ones are forgotten."""
+    """The largest flights of this interval and the one before are stored; older ones are not."""
 
     def interval_back(self, number: int) -> None:
-        """So many intervals begin."""
+        """Set the flight's interval back by ``number``."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         now = (cell >> 48) - number & 0x7FFF
         self.put(self.flow, Register.TRANSFER_FLIGHT, now << 48 | cell & (1 << 48) - 1)
 
     def flights(self) -> tuple[int, int]:
-        """Of the interval before, and of this one."""
+        """Return the largest flights in bytes, of the interval before and of this one."""
         cell = self.cells(self.flow)[CELLS.index(Register.TRANSFER_FLIGHT)]
         return (cell >> 24 & 0xFFFFFF) * 64, (cell & 0xFFFFFF) * 64
 
@@ -350,7 +352,7 @@ class Flight(Established):
 
 
 class MovedPin(TransferTest):
-    """A connection whose handshake was a candidate's begins with the ACK that moves the pin."""
+    """The measurement of a connection whose handshake was a candidate's starts with the ACK that moves the pin."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -362,24 +364,24 @@ class MovedPin(TransferTest):
         self.client_sends(moved, flow.syn(), again(WEB, S2))
         answer = ANSWER + 70_000
         self.server_sends(moved, moved.reply(flags="SA", seq=answer, ack=FIRST + 1), first_answer(S2))
-        self.assertSeen(flow, server=S1.id, segments=1)
+        self.assertMeasured(flow, server=S1.id, segments=1)
         self.client_sends(moved, moved.request(flags="A", seq=FIRST + 1, ack=answer + 1), completed(S2))
-        self.assertSeen(moved, server=S2.id, segments=0, under_way=0, rtt_count=0)
+        self.assertMeasured(moved, server=S2.id, segments=0, under_way=0, rtt_count=0)
         self.sends(moved, 70_000)
-        self.assertSeen(moved, segments=1, sent=MSS, holes=0, again=0, under_way=MSS)
+        self.assertMeasured(moved, segments=1, sent=MSS, holes=0, again=0, under_way=MSS)
 
 
 class PortsAgain(Established):
-    """A server that takes a new connection of the same ports, while the switch has the old one: all begins anew."""
+    """If a server accepts a new connection with the ports of one that the switch still has, all cells start again."""
 
     def runTest(self) -> None:
         self.sends(self.flow, 0)
         self.client_sends(self.flow, self.flow.syn(), again(WEB, S1))
         answer = self.flow.reply(flags="SA", seq=ANSWER + 70_000, ack=FIRST + 1)
         self.server_sends(self.flow, answer, first_answer(S1))
-        self.assertSeen(self.flow, segments=0, under_way=0)
+        self.assertMeasured(self.flow, segments=0, under_way=0)
         self.sends(self.flow, 70_000)
-        self.assertSeen(self.flow, segments=1, holes=0, again=0)
+        self.assertMeasured(self.flow, segments=1, holes=0, again=0)
 
 
 FLAGS = ("A", "A", "A", "A", "A", "PA", "FA", "R")
@@ -389,7 +391,7 @@ DSACK = (("NOP", None), ("NOP", None), ("SAck", (1, 2)))
 
 
 class RandomSegments(TransferTest):
-    """Whatever the two sides send, the switch has it as the model has."""
+    """For random segments of both sides, the switch's cells equal the model's."""
 
     seed = 1
 
@@ -402,20 +404,20 @@ class RandomSegments(TransferTest):
         self.model = TransferCells(self.memory)
         self.slots = sorted({self.measured(flow).slot for flow in self.flows})
         self.time = 0
-        self.seen_fields: set[str] = set()
+        self.nonzero_fields: set[str] = set()
 
     def state(self, flow: Flow) -> PinState:
-        """Of the flow's pin, as it is in the switch."""
-        found = self.pins(flow.key)
-        return found[0].state if found else PinState.PENDING
+        """Return the state of the flow's pin in the switch."""
+        pins = self.pins(flow.key)
+        return pins[0].state if pins else PinState.PENDING
 
     def table(self) -> dict[tuple[Register, int], int]:
-        """All cells that the segments may change."""
+        """Return all cells that the segments may change."""
         names = [(register, slot) for slot in self.slots for register in CELLS]
         return dict(zip(names, self.switch.registers.read(names), strict=True))
 
     def pause(self, microseconds: int) -> None:
-        """In the switch and in the model."""
+        """Set times in the switch's and the model's cells back by ``microseconds``."""
         for slot in self.slots:
             cells = {register: self.memory.of(register)[slot] for register in CELLS}
             for register, value in older(cells, microseconds).items():
@@ -423,7 +425,7 @@ class RandomSegments(TransferTest):
                 self.switch.registers.write(register, slot, value)
 
     def segment(self, flow: Flow) -> tuple[bool, Any]:
-        """Any segment, near what the flow's slot says: whether the server sends it, and the frame."""
+        """Return a random segment, near the numbers in the flow's slot: whether the server sends it, and the frame."""
         slot = self.measured(flow).slot
         edge = self.memory.of(Register.TRANSFER_EDGE)[slot] & 0xFFFFFFFF
         acked = self.memory.of(Register.TRANSFER_ACKED)[slot] & 0xFFFFFFFF
@@ -454,15 +456,15 @@ class RandomSegments(TransferTest):
         return False, flow.request(bytes(draw((0, 0, 30))), flags=draw(FLAGS), options=options, **fields)
 
     def opening(self, flow: Flow) -> list[tuple[bool, Any]]:
-        """A handshake; the answer is sent twice at times, and its ACK gets lost."""
+        """Return a handshake's segments; the SYN-ACK may be repeated, and its ACK lost."""
         number = self.source.choice((ANSWER, (1 << 32) - 2000, 0xFFFFFFFF))
         answer = (True, flow.reply(flags="SA", seq=number, ack=FIRST + 1))
         ack = (False, flow.request(flags="A", seq=FIRST + 1, ack=(number + 1) % (1 << 32)))
         answers = [answer] * self.source.choice((1, 1, 2))
         return [(False, flow.syn()), *answers, *[ack] * self.source.choice((0, 1, 1, 1))]
 
-    def meets(self, flow: Flow, by_server: bool, frame: Any) -> None:
-        """A segment, at the switch and in the model."""
+    def compare_segment(self, flow: Flow, by_server: bool, frame: Any) -> None:
+        """Send a segment to the switch and the model, and compare their cells."""
         before = self.state(flow)
         cells = self.table()
         self.exchange(flow.server.host.port if by_server else CLIENT, frame)
@@ -483,17 +485,17 @@ class RandomSegments(TransferTest):
         measured = self.measured(flow)
         self.time = self._time(cells, got, measured.slot, after)
         self.model.packet(self.time, measured, segment)
-        wanted = {(register, slot): self.memory.of(register)[slot] for register, slot in got}
+        expected = {(register, slot): self.memory.of(register)[slot] for register, slot in got}
         names = {f"{register.rsplit('.', 1)[-1]}[{slot}]": (register, slot) for register, slot in got}
         self.assertEqual(
             {name: got[cell] for name, cell in names.items()},
-            {name: wanted[cell] for name, cell in names.items()},
+            {name: expected[cell] for name, cell in names.items()},
             f"the switch's cells, the model's: {segment}, seed {self.seed}",
         )
-        self.seen_fields |= {name for name, value in self.seen(flow).items() if value}
+        self.nonzero_fields |= {name for name, value in self.columns(flow).items() if value}
 
     def _time(self, before: dict[Any, int], after: dict[Any, int], slot: int, state: PinState) -> int:
-        """The packet's, from what it has left; where it says nothing, any."""
+        """Return the packet's time from the cells that it has changed; without a change, an arbitrary time."""
         activity = (Register.TRANSFER_ACTIVITY, slot)
         if after[activity] != before[activity]:
             return after[activity] % (1 << TIME_BITS)
@@ -507,7 +509,7 @@ class RandomSegments(TransferTest):
     def runTest(self) -> None:
         for flow in self.flows:
             for by_server, frame in self.opening(flow):
-                self.meets(flow, by_server, frame)
+                self.compare_segment(flow, by_server, frame)
         for _ in range(PACKETS):
             if pause := self.source.choice(PAUSES):
                 self.pause(pause)
@@ -516,9 +518,9 @@ class RandomSegments(TransferTest):
             closed = state >= PinState.SERVER_CLOSING and self.source.random() < 0.3
             if closed or self.source.random() < 0.03:
                 for by_server, frame in self.opening(flow):
-                    self.meets(flow, by_server, frame)
+                    self.compare_segment(flow, by_server, frame)
             else:
-                self.meets(flow, *self.segment(flow))
+                self.compare_segment(flow, *self.segment(flow))
         counts = {
             "segments",
             "sent",
@@ -531,4 +533,4 @@ class RandomSegments(TransferTest):
             "flight",
             "under_way",
         }
-        self.assertEqual(counts - self.seen_fields, set(), "never happened: draw more segments")
+        self.assertEqual(counts - self.nonzero_fields, set(), "never happened: draw more segments")

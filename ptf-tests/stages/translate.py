@@ -1,4 +1,4 @@
-"""Stage `translate`, and the checksums: addresses and ports both ways, every expected checksum computed by scapy."""
+"""Stage `translate`, and checksums: addresses and ports in both directions; scapy computes all expected checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SACK_OPTIONS = [("NOP", None), ("NOP", None), ("SAck", (5001, 6461, 7921, 9381))
 
 
 class BothWays(StageTest):
-    """A whole exchange: the server sees the client and its own address and port; the client sees the service's."""
+    """In a whole exchange the server receives its own address and port, and the client the service's."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -30,7 +30,7 @@ class BothWays(StageTest):
 
 
 class SamePort(StageTest):
-    """A server on the service's own port: only the address changes."""
+    """For a server on the service's own port, only the address changes."""
 
     def runTest(self) -> None:
         self.weigh(WEB, {S3: 1})
@@ -38,7 +38,7 @@ class SamePort(StageTest):
 
 
 class OptionsVerbatim(StageTest):
-    """TCP options pass as they are; the checksum that covers them stays right."""
+    """TCP options pass unchanged, and the checksum that covers them stays right."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -52,7 +52,7 @@ class OptionsVerbatim(StageTest):
 
 
 class FlagsVerbatim(StageTest):
-    """ECN, urgent pointer, reserved bits and window are the endpoints'."""
+    """ECN, urgent pointer, reserved bits and window pass unchanged."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -64,7 +64,7 @@ class FlagsVerbatim(StageTest):
 
 
 class Ipv4Options(StageTest):
-    """IPv4 options pass both ways."""
+    """IPv4 options pass in both directions."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -77,7 +77,7 @@ class Ipv4Options(StageTest):
 
 
 class Sizes(StageTest):
-    """Payloads of no, odd, even and large size."""
+    """Payloads of no, odd, even and large size are translated."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -89,20 +89,20 @@ class Sizes(StageTest):
 
 
 class ChecksumCarries(StageTest):
-    """Incremental checksums at the ends of the number circle: a result of 0 and of 0xffff, and all carries between."""
+    """Incremental checksums are right for results of 0 and 0xffff and for all carries between."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
         self.establishes(flow)
-        for wanted in (0x0000, 0x0001, 0x7FFF, 0xFFFE, 0xFFFF):
+        for checksum in (0x0000, 0x0001, 0x7FFF, 0xFFFE, 0xFFFF):
             base = octets(flow.at_server(flow.data(b"\0\0")))
             zero = int.from_bytes(base[14 + 20 + 16 : 14 + 20 + 18], "big")
-            word = (zero - wanted) % 0xFFFF
+            word = (zero - checksum) % 0xFFFF
             self.client_sends(flow, flow.data(word.to_bytes(2, "big")))
 
 
 class Udp(StageTest):
-    """A UDP service, both ways."""
+    """A UDP service is translated in both directions."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -115,7 +115,7 @@ class Udp(StageTest):
 
 
 class UdpWithoutChecksum(Udp):
-    """A checksum of 0 says that there is none, and stays."""
+    """A UDP checksum of 0, which stands for none, stays."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D1)
@@ -126,7 +126,7 @@ class UdpWithoutChecksum(Udp):
 
 
 class UdpChecksumOfZero(Udp):
-    """A checksum that comes out as 0 is sent as 0xffff (RFC 768)."""
+    """A UDP checksum that would become 0 is sent as 0xffff (RFC 768)."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D1)
@@ -150,7 +150,7 @@ class ServerMoves(StageTest):
 
 
 class ServerUnknown(StageTest):
-    """A choice that names a server nobody configured: a numbered drop; the ledger says nothing of it."""
+    """A packet whose draw names an unconfigured server has its own drop reason, and is not in the ledger."""
 
     def runTest(self) -> None:
         self.delete(entries.server(S1))

@@ -1,4 +1,4 @@
-"""Stage `validate`: lengths and addresses that lie."""
+"""Stage `validate`: impossible lengths and addresses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sluice.names import RATE_FLOWS, DropReason, Register
 
 
 class LengthBelowHeader(StageTest):
-    """The total length does not even cover the header."""
+    """The total length is below the header length."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_len=19), DropReason.IPV4_LENGTH)
 
 
 class LengthBeyondFrame(StageTest):
-    """The total length goes beyond the frame."""
+    """The total length exceeds the frame."""
 
     def runTest(self) -> None:
         frame = Flow(WEB, S1).data()
@@ -26,7 +26,7 @@ class LengthBeyondFrame(StageTest):
 
 
 class PaddedFrame(StageTest):
-    """Ethernet padding behind the packet is neither a wrong length nor payload: a bare ACK stays one."""
+    """Ethernet padding after the packet is neither a wrong length nor payload: a bare ACK stays bare."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -44,7 +44,7 @@ class PaddedFrame(StageTest):
 
 
 class LaterFragment(StageTest):
-    """A fragment other than the first has no ports: never read what stands in their place."""
+    """A fragment other than the first has no ports, and the bytes in their place are not read."""
 
     def runTest(self) -> None:
         for more in ("", "MF"):
@@ -53,7 +53,7 @@ class LaterFragment(StageTest):
 
 
 class FirstFragmentTcp(StageTest):
-    """The first fragment has ports and goes its way."""
+    """The first fragment has ports and is forwarded."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)
@@ -62,7 +62,7 @@ class FirstFragmentTcp(StageTest):
 
 
 class FirstFragmentUdp(StageTest):
-    """The UDP length is that of the whole datagram, more than this fragment holds."""
+    """The UDP length in a fragment is that of the whole datagram, more than the fragment holds."""
 
     def runTest(self) -> None:
         flow = Flow(DNS, D3)
@@ -71,7 +71,7 @@ class FirstFragmentUdp(StageTest):
 
 
 class MartianSource(StageTest):
-    """Sources that no host has: loopback, this network, multicast, reserved, broadcast."""
+    """Packets with sources that no host has are dropped: loopback, this network, multicast, reserved, broadcast."""
 
     def runTest(self) -> None:
         for source in ("127.0.0.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"):
@@ -79,7 +79,7 @@ class MartianSource(StageTest):
 
 
 class MartianDestination(StageTest):
-    """Destinations that are not routed."""
+    """Packets to destinations that are not routed are dropped."""
 
     def runTest(self) -> None:
         for destination in ("127.0.0.1", "0.0.0.0", "224.0.0.251", "255.255.255.255"):
@@ -87,14 +87,14 @@ class MartianDestination(StageTest):
 
 
 class Land(StageTest):
-    """Source and destination alike: one of our own addresses as a source would have us answer ourselves."""
+    """Packets with equal source and destination are dropped: the router would answer itself."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).syn(), IP_src=WEB.address), DropReason.MARTIAN)
 
 
 class TcpOffsetTooSmall(StageTest):
-    """A data offset below 20 bytes."""
+    """The data offset is below 20 bytes."""
 
     def runTest(self) -> None:
         for words in (0, 4):
@@ -102,7 +102,7 @@ class TcpOffsetTooSmall(StageTest):
 
 
 class TcpOffsetBeyondPacket(StageTest):
-    """A data offset beyond the packet."""
+    """The data offset exceeds the packet."""
 
     def runTest(self) -> None:
         self.drops(CLIENT, changed(Flow(WEB, S1).ack(), TCP_dataofs=6), DropReason.L4_LENGTH)
@@ -116,7 +116,7 @@ class TcpHeaderInPadding(StageTest):
 
 
 class UdpLength(StageTest):
-    """A UDP length below its header, or beyond the packet."""
+    """The UDP length is below its header's, or exceeds the packet."""
 
     def runTest(self) -> None:
         frame = Flow(DNS, D1).request(b"12345678")
@@ -125,7 +125,7 @@ class UdpLength(StageTest):
 
 
 class UdpShorterThanPacket(StageTest):
-    """A UDP length below the packet's is odd, not wrong."""
+    """A UDP length below the packet's is unusual, but allowed."""
 
     def runTest(self) -> None:
         frame = changed(plain(CLIENT_HOST, UPLINK_HOST.address), UDP_len=12, UDP_chksum=0)
@@ -133,7 +133,7 @@ class UdpShorterThanPacket(StageTest):
 
 
 class IcmpTooShort(StageTest):
-    """An ICMP message of less than eight bytes."""
+    """An ICMP message has less than eight bytes."""
 
     def runTest(self) -> None:
         frame = layers(
@@ -145,7 +145,7 @@ class IcmpTooShort(StageTest):
 
 
 class Valid(StageTest):
-    """The frames that the others are made of pass when nothing is wrong with them."""
+    """The valid frames from which the other tests' frames are made are forwarded."""
 
     def runTest(self) -> None:
         flow = Flow(WEB, S1)

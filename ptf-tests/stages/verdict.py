@@ -1,4 +1,4 @@
-"""The verdict: packets to and from the controller, and the limit on them."""
+"""The verdict: packets to and from the controller, and the limit on packets to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.names import Counter, DropReason, Meter, PuntReason
 
 
 def arp_reply() -> Packet:
-    """A neighbour to learn."""
+    """Return an ARP reply to the router, from which it can learn a neighbour."""
     return layers(
         ether(CLIENT_HOST),
         ARP(op=2, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst=CLIENT.mac, pdst=CLIENT.address),
@@ -19,7 +19,7 @@ def arp_reply() -> Packet:
 
 
 class PacketOut(StageTest):
-    """The controller's packets leave by the port it names, as they are, and count as forwarded."""
+    """The controller's packets leave by the port that they name, unchanged, and count as forwarded."""
 
     def runTest(self) -> None:
         frame = octets(plain(CLIENT_HOST, UPLINK_HOST.address, ttl=1))
@@ -29,16 +29,16 @@ class PacketOut(StageTest):
 
     def _outcome_of_packet_out(self, place: int, frame: bytes) -> None:
         number = self.switch.number(place)
-        found = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
-        self.assertIsNotNone(found.packet, f"nothing left by port {number}")
-        self.assertEqual(self.padded(bytes(found.packet)), self.padded(frame))
+        polled = self.dataplane.poll(device_number=0, port_number=number, timeout=AWAIT_S)
+        self.assertIsNotNone(polled.packet, f"nothing left by port {number}")
+        self.assertEqual(self.padded(bytes(polled.packet)), self.padded(frame))
         outcome = self.settle(CLIENT)
         self.assertEqual(outcome.frames, [])
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, DropReason.NONE): 1})
 
 
 class VerdictsCountBytes(StageTest):
-    """Of frames as they came in, from the Ethernet header on."""
+    """The counter `verdicts` counts the bytes of received frames, from the Ethernet header on."""
 
     def _counted_of(self, reason: DropReason, frame: Packet) -> int:
         before = self.switch.bytes_of(Counter.VERDICTS, reason)
@@ -51,7 +51,7 @@ class VerdictsCountBytes(StageTest):
             frame = plain(CLIENT_HOST, UNROUTED, payload=bytes(length))
             counted = len(octets(frame)) + self.switch.counted_checksum
             self.assertEqual(self._counted_of(DropReason.NO_ROUTE, frame), counted)
-        # Beside a frame that is forwarded the harness's own are: as many bytes each time.
+        # With a forwarded frame the harness's own frames are counted, with the same number of bytes each time.
         short, long = (
             self._counted_of(DropReason.NONE, plain(CLIENT_HOST, UPLINK_HOST.address, payload=bytes(length)))
             for length in (18, 918)
@@ -60,7 +60,7 @@ class VerdictsCountBytes(StageTest):
 
 
 class PacketOutOfAnyKind(StageTest):
-    """Nothing that the controller sends is parsed, changed or judged, be it another protocol, a bad header or ARP."""
+    """A packet of the controller is not parsed or changed, whether it is of another protocol, invalid, or ARP."""
 
     def runTest(self) -> None:
         bad = changed(Flow(WEB, S1).syn(), IP_version=6)
@@ -70,8 +70,8 @@ class PacketOutOfAnyKind(StageTest):
         )
         for frame in (octets(bad), octets(request), bytes(range(60))):
             self.switch.client.send(frame, self.switch.number(CLIENT))
-            found = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=AWAIT_S)
-            self.assertEqual(self.padded(bytes(found.packet)), self.padded(frame))
+            polled = self.dataplane.poll(device_number=0, port_number=self.switch.number(CLIENT), timeout=AWAIT_S)
+            self.assertEqual(self.padded(bytes(polled.packet)), self.padded(frame))
             self.assertEqual(self.settle(CLIENT).changes, {(Counter.VERDICTS, DropReason.NONE): 1})
 
 
@@ -83,13 +83,13 @@ class Punting(StageTest):
         self.meter(Meter.PUNT_LIMIT, reason, cir=0, cburst=burst, pir=0, pburst=burst)
 
     def assertLimited(self, outcome: Outcome, drop: DropReason, punt: PuntReason) -> None:
-        """The packet was meant for the controller and did not get there."""
+        """Assert that the packet had a punt reason but did not reach the controller."""
         self.assertEqual((outcome.frames, outcome.packets), ([], []))
         self.assertEqual(outcome.changes, {(Counter.VERDICTS, drop): 1, (Counter.PUNTS_LIMITED, punt): 1})
 
 
 def arp_request(address: str) -> Packet:
-    """A question for an address, ours or another one."""
+    """Return an ARP request for an address."""
     return layers(
         Ether(dst=BROADCAST, src=CLIENT_HOST.mac),
         ARP(op=1, hwsrc=CLIENT_HOST.mac, psrc=CLIENT_HOST.address, hwdst="00:00:00:00:00:00", pdst=address),
@@ -97,12 +97,12 @@ def arp_request(address: str) -> Packet:
 
 
 class PuntLimited(Punting):
-    """Above its rate an ARP reply is a drop with a reason of its own."""
+    """An ARP reply above its punt reason's rate is dropped, with a reason of its own."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.ARP, 2)
         for _ in range(2):
-            self.hears(CLIENT, arp_reply(), PuntReason.ARP)
+            self.reports_sender(CLIENT, arp_reply(), PuntReason.ARP)
         self.spent()
         for _ in range(2):
             self.drops(CLIENT, arp_reply(), DropReason.PUNT_LIMITED, (Counter.PUNTS_LIMITED, PuntReason.ARP))
@@ -110,7 +110,7 @@ class PuntLimited(Punting):
 
 
 class SendersLimited(Punting):
-    """Above the rate of what is overheard nobody is told; requests are answered as ever, and answers to us heard."""
+    """Above the rate of `sender`, no sender is reported; requests are still answered, and replies to us reported."""
 
     def runTest(self) -> None:
         answer = layers(
@@ -119,17 +119,17 @@ class SendersLimited(Punting):
         )
         limited = (Counter.PUNTS_LIMITED, PuntReason.SENDER)
         self.limit(PuntReason.SENDER, 2)
-        self.hears(CLIENT, arp_request(CLIENT.address), PuntReason.SENDER, answer=answer)
-        self.hears(CLIENT, arp_request(ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
+        self.reports_sender(CLIENT, arp_request(CLIENT.address), PuntReason.SENDER, answer=answer)
+        self.reports_sender(CLIENT, arp_request(ABSENT), PuntReason.SENDER, drop=DropReason.ARP_IGNORED)
         self.spent()
         for _ in range(2):
             self.forwards(CLIENT, arp_request(CLIENT.address), CLIENT, answer, limited)
             self.drops(CLIENT, arp_request(ABSENT), DropReason.ARP_IGNORED, limited)
-        self.hears(CLIENT, arp_reply(), PuntReason.ARP)
+        self.reports_sender(CLIENT, arp_reply(), PuntReason.ARP)
 
 
 class PuntLimitedKeepsReason(Punting):
-    """What was to be dropped anyway keeps its reason: hop limit, neighbour."""
+    """A packet that is dropped anyway, for its TTL or its neighbour, keeps its drop reason above the limit."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)
@@ -152,7 +152,7 @@ class PuntLimitedKeepsReason(Punting):
 
 
 class PuntReasonsApart(Punting):
-    """A flood of one kind leaves the others their rate."""
+    """Many packets of one punt reason do not use up the rate of the others."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.TTL, 1)
@@ -160,11 +160,11 @@ class PuntReasonsApart(Punting):
         self.punts(CLIENT, frame, PuntReason.TTL, frame, drop=DropReason.TTL_EXCEEDED)
         self.spent()
         self.assertLimited(self.exchange(CLIENT, frame), DropReason.TTL_EXCEEDED, PuntReason.TTL)
-        self.hears(CLIENT, arp_reply(), PuntReason.ARP)
+        self.reports_sender(CLIENT, arp_reply(), PuntReason.ARP)
 
 
 class LimitSparesTraffic(Punting):
-    """The limit is the controller's; traffic has none."""
+    """The limit applies to packets for the controller only, not to forwarded packets."""
 
     def runTest(self) -> None:
         self.limit(PuntReason.NONE, 1)
