@@ -212,7 +212,7 @@ class NoCpuHeader(StageTest):
     P4Runtime offers no way to send one that is too short for the parser: the target refuses it, or adds what is
     missing. So none leaves by a port in use, and one that reaches the pipeline counts as `cpu_header` or as sent.
 
-    A fence waits for frames, not for packet-outs, which reach the switch by another way. So a packet-out with its header
+    A fence waits for frames, not for packet-outs, which reach the switch by another way. So a packet-out with a header
     follows: when it has left, those before it are counted, here and not in the next test.
     """
 
