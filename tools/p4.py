@@ -78,9 +78,9 @@ def sha256(path: Path) -> str:
 
 
 def code_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a source's code: without comments, blank lines and the spaces around lines."""
+    """Hexadecimal SHA-256 of a source's code: without comments and blank lines, with one space for several."""
     code = STRING_OR_COMMENT.sub(lambda match: match[1] or "", path.read_text())
-    lines = [line.strip() for line in code.splitlines()]
+    lines = [" ".join(line.split()) for line in code.splitlines()]
     return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()
 
 

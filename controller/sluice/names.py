@@ -359,71 +359,71 @@ class DropReason(IntEnum):
     """`DropReason` of p4src/common/ids.p4."""
 
     NONE = 0
-    """Forwarded, answered or punted."""
+    """The packet was forwarded, answered or punted."""
     TRUNCATED = 1
-    """A header goes past the end of the frame."""
+    """A header extends past the end of the frame."""
     UNSUPPORTED = 2
-    """Neither ARP nor IPv4 behind at most one 802.1Q tag, or an ARP that is not Ethernet/IPv4."""
+    """Neither ARP nor IPv4 after at most one 802.1Q tag, or an ARP that is not for Ethernet and IPv4."""
     IPV4_HEADER = 3
-    """Version is not 4, or the header length is below 20 bytes; also of the packet inside an ICMP error."""
+    """IP version is not 4, or the header length is below 20 bytes; also in the packet inside an ICMP error."""
     IPV4_LENGTH = 4
-    """Total length below the header's, or beyond the frame."""
+    """The IPv4 total length is below the header length, or exceeds the frame."""
     IPV4_CHECKSUM = 5
-    """Header checksum is wrong."""
+    """The IPv4 header checksum is wrong."""
     FRAGMENT = 6
-    """A fragment other than the first: it has no ports."""
+    """A fragment other than the first, which has no ports."""
     L4_LENGTH = 7
-    """TCP data offset, UDP length or ICMP length impossible."""
+    """TCP data offset, UDP length or ICMP length is impossible."""
     PORT_UNKNOWN = 8
     """The ingress port is not configured."""
     NOT_FOR_US = 9
-    """The frame is neither to the router's MAC address nor an ARP to broadcast."""
+    """The frame is neither to the router's MAC address nor a broadcast ARP."""
     MARTIAN = 10
-    """Source or destination is of 0/8, 127/8 or 224/3, or the two are alike."""
+    """Source or destination address is in 0/8, 127/8 or 224/3, or the two are equal."""
     TTL_EXCEEDED = 11
-    """TTL ran out; the controller answers with ICMP time exceeded."""
+    """The TTL ran out; the controller answers with ICMP time exceeded."""
     NO_SERVICE = 12
-    """To one of our addresses, but neither to a service nor an echo request."""
+    """To an address of the router or of a service, but neither to a service's port nor an echo request."""
     DIRECT_TO_SERVER = 13
-    """Past the service, to a server's own address and port."""
+    """Sent to a server's own address and port instead of to its service."""
     ADMISSION_REFUSED = 14
     """A new connection above its service's or its destination's rate."""
     NO_SERVER = 15
-    """The service has no server to choose, or the place of its candidate is taken."""
+    """The service has no server to choose, or the cell for the connection's candidate is taken."""
     SERVER_UNKNOWN = 16
-    """Pinned to a server that is no longer configured."""
+    """The connection is pinned to a server that is no longer configured."""
     NO_ROUTE = 17
     """No prefix matches the destination."""
     NEIGHBOUR_UNRESOLVED = 18
-    """Next hop has no MAC address yet; the controller asks for it, and then sends the packet."""
+    """The next hop has no known MAC address; the controller resolves it by ARP and then sends the packet."""
     ARP_IGNORED = 19
-    """An ARP that is neither a request for nor a reply to one of our addresses: only its sender is heard."""
+    """An ARP that neither requests an address of ours nor is a reply to one; only its sender is reported."""
     PUNT_LIMITED = 20
-    """An ARP reply to us above the limit of its reason: it is of no other use."""
+    """An ARP reply to the router, above the limit of its punt reason; it has no other use than to report a neighbour."""
     CPU_HEADER = 21
-    """From the controller, without a valid packet_out header."""
+    """A packet from the controller without a valid packet_out header."""
     ADMISSION_RESET = 22
-    """As admission_refused, and a reset was sent back."""
+    """Refused as by admission_refused, and answered by a RST."""
     SOURCE_MAC = 23
     """The frame's source is a group address, which no station has (IEEE 802.3, 3.2.3)."""
     NOT_AN_AGENT = 24
-    """To a group of a content service, or a splice order, and the port has no agent of that service."""
+    """A packet to a group of a content service, or a splice order, from a port that has no agent of that service."""
     NO_SLOT = 25
-    """An agent's, without a slot: both ways are taken, or the connection has ended."""
+    """An agent's packet without a slot: both ways are taken, or the connection has ended."""
     SPLICED = 26
-    """An agent's, but the connection is spliced, or another agent has it."""
+    """An agent's packet, but the connection is spliced, or another agent holds it."""
     UNBOUND = 27
-    """A content server's, but its connection has no slot, or is another server's now."""
+    """A content server's packet, but its connection has no slot, or is now pinned to another server."""
     CLOSED = 28
-    """Of a connection that the switch has closed: an ACK of its client's."""
+    """An ACK of the client of a connection that the switch has closed."""
     CLOSED_RESET = 29
-    """The same, but payload of its client's, or anything late of its server's, and a reset was sent back."""
+    """Client's payload or server's late packet on a connection that the switch has closed; answered by a RST."""
     NOT_IDLE = 30
-    """A tickle, but its connection is not idle, or unknown, or may not be closed."""
+    """A tickle, but its connection is not idle, is unknown, or may not be closed."""
     SYN_PAYLOAD = 31
-    """A client's SYN with payload, of a content connection that has left its agent: no rule would read it."""
+    """A client's SYN with payload, on a content connection that has left its agent: no rule would read it."""
     CLOSED_AGAIN = 32
-    """As closed, of a client without the FIN, or a keepalive: the FIN was sent again, or an ACK."""
+    """As closed, but the client lacks the FIN or sends a keepalive; answered by the FIN again, or by an ACK."""
 
 
 class PuntReason(IntEnum):
@@ -431,47 +431,47 @@ class PuntReason(IntEnum):
 
     NONE = 0
     ARP = 1
-    """An ARP reply to us: a neighbour to learn."""
+    """An ARP reply to an address of ours: the controller learns the neighbour."""
     TTL = 2
-    """Answer with ICMP time exceeded; the packet is as it was received."""
+    """The TTL ran out; the controller answers with ICMP time exceeded; the packet is as it was received."""
     NEIGHBOUR = 3
-    """Next hop unresolved: ask for it; the packet is as it is to leave, but for MAC addresses and tag."""
+    """The next hop is unresolved: the controller resolves it by ARP, adds MAC addresses and tag, and sends the packet."""
     SENDER = 4
-    """Any other ARP: a neighbour that asks for us, or may have moved."""
+    """Any other ARP: a neighbour that requests an address of ours, or that may have moved."""
 
 
 class PinState(IntEnum):
     """`PinState` of p4src/common/constants.p4."""
 
     PENDING = 0
-    """SYN seen."""
+    """The client's SYN has passed."""
     ANSWERED = 1
-    """SYN-ACK seen."""
+    """The server's SYN-ACK has passed."""
     ESTABLISHED = 2
-    """The handshake's last ACK seen."""
+    """The ACK that ends the handshake has passed."""
     REOPENING = 3
-    """Then another SYN."""
+    """Another SYN has passed after the handshake."""
     CLIENT_CLOSING = 4
-    """The client's FIN seen."""
+    """The client's FIN has passed."""
     SERVER_CLOSING = 5
-    """The server's FIN seen."""
+    """The server's FIN has passed."""
     CLIENT_RESET = 6
-    """The client's RST seen, and nothing of the server since."""
+    """The client's RST has passed, and no packet of the server since."""
     CLOSED = 7
-    """FINs of both seen, the client's RST behind the server's FIN, or an agent's RST."""
+    """Both FINs have passed, or the client's RST after the server's FIN, or an agent's RST."""
     RESET = 8
-    """The server's RST seen."""
+    """The server's RST has passed."""
 
 
 class Turn(IntEnum):
     """`Turn` of p4src/common/constants.p4."""
 
     AGENT = 0
-    """Its agent: packets of both sides go there."""
+    """The connection's agent, to which packets of both sides go."""
     SPLICED = 1
-    """The switch."""
+    """The switch translates between client and server."""
     GUESSED = 2
-    """Nobody; but the client's payload goes to an agent, which is to say whether the guess was right."""
+    """The server was chosen before any request; an agent reads the client's payload, and decides whether that was right."""
 
 
 class Remember(IntEnum):
@@ -479,30 +479,32 @@ class Remember(IntEnum):
 
     NOTHING = 0
     GUESS = 1
-    """Its last server: the next connection goes there, and an agent looks at its first request."""
+    """The client's last server: its next connection goes there, and an agent checks the first request."""
     CLIENT = 2
-    """Its server: all its connections go there."""
+    """The client's server: all its connections go there without an agent."""
 
 
 class ClosingStatus(IntEnum):
     """`ClosingStatus` of p4src/common/constants.p4."""
 
     OPEN = 0
+    """No attempt is under way."""
     PROBING = 1
-    """A tickle is on its way, unless that was too long ago."""
+    """A tickle was sent less than PROBE_TIME ago; after that the value means the same as open."""
     CLOSED = 2
-    """RST and FIN were sent."""
+    """RST was sent to the server and FIN to the client."""
     RACED = 3
-    """And payload of the client's came afterwards."""
+    """Closed, and payload of the client arrived afterwards."""
 
 
 class SpliceStatus(IntEnum):
     """`SpliceStatus` of p4src/common/constants.p4."""
 
     ORDERED = 0
-    """Not yet."""
+    """The value in the order itself, before the switch has processed it."""
     APPLIED = 1
+    """The order is carried out."""
     NO_CONNECTION = 2
-    """No slot has it."""
+    """No slot holds the connection."""
     NOT_YOURS = 3
-    """Another agent has it, or the port has no agent."""
+    """Another agent holds the connection, or the port has no agent."""

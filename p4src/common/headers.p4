@@ -1,4 +1,4 @@
-// Headers of the wire and of the controller's port. No target include.
+// Packet headers, and the headers of the controller's port. This file includes nothing of a target.
 #ifndef SLUICE_COMMON_HEADERS_P4
 #define SLUICE_COMMON_HEADERS_P4
 
@@ -9,25 +9,28 @@
 header packet_in_h {
     @id(1) port_t ingress_port;
     @id(2) bit<8> reason;         // a PuntReason
-    @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to ask for
+    @id(3) ipv4_t next_hop;       // for PuntReason.neighbour: the address to resolve
 }
 
-// The sender of an ARP, and where it is: a digest.
+// A digest to the controller: the sender of an ARP, and its ingress port.
 struct arp_sender_t {
     port_t ingress_port;
     ipv4_t address;
     mac_t  mac;
-    ipv4_t answered_by;           // the address of ours that its request asks for; the sender's own where the switch answers nothing
+    ipv4_t answered_by;           // the router's or service's address that the ARP requests; the sender's own address where the
+                                  // switch does not answer
 }
 
 @controller_header("packet_out")
 header packet_out_h {
-    @id(1) port_t egress_port;    // sent as it is. Or INTO_PIPELINE: a tickle is behind it
+    @id(1) port_t egress_port;    // the frame is sent to this port unchanged; INTO_PIPELINE: a tickle follows and passes the
+                                  // pipeline
 }
 
-// In front of the controller's frame in a client's name, which is to close an idle connection.
+// Stands in front of a frame that the controller sends in a client's name, in order to close an idle connection.
 header tickle_h {
-    ticks_t least_age;            // of the connection's silence; if it is shorter the frame is dropped
+    ticks_t least_age;            // ticks for which the connection must have been silent; after a shorter silence the frame is
+                                  // dropped
 }
 
 header ethernet_h {
@@ -76,7 +79,7 @@ header ipv4_options_h {
     varbit<320> data;
 }
 
-// TCP options stay where they are, in front of the payload: nothing here reads them.
+// TCP options stay in the packet's unparsed rest, in front of the payload.
 header tcp_h {
     l4_port_t src_port;
     l4_port_t dst_port;
@@ -111,7 +114,7 @@ header icmp_h {
     bit<32> rest;
 }
 
-// The start of a TCP header's options where they are NOP, NOP and SACK (RFC 2018, section 3), and its blocks.
+// The start of a TCP header's options where they are NOP, NOP and SACK (RFC 2018, section 3). sack_block_h follows.
 header sack_h {
     bit<16> nops;
     bit<8>  kind;
@@ -123,8 +126,9 @@ header sack_block_h {
     bit<32> right;
 }
 
-// What a SYN or SYN-ACK of a content connection keeps of its options: MSS, SACK permitted, window scale; or NOPs. Of a closed connection's
-// ACK, timestamps: NOP, NOP, kind and length, the sender's (sack), and the one echoed (scale_lead and scale).
+// Options that remain in a SYN or SYN-ACK of a content connection: MSS, SACK permitted and window scale, or NOPs in their place.
+// In a closed connection's ACK the same header holds timestamps: NOP, NOP, kind and length (mss_lead, mss), the sender's value
+// (sack), and the echoed value (scale_lead and scale).
 header kept_options_h {
     bit<16> mss_lead;
     bit<16> mss;
@@ -133,19 +137,19 @@ header kept_options_h {
     bit<8>  scale;
 }
 
-// In front of a guessed connection's segment on its way to an agent. Scales are 255 where windows are not scaled.
+// Stands in front of a guessed connection's segment on its way to an agent. A scale is 255 where windows are not scaled.
 header guessed_h {
     bit<8>  server_scale;
     bit<8>  client_scale;
     bit<8>  sack;
     bit<8>  flags;
     bit<16> client_mss;
-    server_id_t server;           // the guessed one
+    server_id_t server;           // the server that was chosen without reading a request
     bit<32> client_number;        // the client's initial sequence number
     bit<16> type;
 }
 
-// An agent's splice order, straight behind the Ethernet header; its confirmation has a status. docs/reference/content.md
+// An agent's splice order, directly after the Ethernet header; its confirmation has a status. docs/reference/content.md
 header splice_h {
     bit<8>    operation;
     bit<8>    status;             // a SpliceStatus
@@ -154,19 +158,19 @@ header splice_h {
     ipv4_t    service;
     l4_port_t service_port;
     bit<32>   delta;
-    bit<8>    shift;              // of the server's windows, signed
+    bit<8>    shift;              // shift of the server's windows, signed: positive is up
     bit<8>    remember;           // a Remember
     bit<8>    generation;
     bit<8>    turn;
-    bit<8>    client_shift;       // of the client's windows, up: 0 to 14
+    bit<8>    client_shift;       // shift of the client's windows, up: 0 to 14
 }
 
-// What an ICMP error is certain to carry of the transport header: eight bytes (RFC 792). Never a whole TCP header.
+// The part of the transport header that every ICMP error carries: eight bytes (RFC 792), so never a whole TCP header.
 header transport_start_h {
     l4_port_t src_port;
     l4_port_t dst_port;
-    bit<16>   third;              // UDP: length
-    bit<16>   fourth;             // UDP: checksum
+    bit<16>   third;              // in UDP: length
+    bit<16>   fourth;             // in UDP: checksum
 }
 
 struct headers_t {
@@ -186,7 +190,7 @@ struct headers_t {
     sack_block_h[4]   sack_blocks;
     udp_h             udp;
     icmp_h            icmp;
-    // The packet inside an ICMP error.
+    // Headers of the packet inside an ICMP error.
     ipv4_h            inner_ipv4;
     ipv4_options_h    inner_ipv4_options;
     transport_start_h inner_transport;

@@ -1,9 +1,9 @@
-// Admission: every SYN to a service passes the service's token bucket, before anything is known of its connection.
+// Admission: every SYN to a service passes the service's token bucket, before its connection is looked up.
 //
 //   reads  event, service, pass
 //   writes refused: the SYN may keep a pin that exists, never claim one
 //
-// The verdict on a refused SYN is the connection table's: a retransmission of a pinned connection passes.
+// The connection table decides what happens to a refused SYN: a retransmission on a pinned connection passes.
 #ifndef SLUICE_STAGES_ADMISSION_P4
 #define SLUICE_STAGES_ADMISSION_P4
 

@@ -1,18 +1,18 @@
-// Classify: is it for a service, from a server, or neither?
+// Classify: is the packet for a service, from a server, or neither?
 //
 //   reads  flow
 //   writes path, service, shares, connection
-//          server, endpoint, endpoint_port: from a server
+//          server, endpoint, endpoint_port: of a server's packet
 //          content, generation, remember_time: where content is switched
-//   keys   services: destination address, protocol, port -> service, and what its weights sum to; or a server's own endpoint
+//   keys   services: destination address, protocol, port -> service and its shares; or a server's own endpoint, which is denied
 //                    for content switching also -> content service; or group, and the endpoint of its content service
-//          origins:  source address, protocol, port -> server, its service and that service's endpoint; and whether it is one of a
-//                    content service's groups
+//          origins:  source address, protocol, port -> server, its service and that service's endpoint; and whether the service is one
+//                    of a content service's groups
 //   drops  direct_to_server
 //
-// An ICMP error to the sender of the packet it carries is looked up by that one's reversed tuple, so that it goes where the packet
-// came from. Any other is looked up by its own, and has no ports.
-// Both tables are static: answers are translated whatever happens to the connection table.
+// An ICMP error to the sender of the packet inside is looked up by that packet's reversed 5-tuple, so that the error goes where the
+// packet came from. Any other ICMP error is looked up by its own addresses, and has no ports.
+// Both tables are independent of the connection table: answers are translated whatever happens to that table.
 #ifndef SLUICE_STAGES_CLASSIFY_P4
 #define SLUICE_STAGES_CLASSIFY_P4
 
@@ -38,7 +38,7 @@ control Classify(inout metadata_t meta, inout DropReason drop) {
         meta.remember_time = remember_time;
     }
 
-    // Its connections are those of the content service.
+    // A group's connections are pinned under the endpoint of its content service.
     @id(ACTION_TO_GROUP)
     action to_group(service_id_t service, weight_t shares, ipv4_t address, l4_port_t port) {
         to_service(service, shares);

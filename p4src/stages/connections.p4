@@ -2,9 +2,9 @@
 //
 //            slot_1                          slot_2
 //     +-------------------+           +-------------------+
-//     | fingerprint, time |           | fingerprint, time |   1  find it, or claim a vacant slot
-//     | server            |           | server            |   2  keep the pin, or take the choice
-//     | state             |           | state             |   3  step, and say what it was before
+//     | fingerprint, time |           | fingerprint, time |   1  find the connection, or claim a vacant slot
+//     | server            |           | server            |   2  keep the pinned server, or take the choice
+//     | state             |           | state             |   3  step the state, and return the previous one
 //     +-------------------+           +-------------------+
 //
 //   reads  place, path, event, pass, service, content, attempt, now, choice, stable_choice, preferred, vacant, decided
@@ -15,8 +15,7 @@
 //          turn, granted: of a content connection, on Tofino 2
 //   drops  admission_refused, no_server
 //
-// Each register is touched once in a pass. Which cells share a register, and in which order they are touched, is the target's
-// (externs/ways).
+// Each register is accessed once in a pass. The target decides which cells share a register, and the order of accesses (externs/ways).
 #ifndef SLUICE_STAGES_CONNECTIONS_P4
 #define SLUICE_STAGES_CONNECTIONS_P4
 
@@ -25,7 +24,7 @@
 
 control Connections(inout metadata_t meta, in place_t place, inout decided_t decided, inout DropReason drop) {
     @name(".SluiceIngress.connections")
-    Pins() pins;                  // a controller is to find its registers by this stage's name
+    Pins() pins;                  // the controller finds its registers under this stage's name
     ConnectionCounters() counters;
 
     apply {

@@ -1,11 +1,12 @@
-// Destinations: requests (SYNs towards inside) are counted and limited by the address that the client asked for, be it a
-// service, one server, or a host that is no service at all.
+// Destinations: counts and limits requests (SYNs towards inside) by the address that the client requested: a service, a server, or
+// a host that belongs to no service.
 //
 //   reads  event, inward, flow, refused, pass, now
 //   writes request, destination, refused, returning, answer_reset
-//   keys   destinations: destination address -> its number, what a refused SYN gets, how long clients are remembered
+//   keys   destinations: destination address -> its number, whether a refused SYN gets a RST, how long clients are remembered
 //
-// What is refused is dropped later: of a service by connections, for a pinned connection's SYN passes; of others by requests.
+// A refused SYN is dropped later. To a service, connections drops it, since a SYN of a pinned connection passes. To other destinations,
+// requests drops it.
 //
 //     destination_limit: green ---------------> admitted, and its client remembered
 //            |
@@ -14,8 +15,8 @@
 //                   returning_limit: green ----> admitted ("returning")
 //                                    red ------> refused
 //
-// Two buckets in a row, not one of two colours: a refused stranger takes no token that a known client could have had.
-// Both together are the destination's limit.
+// The two token buckets stand in a row, in place of one with two colours: a refused unknown client takes no token that a known client
+// could have taken. The two limits together are the destination's limit.
 #ifndef SLUICE_STAGES_DESTINATIONS_P4
 #define SLUICE_STAGES_DESTINATIONS_P4
 
@@ -57,9 +58,9 @@ control Destinations(in metadata_t meta, inout decided_t decided) {
         oldest = meta.now - remember;
     }
 
-    // One step after the other, each with its own condition: a block would hold back, on hardware, what stands behind it.
+    // Steps with a condition each instead of nested blocks: on hardware a block would delay the tables after it.
     apply {
-        bit<1> remembers = 0;       // its service's admission has let it pass, and who is let in is remembered
+        bit<1> remembers = 0;       // the service's admission let the SYN pass, and the destination remembers its clients
         if (meta.inward == 1 && meta.event == Event.syn && meta.pass == Pass.first) {
             decided.request = 1;
             destinations.apply();

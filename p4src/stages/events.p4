@@ -1,9 +1,9 @@
-// Events: what a segment does to its connection. Everything that is not TCP does nothing.
+// Events: what a TCP segment does to its connection. Other packets do nothing.
 //
 //   reads  tcp; payload
 //   writes event
 //
-// What the flags say is known before the length is, and what is done for SYNs need not wait for it.
+// The flags are known before the length of the payload: stages that handle SYNs need not wait for the length.
 #ifndef SLUICE_STAGES_EVENTS_P4
 #define SLUICE_STAGES_EVENTS_P4
 

@@ -1,11 +1,11 @@
-// Forward: longest-prefix route and neighbour.
+// Forward: looks up the longest-prefix route and the next hop's MAC address.
 //
 //   reads  ipv4.dst
 //   writes ethernet, verdict
 //   keys   routes: destination, longest prefix -> directly connected, or the next hop's address
 //          neighbours: next hop -> port and MAC addresses
 //   drops  no_route, neighbour_unresolved
-//   punts  neighbour: the controller asks for the next hop
+//   punts  neighbour: the controller resolves the next hop by ARP
 #ifndef SLUICE_STAGES_FORWARD_P4
 #define SLUICE_STAGES_FORWARD_P4
 

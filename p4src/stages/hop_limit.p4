@@ -1,4 +1,4 @@
-// Hop limit: one hop is spent, before any state is taken for a packet that ends here.
+// Hop limit: decrements the TTL, before a packet that ends here changes any state.
 //
 //   reads, writes ipv4.ttl
 //   drops  ttl_exceeded

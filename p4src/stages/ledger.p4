@@ -1,12 +1,12 @@
-// Ledger: what each server was asked and what it answered, in counts that never go back.
+// Ledger: counts what each server was asked and how it answered. The counts never decrease.
 //
 //   reads  path, event, server, pinned, state, next_state, answered_again
 //   writes the cells of ledger_* (one a server)
 //
-// Behind forward: a SYN that was refused or that found no route was never offered to the server. (On v1model a packet that waits at the
-// controller for its neighbour is counted: it does not pass again.) The first SYN-ACK of a connection is N_A of the metric R (Ohta &
-// Andou, eq. 5); a repeated one says that the accept queue was full at the last ACK. An answer without a pin counts as a first one: its
-// SYN was counted too.
+// The ledger comes after forward: a SYN that was refused or had no route was never offered to the server. (On v1model a packet that
+// waits at the controller for its neighbour is counted, since it does not pass the pipeline again.) The first SYN-ACK of a connection
+// counts as N_A of the metric R (Ohta & Andou, eq. 5). A repeated SYN-ACK shows that the accept queue was full at the last ACK. An
+// answer without a pin counts as a first SYN-ACK, since its SYN was counted too.
 #ifndef SLUICE_STAGES_LEDGER_P4
 #define SLUICE_STAGES_LEDGER_P4
 

@@ -1,11 +1,11 @@
-// Local: is it addressed to the router itself?
+// Local: is the packet addressed to the router itself?
 //
 //   reads  flow
 //   writes ours
 //   keys   owned: an interface address, or the address of a service
 //
-// It is asked of whatever does not go to a service: what a server sends to an address of ours, ICMP errors included, is no answer to
-// anybody.
+// Applied to every packet that does not go to a service. A packet from a server to an address of the router or of a service, ICMP errors
+// included, is no answer to a client.
 #ifndef SLUICE_STAGES_LOCAL_P4
 #define SLUICE_STAGES_LOCAL_P4
 

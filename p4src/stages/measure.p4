@@ -1,9 +1,10 @@
-// Measure: how much of what its lengths promise a packet has not got, and how long its payload is. For validate, and for everybody.
+// Measure: how many bytes a packet lacks of the lengths in its headers, and how long its payload is.
 //
 //   reads  ipv4, tcp, udp, icmp, ipv4_room
 //   writes lengths, payload
 //
-// Of two lengths, |-| says which is larger: hardware compares with constants only, and an action of it does one step.
+// A saturating subtraction (|-|) shows which of two lengths is larger: hardware compares with constants only, and each of its actions
+// does one step.
 #ifndef SLUICE_STAGES_MEASURE_P4
 #define SLUICE_STAGES_MEASURE_P4
 

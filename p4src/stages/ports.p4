@@ -1,7 +1,7 @@
 // Ports: is this frame for the router, and which protocol is it?
 //
 //   reads  ethernet.dst, ingress_port
-//          arp, ipv4, splice: which of them is valid
+//          arp, ipv4, splice: which of these headers is valid
 //   writes router_mac, inside, known
 //   keys   ports: ingress port -> the router's MAC address there, and whether servers or protected hosts are behind it
 //   drops  port_unknown, not_for_us, unsupported
@@ -33,9 +33,9 @@ control Ports(inout metadata_t meta) {
     }
 }
 
-// Whether it is for the router, and of a protocol that the router knows.
+// Drops a frame that is not for the router, or whose protocol the router does not handle.
 control Addressed(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
-    // One comparison a condition: hardware has room for 44 bits.
+    // Each condition compares once: hardware has room for 44 bits.
     apply {
         if (meta.known == 0) {
             drop = DropReason.port_unknown;

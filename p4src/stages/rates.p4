@@ -1,4 +1,4 @@
-// Rates: how fast each response goes from inside to its client, for a share of all responses.
+// Rates: measures how fast each response goes from inside to its client, for a share of all responses.
 //
 //   reads  path, inside, event, payload, clock, ipv4.total_length
 //          connection: of a server's answer
@@ -6,19 +6,20 @@
 //   writes the cells of rate_flow and rate_bytes
 //   keys   rate_settings: none; step and share are parameters of its default action
 //
-// A response is a connection's data from inside; SYN, SYN-ACK and bare ACKs are left out (Chen & Heidemann, section 6.1), and bytes
-// are those of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which for each packet says
+// A response is a connection's data from inside. SYN, SYN-ACK and bare ACKs are left out (Chen & Heidemann, section 6.1). Bytes are
+// those of the IPv4 packet. The estimator is the time sliding window of Clark and Fang, which for each packet sets
 //
 //     bytes in the window <- (bytes in the window + size) * window / (window + time since the last packet)
 //
-// here in steps of a power of two, seven to a window. Within a step bytes are added. The first packet of a later step leaves, of
-// what is in the window and of itself, 7/(7 + steps), to the nearest that shifts and adds give:
+// Time is counted here in steps of a power of two, seven to a window. Within a step the packet's bytes are added. The first packet of a
+// later step keeps the fraction 7/(7 + steps) of the window and of its own bytes, rounded to what shifts and additions can compute:
 //
 //     steps   1      2, 3    4 .. 7   8 .. 15   16 .. 31   more
-//     left    7/8    3/4     9/16     3/8       1/4        itself only; the slot is free
+//     kept    7/8    3/4     9/16     3/8       1/4        the packet's own bytes only; the slot is free
 //
-// (After one step the packet itself stays whole: as a rule it is the first of many.)
-// The reader divides by the window and the part of the last packet's step that had passed: 7 step + (last mod step).
+// (After one step the packet's own bytes are kept whole: as a rule it is the first of many in that step.)
+// The reader divides by the time that the window then spans, which includes the elapsed part of the last packet's step:
+// 7 step + (last mod step).
 #ifndef SLUICE_STAGES_RATES_P4
 #define SLUICE_STAGES_RATES_P4
 
@@ -37,8 +38,8 @@ control Rates(in headers_t hdr, in metadata_t meta) {
     rate_time_t eight_steps;
     rate_left_t left;
 
-    // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off.
-    // Only responses are measured whose fingerprint has zeros under the mask.
+    // A step in units of RATE_TICK_US, a power of two below TICK_BASE / 32; 0: off. A response is measured if its fingerprint has
+    // zeros under the mask.
     @id(ACTION_SET_RATES)
     action set_rates(rate_time_t step_time, rate_fingerprint_t flow_mask) {
         step = step_time;

@@ -1,26 +1,26 @@
-// Refusal: a refused SYN is dropped silently, or answered by a reset (RFC 9293, section 3.10.7.1).
+// Refusal: a refused SYN is dropped silently, or answered by a RST (RFC 9293, section 3.10.7.1).
 //
 //   reads  answer_reset, payload, router_mac, ingress_port, flow, ethernet.src, ipv4.more_fragments, ipv4_options, tcp.sequence
 //          acknowledged: the number that Acknowledged writes
-//   writes ethernet, ipv4, ipv4_options, tcp: become those of the reset
+//   writes ethernet, ipv4, ipv4_options, tcp: become those of the RST
 //          number: of Acknowledged
 //          egress_port, reset
-//   drops  admission_reset: answered as well
+//   drops  admission_reset: the SYN is answered by a RST as well
 //
-// The reset has 40 bytes. What was behind the SYN's header stays in the frame, as a trailer that no host looks at. Of a first
-// fragment the length is not known, so that the number to acknowledge is not either: dropped silently.
+// The RST has 40 bytes. Bytes after the SYN's header stay in the frame, as a trailer that hosts ignore. The length of a first
+// fragment's segment is unknown, and so is the number to acknowledge: the fragment is dropped silently.
 #ifndef SLUICE_STAGES_REFUSAL_P4
 #define SLUICE_STAGES_REFUSAL_P4
 
 #include <externs/lengths.p4>
 
-// The number that a reset of this SYN would acknowledge.
+// Computes the number that a RST in answer to this SYN acknowledges.
 control Acknowledged(in headers_t hdr, in metadata_t meta, out bit<32> number) {
     Widened() widened;
 
     bit<32> length;
 
-    // A SYN takes one number itself. (Of three numbers a sum is two steps, and an action does one.)
+    // The SYN itself takes one number. (A sum of three numbers needs two steps, and an action does one.)
     @hidden
     action count_syn() {
         number = hdr.tcp.sequence + 1;
@@ -49,7 +49,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
         hdr.ipv4.ttl = RESET_TTL;
         hdr.ipv4.src = meta.flow.dst;
         hdr.ipv4.dst = meta.flow.src;
-        // Its checksum is computed anew by the target: nothing of it is as it was.
+        // The target computes the TCP checksum anew, since every field changes.
         hdr.tcp.src_port = meta.flow.dst_port;
         hdr.tcp.dst_port = meta.flow.src_port;
         hdr.tcp.sequence = 0;
@@ -70,7 +70,7 @@ control Refusal(inout headers_t hdr, inout metadata_t meta, in decided_t decided
         meta.reset = 1;
     }
 
-    // A target that cannot take a header's options off drops such a SYN silently.
+    // A target that cannot remove a header's IPv4 options drops a SYN with options silently.
     apply {
         if (decided.answer_reset == 1 && hdr.ipv4.more_fragments == 0 && (TAKES_OPTIONS_OFF || !hdr.ipv4_options.isValid())) {
             refuse();

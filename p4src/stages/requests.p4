@@ -1,18 +1,18 @@
-// Requests: what became of every SYN towards inside, in counts that never go back.
+// Requests: counts how every SYN towards inside was handled. The counts never decrease.
 //
 //   reads  decided, pinned, claimed, state
-//   writes the cells of requests_* (one a destination; cell 0: all that have no entry)
+//   writes the cells of requests_* (one a destination; cell 0: all destinations that have no entry)
 //   drops  admission_refused: a routed SYN that is refused
 //
-// Behind the connection table, which has the last word on a service's refused SYN. A SYN is offered once. Admitted are connections (Chen &
-// Heidemann, section 6.3): a client that repeats its SYN while its connection's handshake is under way asks for no other one.
+// Requests comes after the connection table, which decides on a service's refused SYN. Every SYN counts as offered. Admitted counts
+// connections (Chen & Heidemann, section 6.3): a client that repeats its SYN during the handshake requests no further connection.
 #ifndef SLUICE_STAGES_REQUESTS_P4
 #define SLUICE_STAGES_REQUESTS_P4
 
 #include <externs/count_registers.p4>
 #include <externs/meters.p4>
 
-// What is routed has no connection table in front of it: a refused SYN is dropped.
+// Routed packets do not pass the connection table, so a refused routed SYN is dropped here.
 control RefuseRouted(in decided_t decided, inout DropReason drop) {
     apply {
         if (decided.refused == REFUSED) {

@@ -1,11 +1,10 @@
-// Sampling: which destinations the packets towards inside have, for the search of a hot spot.
+// Sampling: samples the destinations of packets towards inside, for the search of a hot spot.
 //
 //   reads  inward, flow, pass
 //   writes the ring of sampled destinations
 //   keys   sampling: none; the share is a parameter of its default action
 //
-// By the packet's tuple as it came, whatever limits and translation make of it: what is sampled is what clients asked for, not
-// what they got.
+// The destination is the received packet's, before limits and translation: it is what clients requested, not what they got.
 #ifndef SLUICE_STAGES_SAMPLING_P4
 #define SLUICE_STAGES_SAMPLING_P4
 
@@ -19,7 +18,7 @@ control Sampling(in metadata_t meta) {
     bit<16> drawn;
     bit<32> below;
 
-    // In 65,536ths; 0: off.
+    // The share of packets in 65,536ths; 0: off.
     @id(ACTION_SET_SAMPLING)
     action set_sampling(bit<32> packets) {
         share = packets;

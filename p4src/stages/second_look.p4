@@ -1,21 +1,22 @@
-// Second look: of two to four servers drawn for a new connection, the one with least to do for its weight; on v1model, or the one that has
-// been idle for longest. R's weights move once a period; this covers the seconds between.
+// Second look: of two to four servers drawn for a new connection, takes the one with the least load for its weight; on v1model possibly
+// the one that has been idle for longest. The weights that follow from R change once a period; the second look balances between changes.
 //
 //   reads  path, event, pass, next_pass, held, pinned, claimed, draining, state, next_state, evicted, service, server, refused, drop, tcp
 //          choice, loads.other, more, choice_weight, other_weight: the servers drawn, and their weights
 //   writes loads, more, preferred
-//          the cells of load_* (open connections of each server) and of refusing_* (whether it refuses)
+//          the cells of load_* (open connections of each server) and of refusing_* (whether a server refuses connections)
 //
 //     first pass                                     second pass
-//     SYN finds no pin of its connection             claims a slot for the preferred server
-//     looks at the loads of choice and others ->     adds itself to that server's load
+//     SYN without a pin                              claims a slot for the preferred server
+//     reads the loads of choice and others ->        adds 1 to that server's load
 //
-// A register stands in one place of a switch and is touched once in a pass: looking and adding take two. Nothing but SYNs
-// without a pin pass twice; without a second look they add themselves at once. FIN or RST, whichever comes first, takes it off
-// again. Connections that end without are found by the controller, which writes them into the cells stale_*.
+// Hardware accesses a register once in a pass, so reading all loads and adding to one takes two passes. Only SYNs without a pin pass
+// twice. Without a second look they add to the load in the first pass. The connection's FIN or RST, whichever comes first, subtracts 1
+// again. The controller finds connections that end without FIN and RST, and writes their number into the cells stale_*.
 //
-// A server whose program has ended has no connection open, and its host answers each SYN with a RST: it would be preferred to every other.
-// So a server refuses from such a RST until its next SYN-ACK, and is meanwhile preferred to none: it gets its own draws.
+// A server whose program has ended has no open connection, and its host answers each SYN with a RST: by load alone it would be preferred
+// to every other server. So a server counts as refusing from such a RST until its next SYN-ACK. Meanwhile it is preferred to no other
+// server, and gets only the connections whose first draw it is.
 #ifndef SLUICE_STAGES_SECOND_LOOK_P4
 #define SLUICE_STAGES_SECOND_LOOK_P4
 
@@ -25,7 +26,7 @@
 control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     LoadCells() cells;
 
-    // Connections whose slot was claimed by another one before they had ended. The controller takes them for stale.
+    // Connections that lost their slot to another connection before they had ended. The controller counts them as stale.
     COUNT_REGISTER(REGISTER_LOAD_EVICTED, server_id_t, SERVERS, load_evicted)
 
     apply {
@@ -36,7 +37,7 @@ control SecondLook(in headers_t hdr, inout metadata_t meta, in decided_t decided
     }
 }
 
-// The comparison, for nothing but the second pass: no other stage waits for it.
+// Only the second pass needs this comparison: no other stage waits for it.
 control Stale(inout metadata_t meta) {
     StaleCells() stale_cells;
 

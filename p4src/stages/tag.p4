@@ -1,8 +1,8 @@
-// Tag: the VLAN tag that a forwarded packet leaves with.
+// Tag: sets or removes the VLAN tag of a forwarded packet.
 //
 //   reads  egress_port, vlan
 //   writes ethernet.type, vlan
-//   keys   egress_vlan: egress port -> what happens to the tag
+//   keys   egress_vlan: egress port -> what is done to the tag
 #ifndef SLUICE_STAGES_TAG_P4
 #define SLUICE_STAGES_TAG_P4
 

@@ -1,4 +1,4 @@
-// Translate: network address and port translation, both ways, and of the packet inside an ICMP error.
+// Translate: translates addresses and ports in both directions, also in the packet inside an ICMP error.
 //
 //   reads  path, server, flow, ipv4.src, tcp, udp
 //          endpoint, endpoint_port: of a server's answer
@@ -13,7 +13,7 @@
 
 #include <externs/rewrite.p4>
 
-// The address that a packet goes to is written where it is looked up: forward waits for it.
+// The table's action itself writes the packet's destination address, since forward waits for it.
 control Translate(inout headers_t hdr, inout metadata_t meta, inout DropReason drop) {
     Rewrite() rewrite;
 

@@ -1,4 +1,4 @@
-// Validate: nothing behind this stage meets a packet whose lengths or addresses lie.
+// Validate: drops packets with impossible lengths or addresses, so that no later stage has to check them.
 //
 //   reads  ipv4, lengths, martian, drop
 //   drops  ipv4_length, fragment, martian, l4_length
@@ -17,7 +17,7 @@ control Validate(in headers_t hdr, in metadata_t meta, inout DropReason drop) {
     }
 }
 
-// The transport header, which is measured a step later. A packet that the IPv4 header has dropped already is dropped for that.
+// Checks the transport header, whose length is measured one step later. A reason that the IPv4 header gave already stays.
 control ValidateTransport(in metadata_t meta, inout DropReason drop) {
     apply {
         if (drop == DropReason.none && meta.lengths.transport_missing != 0) {

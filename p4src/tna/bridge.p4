@@ -1,4 +1,4 @@
-// Bridge: from ingress to egress, what is counted there. A packet without it passes egress by.
+// Bridge: the metadata that ingress passes to egress, for the counts there. Egress does not process a packet without it.
 //
 //   reads  path, event, state, pinned, inside, server, payload, clock
 //   writes bridge

@@ -1,16 +1,16 @@
-// TNA checksums: the parser takes addresses and ports out of a checksum, the deparser puts in what they are by then (RFC 1624, eq. 2);
-// what is left for the stages to say is which ones it is to write.
+// TNA checksums: decides which checksums the deparser writes. The parser subtracts addresses and ports from a checksum, and the deparser
+// adds their new values (RFC 1624, eq. 2).
 //
 //   reads  path, reset, acknowledgement, tcp, udp, inner_ipv4.protocol
 //   writes tcp_changed, udp_changed, icmp_changed
-//          transport_rest, acknowledged: of a reset
+//          transport_rest, acknowledged: of a RST that answers a refused SYN
 //          inner_transport.fourth: a UDP checksum inside an ICMP error
 #ifndef SLUICE_TNA_CHECKSUMS_P4
 #define SLUICE_TNA_CHECKSUMS_P4
 
-// Of the packet inside an ICMP error, the IPv4 header is summed up anew, so that what the error's checksum says of it stays true; a
-// UDP checksum is taken off, for which zero stands (RFC 768). So is the reset of a refused SYN, whose data offset and flags are
-// 0x5014, protocol 6, length 20.
+// In the packet inside an ICMP error, the IPv4 header's checksum is computed anew, so that the error's own checksum covers it rightly. A UDP
+// checksum there is removed, which zero stands for (RFC 768). The checksum of the RST that answers a refused SYN is computed anew too: its
+// data offset and flags are 0x5014, its protocol is 6, its length 20.
 control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
     @hidden
     action segment() {
@@ -57,7 +57,7 @@ control AdjustChecksums(inout headers_t hdr, inout ingress_metadata_t meta) {
         const entries = {
             (1, _, _, _, _, _)                              : reset();
             (_, Path.to_service, true, _, _, _)             : segment();
-            (_, Path.to_service, _, true, 0, _)             : neither();           // its sender computed none
+            (_, Path.to_service, _, true, 0, _)             : neither();           // the sender computed no checksum
             (_, Path.to_service, _, true, _, _)             : datagram();
             (_, Path.to_service, _, _, _, PROTOCOL_UDP)     : inside_udp();
             (_, Path.to_service, _, _, _, _)                : inside();

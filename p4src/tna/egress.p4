@@ -6,7 +6,7 @@ control SluiceEgress(inout headers_t hdr, inout egress_metadata_t all, in egress
                      in egress_intrinsic_metadata_from_parser_t from_parser,
                      inout egress_intrinsic_metadata_for_deparser_t for_deparser,
                      inout egress_intrinsic_metadata_for_output_port_t for_port) {
-    // A controller is to find them by the names that they have on every target.
+    // The names under which a controller finds these stages' objects on every target.
     @name(".SluiceIngress.tag")
     Tag() tag;
     @name(".SluiceIngress.ledger")

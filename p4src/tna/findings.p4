@@ -1,19 +1,19 @@
-// Findings: what the first stages hand the judge.
+// Findings: the results of the first stages, which the judge combines.
 #ifndef SLUICE_TNA_FINDINGS_P4
 #define SLUICE_TNA_FINDINGS_P4
 
 #include "../common/metadata.p4"
 
-// What each of the first stages has against a packet.
+// The results of the first stages for a packet: possible drop reasons, and comparisons.
 struct findings_t {
-    bit<1>     sent;              // from the controller: it goes where it is sent; intake
-    DropReason frame;             // parser, intake
-    bit<1>     foreign;           // the frame is to another address than the router's; compare
-    bit<1>     same;              // source and destination are; compare
-    DropReason target;            // classify
-    verdict_t  hop;               // hop_limit
+    bit<1>     sent;              // the controller sends the packet to a port; intake
+    DropReason frame;             // drop reason of the frame; parser, intake
+    bit<1>     foreign;           // the frame's destination is not the router's MAC address; compare
+    bit<1>     same;              // source and destination address are equal; compare
+    DropReason target;            // drop reason of the destination; classify
+    verdict_t  hop;               // drop and punt reasons of the TTL; hop_limit
 #if defined(CONTENT)
-    DropReason agent;             // agents
+    DropReason agent;             // drop reason of an agent's packet; agents
 #endif
 }
 

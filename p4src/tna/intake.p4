@@ -1,4 +1,4 @@
-// TNA intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
+// TNA intake: copies the metadata of TNA (ports, clock, parser and checksum errors) into the stages' own metadata.
 //
 //   reads  intrinsic.ingress_port, global_tstamp, parser_err
 //          packet_out, ipv4_checksum_wrong, found.frame: from the parser
@@ -6,9 +6,9 @@
 //          packet_out, found.sent, verdict.egress_port: of a frame from the controller
 //   drops  truncated, ipv4_checksum
 //
-// The parser gives source_mac, unsupported and ipv4_header, as found.frame. No packet of this target is dropped for cpu_header.
+// The parser reports source_mac, unsupported and ipv4_header, in found.frame. No packet of this target is dropped for cpu_header.
 //
-// Ingress does not know a frame's length: an IPv4 packet whose length exceeds its frame is forwarded unchanged.
+// Ingress has no access to a frame's length: an IPv4 packet whose length exceeds its frame is forwarded unchanged.
 #ifndef SLUICE_TNA_INTAKE_P4
 #define SLUICE_TNA_INTAKE_P4
 
@@ -18,7 +18,7 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
                in ingress_intrinsic_metadata_from_parser_t from_parser) {
     Clock() clock;
 
-    // By the hash units: the port of the hardware has 9 bits, and would cut every other one there.
+    // Uses the hash units: the hardware's port has 9 bits, and a plain copy would split every 16-bit port at that bit.
     @hidden
     action widen_port() {
         @in_hash { meta.sluice.ingress_port = 7w0 ++ intrinsic.ingress_port; }
@@ -30,7 +30,8 @@ control Intake(inout ingress_metadata_t meta, in ingress_intrinsic_metadata_t in
     }
 }
 
-// From the controller, or not whole. (From the controller's port nothing comes without a header but what is too short for one.)
+// Recognises packets of the controller, and incomplete ones. (A frame from the controller's port without a valid header is too
+// short for the header.)
 control Received(inout headers_t hdr, inout ingress_metadata_t meta,
                  in ingress_intrinsic_metadata_from_parser_t from_parser) {
     @hidden

@@ -1,12 +1,12 @@
-// Notes: what a first pass has decided of a SYN, as a byte for its second. Bits of their own would all have to lie in the container that is
-// resubmitted, with what they are computed from.
+// Notes: the decisions of a SYN's first pass, packed into a byte for its second pass. Separate bits would all have to lie in the container
+// that is resubmitted, together with the fields that they are computed from.
 //
 //   reads  next: of the first pass, by Note
 //          noted: of the second pass, by Recall
 //   writes notes: by Note
 //          decided.refused, decided.answer_reset, next.request, next.refused, next.returning: by Recall
 //
-// Of 16 combinations eight occur: who is refused does not return, and of who is not counted again it matters only that it is refused.
+// Eight of 16 combinations occur: a refused SYN is not counted as returning, and for a SYN that is not counted again only the refusal matters.
 #ifndef SLUICE_TNA_NOTES_P4
 #define SLUICE_TNA_NOTES_P4
 
@@ -42,7 +42,7 @@ control Note(in decided_t next, inout bit<8> notes) {
     }
 }
 
-// `decided` for the stages; `next` again as it was, for what is counted.
+// Restores `decided` for the stages, and `next` for the counts.
 control Recall(in bit<8> noted, inout decided_t decided, inout decided_t next) {
     @hidden
     action are(bit<1> request, bit<8> refused, bit<1> returning, bit<1> answer_reset) {

@@ -1,13 +1,13 @@
-// TNA parsers. Ingress as on every target: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP
-// error, the packet it is about. A parser of Tofino raises no errors of a program's own: what it does not like is a verdict already.
-// A header that goes past the end of the frame is an error of the hardware; intake reads it.
+// TNA parsers. Ingress parses the same headers as on every target: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP,
+// UDP, ICMP; inside an ICMP error, the packet that it reports. A parser of Tofino cannot raise a program's own errors, so it
+// writes drop reasons instead. A header that extends past the end of the frame is an error of the hardware, which intake reads.
 #ifndef SLUICE_TNA_PARSER_P4
 #define SLUICE_TNA_PARSER_P4
 
 parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_metadata_t meta,
                            out ingress_intrinsic_metadata_t intrinsic) {
     Checksum() ipv4_checksum;
-    Checksum() transport_rest;    // what a checksum sums up besides addresses and ports
+    Checksum() transport_rest;    // the part of a checksum that does not come from addresses and ports
     Checksum() icmp_rest;
 
     state start {
@@ -18,7 +18,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         }
     }
 
-    // What the control plane gives each port of the hardware: not 0 for the CPU's, whose number is the switch's.
+    // The value that the control plane assigns to each port: its lowest bit is 1 for the CPU port, whose number depends on the
+    // switch.
     state read_port_metadata {
         port_metadata_t port = packet.lookahead<port_metadata_t>();
         packet.advance(PORT_METADATA_SIZE);
@@ -46,7 +47,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition accept;
     }
 
-    // The group bit of the frame's source, before the address is a field.
+    // Reads the group bit of the frame's source before the address is extracted as a field.
     state parse_ethernet {
         bit<56> front = packet.lookahead<bit<56>>();
         transition select(front[7:0]) {
@@ -74,7 +75,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 
 #if defined(CONTENT)
-    // An order that hands a guessed connection over is none here: nothing is guessed.
+    // An order that takes over a guessed connection is unsupported, since this target has no guessed connections.
     state parse_splice {
         packet.extract(hdr.splice);
         meta.sluice.path = Path.order;
@@ -121,8 +122,8 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         transition accept;
     }
 
-    // The first bytes of both addresses, before they are fields: a condition behind the parser that named a part of an address
-    // would cut every address there.
+    // Reads the first bytes of both addresses before they are extracted as fields. A later condition on a part of an address
+    // would split every address into parts.
     state look_at_addresses {
         bit<136> front = packet.lookahead<bit<136>>();
         transition select(front[39:32], front[7:0]) {
@@ -193,7 +194,7 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
         }
     }
 
-    // The events, as the stage of that name has them: here they are known before the first table.
+    // The events of stages/events.p4, written by the parser so that they are known before the first table.
     state reset {
         meta.sluice.event = Event.reset;
         transition accept;
@@ -269,8 +270,9 @@ parser SluiceIngressParser(packet_in packet, out headers_t hdr, out ingress_meta
     }
 }
 
-// What ingress has handed over, put where the stages look for it; then the packet. Of a response the connection is what its client
-// sees: addresses and ports as the packet leaves. (Behind IPv4 options no ports are looked for: they would take containers.)
+// Puts the metadata from ingress where the stages read it, and parses the packet. A response's connection is the one that its
+// client sees: the addresses and ports with which the packet leaves. (Ports after IPv4 options are not read, since they would
+// need more containers.)
 parser SluiceEgressParser(packet_in packet, out headers_t hdr, out egress_metadata_t meta,
                           out egress_intrinsic_metadata_t intrinsic) {
     state start {

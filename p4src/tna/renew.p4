@@ -1,6 +1,6 @@
-// Renew: a SYN whose connection is pinned to a server that takes no new ones asks for a second pass, in which the connection table
-// renews the pin: where no SYN-ACK was seen, or a FIN or RST of the server. It comes again as it came: what was written into its
-// headers is lost. (v1model's candidates move any connection, once its client has proved that it asks for a new one.)
+// Renew: gives a SYN a second pass to renew its pin, if the pinned server takes no new connections. It does so if no SYN-ACK, or a FIN or RST
+// of the server, has passed. The second pass starts with the SYN as received: changes of its headers are lost. (v1model's candidates move any
+// connection, once its client has proved that it opens a new one.)
 //
 //   reads  draining, event, pass, pinned, claimed, state, decided, choice
 //   writes next_pass

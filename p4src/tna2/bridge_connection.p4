@@ -1,5 +1,5 @@
-// Bridge connection: what servers' resources need in egress of a packet's connection. Behind translation its addresses no longer say which
-// slot has it.
+// Bridge connection: the connection's fields that the management of servers' TCP resources needs in egress. After translation, egress can
+// no longer derive the connection's slot from its addresses.
 //
 //   reads  claimed, content, way, place
 //   writes bridge.claimed, bridge.content, bridge.fingerprint, bridge.connection, bridge.unused_too

@@ -1,10 +1,10 @@
-// How far a connection's bytes and acknowledgements have come: a cell for each slot. A server's segments move
-// the cells of its numbers. A client's segments move none of the client's: any host can send in its name.
+// Right edges and acknowledgements of a connection, with a cell for each slot. The server's segments update the numbers of the
+// server. The client's segments update none of the client's own numbers, since any host can send segments in the client's name.
 #ifndef SLUICE_TNA2_CAP_NUMBERS_P4
 #define SLUICE_TNA2_CAP_NUMBERS_P4
 
-// The right edge of what the server has sent. A client's acknowledgement that is not later is known; a segment of the server's that is
-// later moves the edge.
+// The right edge of what the server has sent. A client's acknowledgement up to that edge is `known`. A segment of the server
+// beyond it moves the edge.
 control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout compared_t known, inout compared_t grows) {
     @name(".SluiceIngress.caps.cap_server")
     @id(REGISTER_CAP_SERVER)
@@ -65,8 +65,8 @@ control CapServer(in flow_index_t index, in CapOp op, in bit<32> number, inout c
     }
 }
 
-// A side's latest acknowledgement, which begins with the SYN-ACK: the client's at the number in front of its first one. One that is later
-// advances.
+// The latest acknowledgement of a side, which starts with the SYN-ACK: the client's starts at the number before its first
+// acknowledgement. A later one advances it.
 #define CAP_ACKED(register_, side_, start_) \
     RegisterAction<bit<32>, flow_index_t, compared_t>(register_) start = { \
         void apply(inout bit<32> cell) { \

@@ -1,4 +1,4 @@
-// Windows in bytes, and back. An action shifts by a constant: one for each scale.
+// Conversion of windows to bytes and back. An action shifts by a constant, so each scale has an action.
 #ifndef SLUICE_TNA2_CAP_WINDOW_P4
 #define SLUICE_TNA2_CAP_WINDOW_P4
 
@@ -48,7 +48,7 @@
         const default_action = by_0(); \
     }
 
-// What a window says, in bytes.
+// A window in bytes.
 control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     @hidden
     action widen() {
@@ -63,7 +63,7 @@ control CapBytes(in headers_t hdr, in bit<8> scale, out bit<32> bytes) {
     }
 }
 
-// What is left, as a window.
+// Writes the bytes that may still be sent as a window.
 control CapWindow(inout headers_t hdr, in CapOp op, in compared_t known, in bit<8> scale, inout bit<32> left, inout bit<1> changed) {
     CAP_SHIFTS(left, >>)
 

@@ -1,29 +1,32 @@
-// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3), as
-// v1model/caps.p4 has it, in egress.
+// Caps: bounds the windows that a client and a managed server advertise to each other (after He et al., AC/DC TCP, section 3.3), as in
+// v1model/caps.p4, but in egress.
 //
 //   reads  bridge, resources, path, event, pinned, state, tcp, number
 //          offered: the options of a SYN or SYN-ACK
 //   writes tcp.window, segment_changed
-//          op, asked_number, known, grows, result: what CapNumbers finds, for Caps, closing and transfers
+//          op, asked_number, known, grows, result: the results of CapNumbers, for Caps, closing and transfers
 //          the cells of cap_*, the cells of send_cap and receive_cap
 //
-// A slot of both ways has one word of 32 bits: 2^16 cells of two words do not lie in half a stage. So each of v1model's words has a register
+// A slot of both ways has one word of 32 bits, since 2^16 cells of two words do not fit in half a stage. So each of v1model's words has a
+// register of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned later.
+// Segments with IPv4 options and later fragments are not parsed: windows that acknowledge their bytes pass without a cap until the server's
+// next other segment.
 // of its own. All connections are followed, whether their server is managed or not, so that no number has to be learned again. Segments
 // with IPv4 options and later fragments are not seen: until the server's next other segment windows that acknowledge their bytes pass uncapped.
 #ifndef SLUICE_TNA2_CAPS_P4
 #define SLUICE_TNA2_CAPS_P4
 
-// What a packet is to the caps of its connection.
+// What a packet means for the caps of its connection.
 enum bit<8> CapOp {
     none   = 0,
-    ask    = 1,      // a SYN that begins it
-    agree  = 2,      // that SYN's SYN-ACK
+    ask    = 1,      // a SYN that begins the connection
+    agree  = 2,      // the SYN-ACK of that SYN
     end    = 3,      // the SYN-ACK of a SYN in mid-connection
-    client = 4,      // the client's segment
-    server = 5       // the server's
+    client = 4,      // a segment of the client
+    server = 5       // a segment of the server
 }
 
-typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // the way above the slot
+typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // slot in the lower bits, way in the upper bit
 
 #include "serial.p4"
 #include "cap_handshake.p4"
@@ -31,7 +34,7 @@ typedef bit<(CONNECTION_SLOT_BITS + 1)> flow_index_t;  // the way above the slot
 #include "cap_offers.p4"
 #include "cap_window.p4"
 
-// What the packet is, and the low bits of the number that joins a SYN and its SYN-ACK.
+// Classifies the packet, and extracts the low bits of the number by which a SYN-ACK matches its SYN.
 control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out CapOp op, out bit<16> asked) {
     @hidden
     action is(CapOp value) {
@@ -85,7 +88,7 @@ control CapPacket(in headers_t hdr, in metadata_t meta, in bridge_h bridge, out 
     }
 }
 
-// The cap of the side that sends the packet, in bytes: the connection's own, or its server's. A handshake has none.
+// The cap on the side that sends the packet, in bytes: the connection's own, or its server's. A handshake has no cap.
 control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, in bit<16> fingerprint, out bit<32> cap) {
     SendCap() send_cap;
     ReceiveCap() receive_cap;
@@ -130,7 +133,7 @@ control CapOfSide(in flow_index_t index, in CapOp op, in resources_t resources, 
     }
 }
 
-// The bytes that the receiver of a window may still send: `left`, with what rounds them up to the window's unit.
+// The bytes that the receiver of a window may still send. `left` includes `rest`, which rounds up to the window's unit.
 control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in CapOp op, in compared_t known, in compared_t result,
                 in bit<32> bytes, in bit<32> rest, in bit<32> number, inout bit<32> cap, out bit<32> left) {
     CapEffectServer() effect_server;
@@ -166,13 +169,13 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
         before = before - acknowledged;
     }
 
-    // Signed: what was promised may end in front of this acknowledgement.
+    // Compares signed numbers, since the offered window may end before this acknowledgement.
     @hidden
     action larger() {
         left = (bit<32>)max((int<32>)before, (int<32>)rounded_most);
     }
 
-    // The window itself is no more, so that the rest of it passes as it is.
+    // Not more than the window itself, so that a window within the cap passes unchanged.
     @hidden
     action lesser() {
         left = min(left, rounded_bytes);
@@ -191,7 +194,7 @@ control CapLeft(in headers_t hdr, in metadata_t meta, in flow_index_t index, in 
     }
 }
 
-// What the packet is to its connection, and how its numbers compare with those that the connection has come to: closing asks that too.
+// Classifies the packet, and compares its numbers with the connection's stored numbers. Closing uses the result too.
 control CapNumbers(in headers_t hdr, in resources_egress_t all, in bit<32> number, out CapOp op, out bit<16> asked_number,
                    inout compared_t known, inout compared_t grows, inout compared_t result) {
     CapPacket() packet;

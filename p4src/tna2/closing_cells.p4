@@ -1,40 +1,41 @@
 // The registers of closing, each with a cell for each slot: closing_state (whether the connection is idle, and since when), closing_peer (the
-// address of its client), closing_order (the port of its client, and the idle time that the controller orders to end). v1model's cells have
-// 62 and 63 bits, and two more have the numbers of both ends; here the cells of caps have those.
+// address of its client), closing_order (the port of its client, and the idle period that the controller orders to end). v1model has two
+// wider registers for these, and two more for the sequence numbers of both ends; here the cells of caps hold those numbers.
 //
-// The controller reads closing_state as a whole, two bytes a connection. Of an idle connection it reads closing_peer and closing_order, and
-// writes closing_order back with the same port and the idle time. If a SYN comes in between, its connection's port is lost, and the
-// controller cannot close that connection.
+// The controller reads closing_state as a whole, two bytes a connection. For an idle connection it reads closing_peer and closing_order, and
+// writes closing_order back with the same port and the start of the idle period. If a SYN comes in between, the port of its connection is
+// overwritten, and the controller cannot close that connection.
 #ifndef SLUICE_TNA2_CLOSING_CELLS_P4
 #define SLUICE_TNA2_CLOSING_CELLS_P4
 
-// A cell of closing_state: the bit IDLE and since when the connection is idle (15 bits in units of 2^30 ns, which wrap after 9.8 hours), or
+// A cell of closing_state: the bit IDLE and the time since which the connection is idle (15 bits in units of 2^30 ns, which wrap after 9.8
+// hours), or one of the three other states.
 // one of the three other states.
 typedef bit<16> idle_since_t;
-const idle_since_t NOT_IDLE = 0;         // the last payload was the client's, or the server has work to do
+const idle_since_t NOT_IDLE = 0;         // the last payload was the client's, or the server is still working on an answer
 const idle_since_t SERVER_SPOKE = 1;     // the last payload was the server's, and the client has not acknowledged all of it
 const idle_since_t CLOSED = 2;           // the switch has closed the connection
 const idle_since_t IDLE = 0x8000;
 
-// What a cell of closing_state was in front of a packet. The stateful unit compares it with CLOSED first and with the stamp second, and gives
-// 1 (equal to neither), 2 (to the first), 4 (to the second) or 8 (to both).
+// The comparison of a cell of closing_state before a packet. The stateful unit compares the cell with CLOSED first and with the
+// stamp second. It returns 1 (equal to neither), 2 (to CLOSED), 4 (to the stamp) or 8 (to both).
 const compared_t WAS_CLOSED = 2;
 const compared_t WAS_AS_ORDERED = 4;
-const compared_t IS_CLOSED = 8;          // both: the stamp was CLOSED
+const compared_t IS_CLOSED = 8;          // equal to both: the stamp was CLOSED
 
 // An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
 enum bit<8> ClosingOp {
     none        = 0,
-    start       = 1,   // the cell becomes the stamp: its connection begins
-    speak       = 2,   // the same, unless the cell is CLOSED
-    acknowledge = 3,   // the same, if the cell is SERVER_SPOKE
-    close       = 4    // the cell becomes CLOSED, if it is the stamp
+    start       = 1,   // the stamp is written: the connection begins
+    speak       = 2,   // the stamp is written, unless the cell is CLOSED
+    acknowledge = 3,   // the stamp is written if the cell is SERVER_SPOKE
+    close       = 4    // CLOSED is written if the cell equals the stamp
 }
 
-// The client's port, which its SYN writes; and the beginning of the idle time that the controller orders to end, or 0. An order stands for one
-// segment of the server's: the answer to the controller's tickle.
+// The client's port, which its SYN writes; and the start of the idle period that the controller orders to end, or 0. An order
+// applies to one segment of the server: its answer to the controller's tickle.
 struct closing_order_t {
     l4_port_t    client_port;
     idle_since_t since;
@@ -114,10 +115,10 @@ control ClosingPeer(in flow_index_t index, in CapOp op, in ipv4_t client) {
 //     payload or a FIN of the client's                                   NOT_IDLE; its keepalive with a byte counts as payload
 //     an ACK of the client's with window 0                               NOT_IDLE
 //     an ACK of the client's that acknowledges all                       idle from now on, if the cell is SERVER_SPOKE
-//     an ACK of the server's that acknowledges more                      NOT_IDLE: an answer is to follow
-//     a segment of the server's of 25 bytes                              NOT_IDLE: it is taken for `100 Continue`
+//     an ACK of the server's that acknowledges new data                  NOT_IDLE: an answer is to follow
+//     a segment of the server's of 25 bytes                              NOT_IDLE: it counts as `100 Continue`
 //     payload or a FIN of the server's, or an ACK beyond its right edge  SERVER_SPOKE; not a byte that does not move the edge (a keepalive)
-//     a bare ACK of the server's with nothing new                        CLOSED, if the cell is as ordered and the pin established
+//     a bare ACK of the server's without new data                       CLOSED, if the cell equals the order and the pin is established
 control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in compared_t known, in compared_t grows,
                       in compared_t acknowledged, in idle_since_t now, in idle_since_t ordered, out ClosingOp closing_op,
                       out idle_since_t stamp) {
@@ -145,7 +146,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
         stamp = ordered;
     }
 
-    // Finds out whether the connection is closed, and changes nothing.
+    // Tests whether the connection is closed, and changes nothing.
     @hidden
     action look() {
         closing_op = ClosingOp.close;
@@ -158,7 +159,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
         stamp = NOT_IDLE;
     }
 
-    // A SYN that claims the slot begins a connection even where its TCP header is not read.
+    // A SYN that claims the slot begins a connection even if its TCP header is not parsed.
     @hidden
     table packets {
         key = {
@@ -204,7 +205,7 @@ control ClosingPacket(in headers_t hdr, in metadata_t meta, in CapOp op, in comp
     }
 }
 
-// Whether a connection is idle, and since when; or closed. `was`: what the cell was in front of this packet.
+// Whether a connection is idle, and since when; or closed. `was`: the comparison of the cell before this packet.
 control ClosingState(in flow_index_t index, in ClosingOp closing_op, in idle_since_t stamp, inout compared_t was) {
     @name(".SluiceIngress.closing.closing_state")
     @id(REGISTER_CLOSING_STATE)

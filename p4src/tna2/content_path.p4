@@ -1,8 +1,8 @@
-// Content path: what content switching does behind the connection table, before and behind the translation of addresses.
+// Content path: content switching of a packet after the connection table, before and after the translation of addresses.
 //
 //   reads  content, held, pass, flow.dst, stable_choice, server_drop
 //          what splice and resplice read
-//   writes server: an agent in its turn, and behind translation the pin's server again
+//   writes server: an agent in its turn, and after translation the pin's server again
 //          ipv4.dst, payload, preferred, next_pass, pin
 //          what splice and resplice write
 //   drops  what splice drops
@@ -12,11 +12,11 @@
 #include "splice.p4"
 #include "resplice.p4"
 
-// What a splice says of a packet, for what follows.
+// The content path's results for a packet, which later controls use.
 struct spliced_t {
-    bit<32>     value;            // delta; of an order, whether that is the same
-    bit<1>      detour;           // an answer in the agent's turn: to the agent, with its client as destination
-    server_id_t pin;              // the connection's server, where the packet goes to an agent
+    bit<32>     value;            // delta; of an order, whether the stored delta equals the order's
+    bit<1>      detour;           // an answer in the agent's turn: it goes to the agent, with its client as destination
+    server_id_t pin;              // the connection's pinned server, since the packet may go to an agent
 }
 
 control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop, inout spliced_t spliced) {
@@ -37,7 +37,8 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
     }
 }
 
-// Ledger and loads count for the connection's server. A client whose agent is gone passes once more, to another one.
+// Restores the pinned server, for which ledger and loads count. If the packet's agent is unknown, the packet passes once more, to
+// another agent.
 control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropReason server_drop) {
     @hidden
     action restore_pin() {
@@ -53,7 +54,7 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     @hidden
     action neither() { }
 
-    // A table, for p4c's assembly of a condition over several bytes ends in "Didn't cover all bytes".
+    // A table instead of a condition: p4c's assembly of a condition over several bytes fails with "Didn't cover all bytes".
     @hidden
     @no_gateway_conversion
     table agent_gone {
@@ -77,7 +78,7 @@ control BehindTranslation(inout metadata_t meta, in spliced_t spliced, in DropRe
     }
 }
 
-// An answer's own destination again, behind forward. What goes to an agent is no response of a client's.
+// Restores an answer's own destination after forward. A packet to an agent does not count as a response to its client.
 control EndDetour(inout headers_t hdr, inout metadata_t meta, in spliced_t spliced) {
     @hidden
     action end_detour() {

@@ -1,5 +1,5 @@
-// Counted: whether a request is counted in this pass. A SYN that has found its pin is counted in its first pass, and not again in the pass
-// that it may ask for; any other in its second.
+// Counted: decides whether a request is counted in this pass. A SYN that finds its pin is counted in its first pass, and not again in another
+// pass. Any other SYN is counted in its second pass.
 //
 //   reads  next.request, pass, decided.undecided, pinned
 //   writes counted

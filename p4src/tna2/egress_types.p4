@@ -1,16 +1,16 @@
-// What egress of Tofino 2 knows of a packet.
+// Metadata of a packet in the egress of Tofino 2.
 #ifndef SLUICE_TNA2_EGRESS_TYPES_P4
 #define SLUICE_TNA2_EGRESS_TYPES_P4
 
-// Of a SYN or SYN-ACK. Where its options are not read, mss is 0.
+// Options of a SYN or SYN-ACK. If they are not parsed, mss is 0.
 struct offered_options_t {
     bit<16> mss;
-    bit<8>  scale;                    // of windows, or NO_SCALE
+    bit<8>  scale;                    // scale of windows, or NO_SCALE
 }
 
 const bit<8> NO_SCALE = 15;
 
-// In front of a mirrored copy that becomes a RST. Of other packets the first byte is the bridge's path.
+// Stands before a mirrored copy that becomes a RST. The first byte of other packets is the bridge's path.
 header copy_h {
     bit<8> mark;
 }
@@ -18,8 +18,8 @@ header copy_h {
 const bit<8> COPY_MARK = 0xff;
 const MirrorType_t MIRROR_RESET = 1;
 
-// What the controller has to set up: this mirror session goes to a port that recirculates, which strips tags in egress_vlan, and at which
-// `ports` gives the router this address.
+// The controller has to configure this mirror session to use a port that recirculates. For that port, egress_vlan strips tags,
+// and `ports` has this address as the router's.
 const MirrorId_t RESET_SESSION = 1;
 const mac_t RECIRCULATED_MAC = 0x020000000001;
 
@@ -27,12 +27,12 @@ struct resources_egress_t {
     metadata_t        sluice;
     bridge_h          bridge;
     port_t            egress_port;
-    offered_options_t offered;        // parser
-    bit<16>           tcp_rest;       // of the checksum, what is not of the window and flags; parser
-    bit<1>            segment_changed; // window or flags; caps, closing, turn_round
-    copy_h            copy;           // valid: this is a mirrored copy; parser
-    bit<8>            copy_mark;      // for the header in front of a copy of this packet; closing
-    MirrorId_t        reset_session;  // that mirrors it; closing
+    offered_options_t offered;        // options of a SYN or SYN-ACK; parser
+    bit<16>           tcp_rest;       // part of the checksum that does not come from window and flags; parser
+    bit<1>            segment_changed; // window or flags have changed; caps, closing, turn_round
+    copy_h            copy;           // valid in a mirrored copy; parser
+    bit<8>            copy_mark;      // mark for the header before a copy of this packet; closing
+    MirrorId_t        reset_session;  // mirror session for that copy; closing
 }
 
 #endif

@@ -1,5 +1,4 @@
-// Front: what becomes of a packet, as far as no state is taken for it. All stages stand side by side, each with what it has against the
-// packet, and the judge decides.
+// Front: the stages that keep no state. They run side by side, each reports drop reasons, and the judge decides.
 //
 //   reads  what intake, notes, measure, hop_limit, orders, flow, classify, local, ports, judge, agents and events read
 //          ipv4: whether it is valid
@@ -25,7 +24,7 @@ control Front(inout headers_t hdr, inout ingress_metadata_t all, in ingress_intr
     HopLimit() hop_limit;
     ReadOrder() read_order;
     Flow() flow;
-    // A controller is to find these by the names that they have on every target.
+    // The names under which a controller finds these stages' tables on every target.
     @name(".SluiceIngress.classify")
     Classify() classify;
     @name(".SluiceIngress.local")

@@ -1,5 +1,5 @@
-// sluice for Tofino 2 (T2NA): the stages of Tofino 1's two programs in one. Ingress decides and translates; egress tags and counts what
-// it forwarded.
+// sluice for Tofino 2 (T2NA). Ingress decides what happens to a packet and translates it; egress tags and counts what ingress
+// forwards, and manages servers' TCP resources.
 #include <core.p4>
 #include <chip.p4>
 
@@ -102,7 +102,8 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
         }
         verdict.apply(hdr, meta, all.verdict, for_deparser, for_tm);
 
-        // A SYN passes twice: what the limits say in its first pass is for the second, so that no stage above depends on them.
+        // A SYN passes twice: the limits' results in its first pass apply in the second, so that no stage above waits for the
+        // meters.
         if (meta.path == Path.to_service)                                   admission.apply(meta, all.next);
         destinations.apply(meta, all.next);
         note.apply(all.next, all.notes);
@@ -113,11 +114,11 @@ control SluiceIngress(inout headers_t hdr, inout ingress_metadata_t all, in ingr
 #undef meta
 }
 
-// What a stateful unit gives as one number cannot lie in containers of two sizes: the assembler refuses it.
+// An output of a stateful unit cannot lie in containers of two sizes: the assembler refuses it.
 @pa_container_size("ingress", "meta.sluice.evicted", 16)
 @pa_container_size("ingress", "meta.sluice.turn", 16)
 @pa_container_size("ingress", "meta.sluice.granted", 16)
-// A window is shifted in a container of its own.
+// A window needs a container of its own in order to be shifted.
 @pa_container_size("ingress", "hdr.tcp.window", 16)
 @pa_auto_init_metadata
 @pkginfo(name = "sluice", version = "0.1.0")

@@ -1,4 +1,4 @@
-// Orders: what the cell of a splice order's connection is to be, and who may order anything.
+// Orders: computes the cell's new value from a splice order, and checks that its sender is an agent of the service.
 //
 //   reads  splice, agent, found.agent, drop
 //   writes turn, undecided
@@ -6,7 +6,7 @@
 #ifndef SLUICE_TNA2_ORDERS_P4
 #define SLUICE_TNA2_ORDERS_P4
 
-// The cell's turn and shift; the agent's number is added by SignOrder, once the sender's table entry is read.
+// Computes the cell's turn and shift; SignOrder adds the agent's number, once the sender's table entry is known.
 control ReadOrder(in headers_t hdr, inout metadata_t meta) {
     @hidden
     action read_order() {
@@ -43,7 +43,7 @@ control AgentCheck(in findings_t found, inout verdict_t verdict, inout decided_t
     @hidden
     action as_found() { }
 
-    // A table, for p4c's assembly of the same as a condition over two bytes ends in "Didn't cover all bytes".
+    // A table instead of a condition: p4c's assembly of a condition over two bytes fails with "Didn't cover all bytes".
     @hidden
     @no_gateway_conversion
     table agent_check {

@@ -1,5 +1,5 @@
-// Renew with content switching: as renew.p4 has it; and an agent that has left a server by a RST, to go to another of its groups, gets the
-// slot that it has for that group's choice.
+// Renew with content switching: renews pins as renew.p4 does. In addition, an agent that has left a server by a RST, in order to go to another
+// of its groups, keeps its slot for that group's choice.
 //
 //   reads  content, draining, event, pass, claimed, pinned, state, granted, decided, choice
 //   writes next_pass

@@ -1,5 +1,5 @@
-// Resplice: what a splice changes in a packet, sequence numbers of the server, in its direction or the other, and its windows. The deparser
-// sums them up.
+// Resplice: translates a spliced packet: the server's sequence numbers, in either direction, and the server's windows. The deparser computes
+// the checksum.
 //
 //   reads  path, content, held, turn, tcp
 //          value: delta, from the splice's cell
@@ -17,7 +17,7 @@ control Resplice(inout headers_t hdr, in metadata_t meta, in bit<32> value) {
         hdr.tcp.sequence = hdr.tcp.sequence + value;
     }
 
-    // The server's number in place of the client's.
+    // Puts the server's sequence number in place of the number that the client uses.
     @hidden
     action request() {
         hdr.tcp.acknowledgement = hdr.tcp.acknowledgement - value;

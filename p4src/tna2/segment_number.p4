@@ -1,4 +1,4 @@
-// Segment number: of a server's packet, the number behind what it sends; of a client's, what it acknowledges.
+// Segment number: computes, for a server's packet, the sequence number after its data; for a client's packet, its acknowledgement.
 //
 //   reads  path, event, payload, tcp
 //   writes number
@@ -30,7 +30,7 @@ control SegmentNumber(in headers_t hdr, in metadata_t meta, out bit<32> number) 
         number = begin + length;
     }
 
-    // By the hash units: fields that an action copies have to lie in one group of containers, with all that is computed with either.
+    // Uses the hash units: fields that a plain action copies must lie in one group of containers, with all operands of either.
     @hidden
     action acknowledged() {
         @in_hash { number = hdr.tcp.acknowledgement; }

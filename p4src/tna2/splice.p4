@@ -1,5 +1,5 @@
-// Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1), as
-// v1model/splice.p4 has it but for guesses.
+// Splice: decides whether agent or switch translates a content connection, and translates for the switch (Chow, Wang & Prakash, section 3.1),
+// as in v1model/splice.p4, but without guesses.
 //
 //   reads  place, path, way, content, event, held, pinned, claimed, turn, granted, agent, agent_address, pass, preferred, drop
 //          splice, router_mac, ingress_port, ethernet.src: of a splice order
@@ -14,7 +14,8 @@
 
 #include "splice_values.p4"
 
-// In an agent's turn a client's packets go to the agent, and a server's take a detour: they keep their client as destination.
+// In an agent's turn a client's packets go to the agent. A server's packets take a detour: they go to the agent with their client as
+// destination.
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout bit<32> value, inout bit<1> detour) {
     SpliceValue1() value_1;
     SpliceValue2() value_2;
@@ -24,7 +25,7 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
         meta.server = meta.turn;
     }
 
-    // The agent is gone.
+    // For a client whose agent is no longer configured.
     @hidden
     action to_other_agent() {
         meta.server = meta.preferred;
@@ -63,11 +64,12 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
     }
 }
 
-// Who is not heard: an agent without a slot, or whose connection is spliced or another's; of a group's servers, all but the pin's.
+// Drops packets of an agent without a slot, or whose connection is spliced or belongs to another agent; and packets of a group's
+// servers other than the pinned one.
 control Unheard(in metadata_t meta, inout DropReason drop) {
     turn_t difference;
 
-    // Of its lower ten bits, from this agent's number: a part of a field that was named would be cut off from it.
+    // The lower ten bits are the difference from this agent's number. A condition on a part of the field would split it instead.
     @hidden
     action compare() {
         difference = meta.turn ^ meta.agent;
@@ -115,7 +117,7 @@ control Unheard(in metadata_t meta, inout DropReason drop) {
     }
 }
 
-// An order goes back to whoever sent it.
+// Sends a splice order back to its sender, as the confirmation.
 control Confirm(inout headers_t hdr, inout metadata_t meta, in bit<32> value, inout verdict_t verdict) {
     @hidden
     action answer(SpliceStatus status) {

@@ -1,8 +1,9 @@
-// By how much a spliced connection's numbers differ, or in its agent's turn the agent's address: a cell for each slot, of 32 bits.
+// The delta of a spliced connection's sequence numbers, or in its agent's turn the agent's address: a 32-bit cell for each slot.
 #ifndef SLUICE_TNA2_SPLICE_VALUES_P4
 #define SLUICE_TNA2_SPLICE_VALUES_P4
 
-const bit<32> SAME = 2;                // what a cell says to the delta of an order that was applied before
+const bit<32> SAME = 2;                // result of comparing a cell with an order's delta: they are equal, as after the same
+                                       // order before
 
 control SpliceValue1(in pin_slot_t slot, inout headers_t hdr, in metadata_t meta, inout bit<32> value,
                      inout bit<1> detour) {

@@ -1,19 +1,19 @@
-// Transfers: what the transfers of all plain connections show of their paths: segments, and those of them that were repeated.
+// Transfers: counts the segments of all plain connections, and the retransmissions among them.
 //
 //   reads  payload, index
 //          op, grows: of caps
 //   writes the cells of transfer_sent and transfer_losses
 //
-// v1model/transfers.p4 measures a sample, round trips too: no containers of 32 bits are left for these (docs/reference/targets.md). What is
-// under way of a connection is cap_server less cap_acked_client.
+// v1model/transfers.p4 measures a sample, including round trips. Here no 32-bit containers are left for those (docs/reference/targets.md). The
+// bytes in flight of a connection are cap_server less cap_acked_client.
 #ifndef SLUICE_TNA2_TRANSFERS_P4
 #define SLUICE_TNA2_TRANSFERS_P4
 
-// What a segment of the server's is.
+// The kind of a server's segment.
 enum bit<8> Segment {
-    none  = 0,       // has no payload; or one byte that does not move the right edge: a keepalive or a window probe
-    start = 1,       // none yet: its connection begins
-    next  = 2,
+    none  = 0,       // no payload; or one byte that does not move the right edge: a keepalive or a window probe
+    start = 1,       // no segment of a server: the connection begins
+    next  = 2,       // beyond the right edge
     again = 3        // a retransmission
 }
 
@@ -47,7 +47,7 @@ control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, ou
     }
 }
 
-// In a control: a register of counts, one for each connection.
+// In a control: declares the operations of a register of counts, one cell for each connection.
 #define TRANSFER_COUNT(register_) \
     RegisterAction<bit<32>, flow_index_t, bit<32>>(register_) start = { \
         void apply(inout bit<32> cell) { \
@@ -70,7 +70,7 @@ control TransferSegment(in metadata_t meta, in CapOp op, in compared_t grows, ou
     @hidden \
     action neither() { }
 
-// Segments with payload, those that were repeated among them.
+// Number of segments with payload, retransmissions included.
 control TransferSent(in flow_index_t index, in Segment segment) {
     @name(".SluiceIngress.transfers.sent.transfer_sent")
     @id(REGISTER_TRANSFER_SENT)
@@ -95,7 +95,7 @@ control TransferSent(in flow_index_t index, in Segment segment) {
     }
 }
 
-// Those that were repeated.
+// Number of retransmitted segments.
 control TransferLosses(in flow_index_t index, in Segment segment) {
     @name(".SluiceIngress.transfers.losses.transfer_losses")
     @id(REGISTER_TRANSFER_LOSSES)

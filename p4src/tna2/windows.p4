@@ -1,5 +1,5 @@
-// A window shifted by what a turn says, up or down: at most 65,535, and never 0 of what is not 0. An action shifts by a constant, and a
-// stage has room for 32 actions: first by 4, 8 or 12 bits, then by the rest.
+// A window shifted by a turn's shift, up or down: at most 65,535, and never 0 unless it was 0. An action shifts by a constant,
+// and a stage has room for 32 actions. So the first table shifts by 4, 8 or 12 bits, and the second by the remaining bits.
 #ifndef SLUICE_TNA2_WINDOWS_P4
 #define SLUICE_TNA2_WINDOWS_P4
 

@@ -1,8 +1,8 @@
-// Front: as on Tofino, all stages side by side. Each reports a drop reason, and one table picks one of them. The twin is
-// v1model's program with this folder in front of its own on the include path (tools/p4.py): packets can show whether both say the same.
+// Front: as on Tofino, all stages side by side. Each reports a drop reason, and one table (judge) selects among them. The twin is v1model's
+// program with this folder before v1model's on the include path (tools/p4.py). Packets can then show whether both programs agree.
 //
 //   reads  what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers read
-//          ipv4, ipv4_room: a packet longer than its frame is judged as on v1model
+//          ipv4, ipv4_room: so that a packet longer than its frame is judged as on v1model
 //          tcp, drop
 //   writes what intake, measure, hop_limit, events, flow, classify, local, ports, judge and answers write
 //          lengths, path
@@ -42,7 +42,7 @@ control Front(inout headers_t hdr, inout metadata_t meta, inout verdict_t outcom
         outcome.drop = DropReason.none;
 
         measure.apply(hdr, meta);
-        if (meta.ipv4_room < hdr.ipv4.total_length) {       // Tofino's ingress is not told how long a frame is
+        if (meta.ipv4_room < hdr.ipv4.total_length) {       // Tofino's ingress has no access to a frame's length
             meta.lengths.header_missing = 1;
         }
         if (hdr.ipv4.isValid())                                             hop_limit.apply(hdr, found.hop);

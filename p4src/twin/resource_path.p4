@@ -1,4 +1,4 @@
-// Resource path: none. The twin has the stages of Tofino 1, which manages no servers' resources.
+// Resource path: empty. The twin has the stages of Tofino 1, which does not manage servers' TCP resources.
 #ifndef SLUICE_TWIN_RESOURCE_PATH_P4
 #define SLUICE_TWIN_RESOURCE_PATH_P4
 

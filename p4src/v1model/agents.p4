@@ -1,4 +1,4 @@
-// Agents: which agent is behind the ingress port. Groups of a content service take packets of its agents only.
+// Agents: finds the agent behind the ingress port. Groups of a content service take packets from its agents only.
 //
 //   reads  ingress_port, connection
 //   writes agent, agent_address

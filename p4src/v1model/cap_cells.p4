@@ -1,63 +1,67 @@
-// The cells of caps, and what segments do to them. At most 63 bits each, for Thrift carries signed 64-bit values.
+// Cells of the caps, and the functions that update them. A cell has at most 63 bits, since Thrift carries signed 64-bit values.
 #ifndef SLUICE_V1MODEL_CAP_CELLS_P4
 #define SLUICE_V1MODEL_CAP_CELLS_P4
 
-// Window scales and segment sizes that both ends announce in the handshake. Without one, or of a connection that is left alone, all is 0.
+// Window scales and segment sizes that both ends announce in the handshake. All bits are 0 without a handshake, and for a
+// connection that has no caps.
 typedef bit<63> cap_agreed_t;
 #define AGREED_STATE 62:61
-const bit<2> CAP_ASKED  = 1;           // a SYN has been seen
-const bit<2> CAP_AGREED = 2;           // and its SYN-ACK
+const bit<2> CAP_ASKED  = 1;           // a SYN has passed
+const bit<2> CAP_AGREED = 2;           // its SYN-ACK has passed too
 
-// Of a SYN: its number's low bits, its window, four of its segments, and the scale as in options_t.
+// After a SYN: the low bits of its sequence number, its window, the size of four of its segments, and its scale as in options_t.
 #define ASKED_NUMBER 60:45
 #define ASKED_WINDOW 44:29
 #define ASKED_FLOOR 24:5
 #define ASKED_SCALE 4:0
 
-// Of both: segments of the server's in a row that do not fit, and what was said of each side's windows.
+// After both: how many segments of the server in a row do not fit the stored numbers, and what each side announced about its
+// windows.
 #define AGREED_MISFITS 60:48
 #define AGREED_CLIENT 47:24
 #define AGREED_SERVER 23:0
 typedef bit<24> window_facts_t;
-#define FACTS_FLOOR 23:4               // the least cap: four segments of the side that takes the smaller ones
+#define FACTS_FLOOR 23:4               // the least cap: four segments, of the smaller of both sides' segment sizes
 #define FACTS_SCALE 3:0
 
-// The numbers of one side. Windows are below 2^30, so that 31 bits tell its acknowledgements apart.
+// Sequence numbers of one side. Windows are below 2^30, so that 31 bits suffice to compare its acknowledgements.
 typedef bit<63> cap_numbers_t;
-#define NUMBERS_NEXT 62:31             // right edge of what it sent
-#define NUMBERS_ACKED 30:0             // its latest acknowledgement
+#define NUMBERS_NEXT 62:31             // right edge of what the side sent
+#define NUMBERS_ACKED 30:0             // latest acknowledgement that the side sent
 
-// What one side was offered.
+// The window that one side was offered.
 typedef bit<63> cap_offer_t;
-#define OFFER_CAP 62:32                // in effect, in bytes; 0: what was offered is not known, the next window says it
-#define OFFER_EDGE 31:0                // right edge
+#define OFFER_CAP 62:32                // cap in effect, in bytes; 0: the offered window is unknown until the next window is
+                                       // announced
+#define OFFER_EDGE 31:0                // right edge of the window
 const bit<31> NO_CAP = 0x7fffffff;
 
-// Where so many of a server's segments in a row do not fit, and none of its client's does, more has passed while its connections were not
-// managed. (What is sent in a client's name is no proof: anybody can.)
+// If so many segments of a server in a row do not fit the stored numbers, and no segment of its client does, then the connection
+// has sent data while the server's caps were off. (Segments in a client's name prove nothing: any host can send them.)
 const bit<13> LEARN_AFTER = 16;
 
-// A receiver may take more than it offered, such as the byte of a window probe.
+// Bytes beyond the offered window that a receiver may accept, such as the byte of a window probe.
 const bit<32> BEYOND_OFFER = 0x10000;
 
-// A cap that the controller gave to one connection.
+// A cap that the controller set for one connection.
 typedef bit<(FINGERPRINT_BITS + 32)> own_cap_t;
 #define OWN_CAP_FINGERPRINT FINGERPRINT_BITS + 31:32
-#define OWN_CAP_BYTES 31:0             // 0: none
+#define OWN_CAP_BYTES 31:0             // 0: the connection has no cap of its own
 
-// Four segments.
+// The least cap: four segments.
 bit<20> least_cap(in bit<16> mss) {
     return (bit<20>)mss << 2;
 }
 
-// What an acknowledgement is to those before it.
+// How an acknowledgement relates to earlier ones.
 struct ack_t {
-    bit<1> known;                      // of what was sent
-    bit<1> old;                        // below one that was seen
-    bit<1> advances;
+    bit<1> known;                      // acknowledges only data that was sent
+    bit<1> old;                        // below an acknowledgement that has passed
+    bit<1> advances;                   // above all that have passed
 }
 
-// A segment moves its sender's numbers: by data within what was offered, and by an acknowledgement of what the peer sent.
+// Updates the numbers of a segment's sender: the right edge, by data within the offered window; the acknowledgement, if it
+// acknowledges data that the peer sent.
 void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement, in bit<32> sent, inout cap_numbers_t own, out ack_t ack) {
     if (later(end, own[NUMBERS_NEXT]) && !later(end, offered + BEYOND_OFFER)) {
         own[NUMBERS_NEXT] = end;
@@ -78,14 +82,15 @@ void step_numbers(in bit<32> end, in bit<32> offered, in bit<32> acknowledgement
     }
 }
 
-// Whether a segment's numbers do not fit those that are known.
+// Whether a segment's numbers do not fit the stored ones.
 bool is_misfit(in bit<32> end, in bit<32> acknowledgement, in cap_numbers_t own, in cap_numbers_t peer, in cap_offer_t bounding) {
     bit<32> most = bounding[OFFER_EDGE] + BEYOND_OFFER - own[NUMBERS_NEXT];
     bit<32> unacknowledged = peer[NUMBERS_NEXT] - acknowledgement;
     return end - own[NUMBERS_NEXT] + (1 << 30) > most + (1 << 30) || unacknowledged[31:30] != 0;
 }
 
-// A server's word on both sides' numbers is taken. What was promised is not known either: both sides' next windows pass as they are.
+// Takes both sides' numbers from a server's segment. The windows offered before are unknown too, so both sides' next windows pass
+// unchanged.
 void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement, out cap_numbers_t own, out cap_numbers_t peer,
                  out cap_offer_t bounding) {
     own = end ++ acknowledgement[30:0];
@@ -93,7 +98,7 @@ void learn_again(in bit<32> sequence, in bit<32> end, in bit<32> acknowledgement
     bounding = 31w0 ++ end;
 }
 
-// At least the least; 0 is none.
+// Raises a cap to the least cap; 0 stands for no cap.
 void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     if (cap == 0 || cap > (bit<32>)NO_CAP) {
         cap = (bit<32>)NO_CAP;
@@ -102,7 +107,7 @@ void cap_in_effect(in window_facts_t facts, inout bit<32> cap) {
     }
 }
 
-// A window moves the edge that the peer was offered, as far as the cap lets it. Whatever it says, an old one moves nothing.
+// Moves the edge that the peer was offered by a new window, as far as the cap allows. An old acknowledgement moves nothing.
 void step_offer(in ack_t ack, in bit<31> cap, in bit<32> acknowledgement, in bit<16> window, in bit<4> scale, inout cap_offer_t offer) {
     bit<32> most = (bit<32>)window << scale;
     if (offer[OFFER_CAP] == 0 && ack.known == 1) {

@@ -9,10 +9,11 @@
 //   writes tcp.window, respliced
 //          the cells of cap_*, the cells of send_cap and receive_cap
 //
-// A window goes on as far as the edge: nothing that was promised is taken back, to within 2^scale - 1 bytes, unless by
-// the endpoint itself. Another cap waits for an acknowledgement that advances, so that duplicates stay duplicates. Caps
-// begin with the ACK that ends the handshake: it is the first whose scale is known. A SYN in mid-connection, which anybody
-// can send, changes nothing; a SYN-ACK to it ends them. Where more has passed unseen than fits, the server's numbers are learned again.
+// The switch forwards a window that ends at the edge: an offered window never shrinks by more than 2^scale - 1 bytes, unless the endpoint
+// shrinks it. A changed cap takes effect with an acknowledgement that advances, so that duplicate ACKs stay duplicates. Caps begin with
+// the ACK that ends the handshake, the first segment whose scale is known. A SYN in mid-connection, which any host can send, changes
+// nothing; a SYN-ACK in answer to it ends the caps. If more data has passed unseen than fits the stored numbers, the switch takes the
+// numbers from the server's segments again.
 #ifndef SLUICE_V1MODEL_CAPS_P4
 #define SLUICE_V1MODEL_CAPS_P4
 
@@ -38,18 +39,19 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
 
     bit<32> index;
     cap_agreed_t agreed;
-    window_facts_t facts;         // of the side that sends the packet
+    window_facts_t facts;         // announced by the side that sends the packet
     cap_numbers_t own;
     cap_numbers_t peer;
     cap_offer_t offer;
     own_cap_t own_cap;
     ack_t ack;
 
-    // The SYN-ACK of the SYN that was seen. A scale that one side does not give is none (RFC 7323, section 1.3). Whether segments are
-    // signed the server says: who signs takes no answer that is not, and a SYN's option alone would be a way around the cap.
+    // Handles the SYN-ACK of the stored SYN. If one side announces no scale, neither side scales (RFC 7323, section 1.3). Only
+    // the server's segment decides whether the connection is signed: an end that signs accepts no unsigned answer. A SYN's option
+    // alone would be a way to evade the cap.
     #define CAPS_AGREE \
         if (meta.options.authenticated == 1 || (meta.state > PinState.answered && meta.next_state == PinState.answered)) { \
-            agreed = 0;                /* or of a SYN that was not looked at */ \
+            agreed = 0;                /* or the SYN-ACK of a SYN that was not stored */ \
         } else if (agreed[AGREED_STATE] == CAP_ASKED && agreed[ASKED_NUMBER] == (hdr.tcp.acknowledgement - 1)[15:0]) { \
             bit<4> client_scale = 0; \
             bit<4> server_scale = 0; \
@@ -71,7 +73,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
             agreed = CAP_AGREED ++ 13w0 ++ floor ++ client_scale ++ floor ++ server_scale; \
         }
 
-    // A segment of a side: its numbers, its peer's, the offer that bounds it, and the offer that it makes to its peer.
+    // Handles a segment: its sender's numbers, the peer's numbers, the offered window that bounds the segment, and the window
+    // that it offers.
     #define CAPS_SEGMENT(own_side, peer_side, bounding, made, caps, side, is_server) \
         facts = agreed[side]; \
         peer_side.read(peer, index); \
@@ -116,7 +119,7 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
         if (managed || meta.claimed == 1 || meta.pass == Pass.move) {
             index = flow_index(meta.way, place.slot_1, place.slot_2);
             if (meta.claimed == 1 || meta.pass == Pass.move || (meta.event == Event.syn && meta.state <= PinState.answered)) {
-                // Another connection's slot from here on, or another server's.
+                // From here on the slot belongs to another connection, or the pin names another server.
                 agreed = 0;
                 if (managed && meta.event == Event.syn) {
                     agreed = CAP_ASKED ++ hdr.tcp.sequence[15:0] ++ hdr.tcp.window ++ 4w0 ++ least_cap(meta.options.mss) ++ meta.options.scale;
@@ -144,7 +147,8 @@ control Caps(inout headers_t hdr, inout metadata_t meta, in place_t place) {
                         bit<32> left = offer[OFFER_EDGE] - hdr.tcp.acknowledgement + ((32w1 << facts[FACTS_SCALE]) - 1);
                         left = left >> facts[FACTS_SCALE];
                         if (left < (bit<32>)hdr.tcp.window) {
-                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);  // of a FIN, there is 1
+                            // At least 1 byte is left for a FIN.
+                            meta.respliced = meta.respliced + word_change(hdr.tcp.window, left[15:0]);
                             hdr.tcp.window = left[15:0];
                         }
                     }

@@ -1,4 +1,4 @@
-// The cells of closing: what is known of both ends of a slot's connection, and whether it is being closed.
+// The cells of closing: the sequence numbers and the state of a slot's connection, and whether the switch is closing it.
 //
 //     client                         switch                          server
 //       | ACK of all that was sent ---->| idle: noted as a hint        |
@@ -8,65 +8,68 @@
 //       |                               |----- RST ------------------->|
 //       |<------------------- FIN ------|                              |
 //
-// Both numbers are the server's word: what is sent in the client's name moves none. Any payload takes `probing` back; a keepalive
-// (the number before the next, at most one byte) is no payload. Three more kinds of connections are not idle. Where the server acknowledges
-// more without an answer, it has work to do. Where the client's window is closed, the server may have more to send. Where the server has
-// answered by `100 Continue` alone, the client has.
+// Only the server's segments change the two stored numbers, since any host can send segments in the client's name. Any payload cancels
+// the status `probing`. A keepalive (the number before the next one, at most one byte) does not count as payload. Three more kinds of
+// connections are not idle. If the server acknowledges new data without an answer, it is still working. If the client's window is closed,
+// the server may have more to send. If the server's last answer is `100 Continue`, the client has more to send.
 //
-// An idle connection looks like one whose server pauses within a response: pauses that the server ended are counted, by server and length,
-// and so are those that it did not. From their counts the controller learns how long is idle.
+// An idle connection looks like one whose server pauses within a response. The switch therefore counts pauses by server and length: those
+// that the server ended, and those that it did not end. From these counts the controller derives how long a connection must be idle.
 #ifndef SLUICE_V1MODEL_CLOSING_CELLS_P4
 #define SLUICE_V1MODEL_CLOSING_CELLS_P4
 
 #include "flow_index.p4"
 
-// Known since the connection's first answer, and the number.
+// The connection's next sequence number of one side, and whether it is known: it is from the first answer on.
 typedef bit<33> closing_number_t;
 #define CLOSING_KNOWN 32:32
 #define CLOSING_NUMBER 31:0
 
 typedef bit<62> closing_state_t;
 #define CLOSING_STATUS 61:60           // a ClosingStatus
-#define CLOSING_SERVER_SPOKE 59:59     // the last payload is the server's
-#define CLOSING_ACKNOWLEDGED 58:58     // all of it
-#define CLOSING_LAST 57:26             // when it passed, or was acknowledged, in ticks
+#define CLOSING_SERVER_SPOKE 59:59     // the last payload came from the server
+#define CLOSING_ACKNOWLEDGED 58:58     // the client has acknowledged all of that payload
+#define CLOSING_LAST 57:26             // when that payload or its acknowledgement passed, in ticks
 #define CLOSING_REST 25:0
 #define CLOSING_PAUSE 25:22            // a PauseLength: how long the connection looked idle before the server's last payload
-#define CLOSING_SHORT 21:21            // and that was shorter than any response
-#define CLOSING_PROBED 20:0            // when the last tickle passed
+#define CLOSING_SHORT 21:21            // the payload after that pause was shorter than any response
+#define CLOSING_PROBED 20:0            // when the last tickle passed, in ticks
 
-// Whose connection a slot has, as of when it became idle: 63 bits, for Thrift carries signed 64-bit values.
+// The connection of a slot at the time when it became idle: 63 bits, since Thrift carries signed 64-bit values.
 typedef bit<63> closing_peer_t;        // client's address, its port, server
 
-// An idle connection: flow index, server (of SERVERS), and the low 31 bits of when it became idle: 63 bits in the large build.
+// An idle connection: flow index, server (below SERVERS), and the low 31 bits of the time when it became idle. 63 bits in the
+// large build.
 typedef bit<(CONNECTION_SLOT_BITS + 42)> closing_hint_t;
 
-// Pauses of each server by their length: 0, or below 2^length ticks and not below half of that; the last are all that are longer.
+// Class of a pause's length: 0, or n for a pause below 2^n ticks and not below half of that. The last class has all longer
+// pauses.
 typedef bit<4> pause_length_t;
 
 // An interim response (RFC 9110, section 15.2.1) as Apache, nginx, Node.js and Go send it: "HTTP/1.1 100 Continue", CR LF twice.
 const bit<16> CONTINUE_BYTES = 25;
 
-// What a server says before it closes is no response: TLS's last alert (RFC 8446, section 6.1), which is shorter.
+// Bytes of the shortest response. A server's last payload before it closes is no response but TLS's closing alert (RFC 8446,
+// section 6.1), which is shorter.
 const bit<16> LEAST_RESPONSE = 64;
 
-typedef bit<2> closing_status_t;       // a ClosingStatus in a cell
+typedef bit<2> closing_status_t;       // a ClosingStatus, as wide as in a cell
 const closing_status_t CLOSING_OPEN    = 0;
 const closing_status_t CLOSING_PROBING = 1;
 const closing_status_t CLOSING_CLOSED  = 2;
 const closing_status_t CLOSING_RACED   = 3;
 
-// What is done with a packet.
+// What the switch does with a packet.
 enum bit<8> ClosingStep {
     nothing    = 0,
-    probe      = 1,  // a tickle: on to the server
-    take       = 2,  // its answer: becomes RST and FIN
-    hold       = 3,  // of a closed connection: dropped
-    refuse     = 4,  // the same, and a RST goes back
-    refuse_first = 5, // the first of them with payload of the client's
-    say_again  = 6,  // the same, and the server's FIN goes back, or an ACK
-    taken_back = 7,  // payload before the answer
-    end        = 8   // the server's RST: it had no connection any more
+    probe      = 1,  // a tickle: forwarded to the server
+    take       = 2,  // the answer to a tickle: becomes RST and FIN
+    hold       = 3,  // a packet of a closed connection: dropped
+    refuse     = 4,  // a packet of a closed connection: a RST goes back
+    refuse_first = 5, // the first such packet with payload of the client: a RST goes back
+    say_again  = 6,  // a packet of a closed connection: the server's FIN goes back, or an ACK
+    taken_back = 7,  // payload before the answer to a tickle: the attempt is cancelled
+    end        = 8   // a RST of the server, which no longer has the connection
 }
 
 pause_length_t pause_length(in bit<32> ticks) {
@@ -96,12 +99,13 @@ pause_length_t pause_length(in bit<32> ticks) {
     return length;
 }
 
-// The state behind a packet that one of the two ends has sent: the connection is open, and not idle.
+// The state after a packet that shows that the connection is open and not idle.
 closing_state_t spoken(in bit<1> by_server, in ticks_t now, in closing_state_t state) {
     return CLOSING_OPEN ++ by_server ++ 1w0 ++ now ++ state[CLOSING_REST];
 }
 
-// What both ends expect next, by a segment of the server's: a SYN-ACK sets both numbers, any other but a RST moves them on.
+// Updates the next sequence numbers of both ends by a server's segment: a SYN-ACK sets both, any other segment but a RST advances
+// them.
 control ServerNumbers(register<closing_number_t> closing_server_next, register<closing_number_t> closing_client_next, in headers_t hdr,
                       in Event event, in bit<32> index, in bit<32> end, in closing_number_t server_next, in closing_number_t client_next) {
     apply {
@@ -119,8 +123,8 @@ control ServerNumbers(register<closing_number_t> closing_server_next, register<c
     }
 }
 
-// A bare ACK of the server's: the answer to a tickle, with both numbers as they are stored, closes the connection. An ACK of more than
-// before shows that the server has work to do.
+// A bare ACK of the server. With both numbers as stored it is the answer to a tickle, and closes the connection. An ACK of new
+// data shows that the server is still working.
 control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool probing,
                   inout closing_state_t state, inout ClosingStep step) {
     apply {
@@ -134,7 +138,8 @@ control ServerAck(in headers_t hdr, in metadata_t meta, in closing_number_t serv
     }
 }
 
-// The server's payload or FIN: measures the pause before new payload; a FIN ends the pause before the last payload, which is then counted.
+// The server's payload or FIN: measures the pause before new payload. A FIN ends the pause before the last payload, which is then
+// counted.
 control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t server_next, in closing_state_t before,
                       inout closing_state_t state, inout bool pauses) {
     apply {
@@ -158,7 +163,7 @@ control ServerPayload(in metadata_t meta, in bit<32> end, in closing_number_t se
     }
 }
 
-// A tickle: goes on to the server of a connection that is idle.
+// A tickle: forwarded to the server if the connection is idle.
 control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, inout closing_state_t state, inout ClosingStep step) {
     apply {
         if (before[CLOSING_STATUS] < CLOSING_CLOSED && before[CLOSING_SERVER_SPOKE] == 1 && before[CLOSING_ACKNOWLEDGED] == 1
@@ -170,7 +175,8 @@ control Tickle(in headers_t hdr, in metadata_t meta, in closing_state_t before, 
     }
 }
 
-// A client's segment on a closed connection. `client_number`: its next number; `says_fin`: it has not acknowledged the FIN.
+// A client's segment on a closed connection. `client_number`: the client's next number; `says_fin`: the client has not
+// acknowledged the FIN.
 control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t server_next, in closing_number_t client_next, in bool keepalive,
                     inout closing_state_t state, inout ClosingStep step, inout bit<32> client_number, inout bit<1> says_fin) {
     apply {
@@ -193,13 +199,14 @@ control LateSegment(in headers_t hdr, in metadata_t meta, in closing_number_t se
     }
 }
 
-// A client's ACK without payload: the first that acknowledges all of the server's last payload makes the connection idle, and notes that.
-// Behind a closed window the server may have more to send: not idle.
+// A client's ACK without payload. The first one that acknowledges all of the server's last payload makes the connection idle, and
+// writes a hint for the controller. After an ACK that closes the window, the server may have more to send: the connection is not
+// idle.
 control ClientAck(register<closing_peer_t> closing_peer, register<closing_hint_t> closing_hint, in headers_t hdr, in metadata_t meta,
                   in bit<32> index, in closing_number_t server_next, inout closing_state_t state, inout bool pauses) {
     apply {
         if (state[CLOSING_SERVER_SPOKE] == 0 || server_next != 1w1 ++ hdr.tcp.acknowledgement) {
-            // acknowledges nothing of the server's last payload
+            // The ACK does not acknowledge all of the server's last payload.
         } else if (hdr.tcp.window == 0) {
             state = spoken(1, meta.now, state);
         } else if (state[CLOSING_ACKNOWLEDGED] == 0) {
@@ -227,7 +234,7 @@ control PauseCount(in metadata_t meta, inout closing_state_t state) {
     }
 }
 
-// `client_number`: the client's next number, where `step` is say_again; `says_fin`: the client has not acknowledged the FIN.
+// `client_number`: the client's next number, if `step` is say_again; `says_fin`: the client has not acknowledged the FIN.
 control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out ClosingStep step, out bit<32> client_number,
                      out bit<1> says_fin) {
     @name(".SluiceIngress.closing.closing_server_next")
@@ -254,12 +261,12 @@ control ClosingCells(in headers_t hdr, in metadata_t meta, in place_t place, out
     PauseCount() pause_count;
 
     bit<32> index;
-    bit<32> end;                       // the number behind the packet's payload
+    bit<32> end;                       // sequence number after the packet's payload
     closing_number_t server_next;
     closing_number_t client_next;
     closing_state_t before;
     closing_state_t state;
-    bool pauses;                       // the pause before the server's last payload is over, and to be counted
+    bool pauses;                       // the pause before the server's last payload is over, and is to be counted
 
     apply {
         step = ClosingStep.nothing;

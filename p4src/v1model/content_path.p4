@@ -1,14 +1,14 @@
-// Content path: what content switching does behind the connection table, before and behind the translation of addresses.
+// Content path: content switching of a packet after the connection table, before and after the translation of addresses.
 //
 //   reads  content, pass, next_pass, path, event, payload, vacant, generation, state, next_state, pinned, stable_choice, draining
 //          refused, drop, server_drop, splice.remember, spliced.pin
 //          what splice, options and remembered read
-//   writes server: the agent or the client's last server, and behind translation the pin's server again
+//   writes server: the agent or the client's last server, and after translation the pin's server again
 //          preferred, next_pass, spliced
 //          what splice, options and remembered write
 //   drops  what splice drops
 //
-// Behind translation the reason server_unknown is taken back where another agent takes the packet.
+// After translation, the drop reason server_unknown is withdrawn if another agent takes the packet.
 #ifndef SLUICE_V1MODEL_CONTENT_PATH_P4
 #define SLUICE_V1MODEL_CONTENT_PATH_P4
 
@@ -17,14 +17,14 @@
 #include "options.p4"
 #include "remembered.p4"
 
-// What the content path says of a packet, for what follows.
+// The content path's results for a packet, which later controls use.
 struct spliced_t {
-    server_id_t pin;              // the connection's server, where the packet goes elsewhere
-    Remember    memory;           // what is remembered of the SYN's client
+    server_id_t pin;              // the connection's pinned server, since the packet goes elsewhere
+    Remember    memory;           // what the content service remembers of the SYN's client
 }
 
-// Whether the client's last server is known: asked of its SYN, and renewed or ended by what comes of it. Without rules that are read
-// (UNREAD) a SYN goes by layer 4.
+// Looks up the last server of the SYN's client; other packets renew or end that memory. If no agent reads the service's requests
+// (UNREAD), its stable choice takes that server's place.
 control Recollection(in headers_t hdr, inout metadata_t meta, in decided_t decided, inout Remember memory) {
     @name(".SluiceIngress.remembered")
     Remembered() remembered;
@@ -63,8 +63,8 @@ control ContentPath(inout headers_t hdr, inout metadata_t meta, in place_t place
     }
 }
 
-// Ledger and loads count for the connection's server. A packet whose agent or remembered server is gone, or whose remembered server
-// drains, passes once more, to an agent: all agents know the cookie's key.
+// Restores the pinned server, for which ledger and loads count. If the packet's agent or remembered server is unknown, or that
+// remembered server drains, the packet passes once more, to another agent: all agents have the key of the cookies.
 control BehindTranslation(inout metadata_t meta, in spliced_t spliced, inout DropReason server_drop) {
     apply {
         if (meta.server != spliced.pin || spliced.memory != Remember.nothing) {

@@ -1,4 +1,4 @@
-// A connection's number: its slot of the connection table, of both ways in one.
+// A connection's index in registers with a cell for each slot of both ways.
 #ifndef SLUICE_V1MODEL_FLOW_INDEX_P4
 #define SLUICE_V1MODEL_FLOW_INDEX_P4
 

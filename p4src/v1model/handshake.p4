@@ -1,13 +1,13 @@
-// Handshake: what the options of a SYN or SYN-ACK say, for content connections and for caps. They stay where they are.
+// Handshake: parses the options of a SYN or SYN-ACK, for content connections and for caps. The options stay in the packet.
 //
 //   writes options
 //
-// As Linux reads them: what follows an impossible length, or the end, is not read.
+// As in Linux, options after one of impossible length, or after the end-of-list option, are not parsed.
 #ifndef SLUICE_V1MODEL_HANDSHAKE_P4
 #define SLUICE_V1MODEL_HANDSHAKE_P4
 
 parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t meta) {
-    bit<320> left;                     // options that are not read yet; zeros, the end of them, behind the last
+    bit<320> left;                 // options not parsed yet, followed by zeros, which end the list
 
     #define HANDSHAKE_WORDS(n, bits) \
         state words_##n { \
@@ -17,7 +17,8 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
 
     state start {
         meta.options.mss = 536;
-        transition select(data_offset) {                      // Linux's first, here and below: a target tests in order
+        transition select(data_offset) {                      // the length of Linux's SYN comes first, as does its first option
+                                                              // below: a target tests in order
             10 : words_5;
             6  : words_1;
             7  : words_2;
@@ -69,7 +70,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // 0 says nothing. Of a value that is cut off the rest is 0.
+    // An MSS of 0 is ignored. The missing bytes of a truncated value are 0.
     state mss {
         transition select(left[303:288]) {
             0       : skip;
@@ -83,7 +84,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition option;
     }
 
-    // Above 14 is taken for 14 (RFC 7323, section 2.3).
+    // A scale above 14 counts as 14 (RFC 7323, section 2.3).
     state scale {
         transition select(left[303:296]) {
             0 .. 14 : small_scale;
@@ -119,7 +120,7 @@ parser HandshakeParser(packet_in packet, in bit<4> data_offset, inout metadata_t
         transition accept;
     }
 
-    // In two steps: the target shifts by less than 256.
+    // Shifts in two steps, since the target shifts by less than 256 bits.
     state skip {
         bit<8> half = left[311:304] << 2;
         left = left << half;

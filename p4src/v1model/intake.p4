@@ -1,4 +1,4 @@
-// v1model intake: what the stages are not to see (ports, clock, parser and checksum errors) becomes metadata that they may.
+// v1model intake: copies the metadata of v1model (ports, clock, parser and checksum errors) into the stages' own metadata.
 //
 //   reads  intrinsic.ingress_port, ingress_global_timestamp, parser_error, checksum_error, pass
 //          arp, ipv4, tcp, ethernet.dst, packet_out, tickle
@@ -10,7 +10,7 @@
 
 control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict, in standard_metadata_t intrinsic) {
     apply {
-        if (meta.pass == Pass.first) {      // a resubmitted packet keeps them
+        if (meta.pass == Pass.first) {      // a resubmitted packet keeps port and time of its first pass
             meta.ingress_port = (bit<16>)intrinsic.ingress_port;
             meta.now = intrinsic.ingress_global_timestamp[47:16] + TICK_BASE;
         }
@@ -50,7 +50,8 @@ control Intake(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdi
             } else {
                 verdict.drop = DropReason.cpu_header;
             }
-        } else if (intrinsic.parser_error != error.NoError && !hdr.tcp.isValid()) {   // options that are not there: validate
+        } else if (intrinsic.parser_error != error.NoError && !hdr.tcp.isValid()) {   // validate drops a TCP header with missing
+                                                                                      // options
             verdict.drop = DropReason.truncated;
         } else if (intrinsic.checksum_error == 1) {
             verdict.drop = DropReason.ipv4_checksum;

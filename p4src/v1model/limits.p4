@@ -1,4 +1,4 @@
-// Limits: what comes from outside is sampled, counted and limited.
+// Limits: samples, counts and limits packets that come from outside.
 //
 //   reads  path, inside; what sampling, admission and destinations read
 //   writes inward

@@ -1,4 +1,4 @@
-// Next pass: a packet passes once more. A SYN's claim is for the server that is preferred by then.
+// Next pass: sends the packet through ingress once more. A SYN that claims a slot then does so for the preferred server.
 //
 //   reads  next_pass, content, choice, other, attempt, refused_by, loads.look
 //          what second_look reads
@@ -17,7 +17,7 @@ control NextPass(inout metadata_t meta) {
         if (meta.next_pass == Pass.claim && meta.content != Content.client) {
             meta.preferred = meta.choice;
             if (meta.attempt != 0) {
-                // A server that refuses has least to do: loads are not compared.
+                // A server that refuses connections has the least load, so an agent's further attempt does not compare loads.
                 if (meta.choice == meta.refused_by && meta.other != 0)      meta.preferred = meta.other;
             } else if (meta.loads.look == 1) {
                 stale.apply(meta);

@@ -1,5 +1,5 @@
-// v1model parser: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP error, the packet it is about.
-// The controller's packets carry their header and anything behind it.
+// v1model parser: Ethernet, at most one 802.1Q tag, ARP, IPv4 with options, TCP, UDP, ICMP; inside an ICMP error, the packet that
+// it reports. A packet from the controller has the header packet_out and an unparsed rest.
 #ifndef SLUICE_V1MODEL_PARSER_P4
 #define SLUICE_V1MODEL_PARSER_P4
 
@@ -103,7 +103,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 
 #if defined(CONTENT)
-    // Options that are nothing but NOP, NOP and SACK, as hosts lay them out that send no timestamps. (Others stay where they are.)
+    // Parses options that consist only of NOP, NOP and SACK, which is how hosts without timestamps arrange them. Other options
+    // stay unparsed.
     state parse_tcp {
         packet.extract(hdr.tcp);
         transition select((bit<8>)meta.pass, hdr.tcp.syn, hdr.tcp.data_offset) {
@@ -127,7 +128,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
         transition accept;
     }
 
-    // The answer of a server whose connection is closed becomes its FIN: one more in its checksum. A client's ACK comes by resubmission.
+    // A server's answer on a closed connection, which is a clone, becomes its FIN: the checksum's sum rises by 1. A client's ACK
+    // arrives here by resubmission.
     state parse_fin {
         transition select(intrinsic.instance_type, hdr.tcp.data_offset) {
             (RESUBMITTED, 0 .. 7) : accept;
@@ -155,8 +157,8 @@ parser SluiceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, 
     }
 #endif
 
-    // What content connections keep of them is metadata. A state of its own: to tell the two apart behind one costs every SYN 50
-    // instructions.
+    // Handshake puts the options of content connections into metadata, and the packet loses all of its options. This is a state
+    // of its own, since a test of the pass within one common state costs every SYN 50 instructions.
     state parse_all_options {
         handshake.apply(packet, hdr.tcp.data_offset, meta);
         packet.advance(((bit<32>)hdr.tcp.data_offset - 5) << 5);

@@ -1,24 +1,25 @@
-// Remembered: the last servers of a content service's clients. A SYN of such a client goes straight to its server (Chow, Wang & Prakash,
-// section 3: pre-allocation; section 5.2: STICKY_IP).
+// Remembered: the last servers of a content service's clients. A SYN of a remembered client goes directly to its server (Chow, Wang &
+// Prakash, section 3: pre-allocation; section 5.2: STICKY_IP).
 //
 //   reads  connection, path, event, generation, remember_time, now, server
 //          splice: the splice order
 //   writes preferred, remembered
 //          the cells of remembered_clients
 //
-// Agents write it, by their splice orders. A memory of other rules is none, but to one other address. Each handshake of the client with
-// that server renews it; a server that refuses the client's SYN ends it.
+// Agents write a memory by their splice orders. A memory from an earlier generation of rules does not match, except by chance: then it
+// belongs to exactly one other client address. Each handshake of the client with that server renews it; a server that refuses the client's
+// SYN ends it.
 #ifndef SLUICE_V1MODEL_REMEMBERED_P4
 #define SLUICE_V1MODEL_REMEMBERED_P4
 
 typedef bit<(REMEMBERED_CLIENT_BITS)> remembered_slot_t;
 typedef bit<63> remembered_t;
-#define REMEMBERED_FINGERPRINT 62:47   // what the slot leaves of 32 bits, and the generation
+#define REMEMBERED_FINGERPRINT 62:47   // the bits of the hash above the slot's index, XORed with the generation
 #define REMEMBERED_KIND 46:46          // a Remember, less 1
 #define REMEMBERED_SERVER 45:30
 #define REMEMBERED_STAMP 29:0          // in ticks
 
-// For one service CRC-32 is a bijection of the client's address: under the same rules no two of its clients are taken for
+// For one service, CRC-32 is a bijection of the client's address: under the same rules no two of its clients are mistaken for
 // each other.
 control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembered) {
     @id(REGISTER_REMEMBERED_CLIENTS)
@@ -42,7 +43,7 @@ control Remembered(in headers_t hdr, inout metadata_t meta, out Remember remembe
         } else {
             remembered_clients.read(cell, slot);
             if (meta.path == Path.from_server) {
-                // Its rules are not known here: another client that the slot has of this server is forgotten, too.
+                // The generation is not known here, so another client of this server in the same cell is forgotten too.
                 if (cell[REMEMBERED_SERVER] == meta.server) {
                     remembered_clients.write(slot, 0);
                 }

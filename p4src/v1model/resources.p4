@@ -1,10 +1,10 @@
-// Resources: whose TCP resources are managed (Matsuo et al., SABT; Azuma et al., E-ATBT), and how.
+// Resources: looks up how a server's TCP resources are managed (Matsuo et al., SABT; Azuma et al., E-ATBT).
 //
 //   reads  server
 //   writes resources
 //   keys   resources: server -> what is done with its connections
 //
-// The stages behind it cost the connections of other servers this look-up only.
+// For connections of servers that are not managed, this look-up is the only cost of resource management.
 #ifndef SLUICE_V1MODEL_RESOURCES_P4
 #define SLUICE_V1MODEL_RESOURCES_P4
 

@@ -1,5 +1,5 @@
-// What a splice changes in a packet: sequence numbers of the server, in its direction or the other, and windows of both. The checksums' share
-// is summed up in `respliced`.
+// The translation of a spliced packet: the server's sequence numbers, in either direction, and the windows of both sides.
+// `respliced` collects the change of the checksum's sum.
 #ifndef SLUICE_V1MODEL_RESPLICE_P4
 #define SLUICE_V1MODEL_RESPLICE_P4
 
@@ -9,7 +9,7 @@ bit<32> number_change(in bit<32> old, in bit<32> new) {
     return word_change(old[31:16], new[31:16]) + word_change(old[15:0], new[15:0]);
 }
 
-// A window in units of 1/2^shift of its own, as far as 16 bits can say it.
+// A window shifted up, at most 0xffff.
 bit<16> window_up(in bit<16> window, in bit<4> shift) {
     bit<32> shifted = (bit<32>)window << shift;
     if (shifted > 0xffff) {
@@ -21,7 +21,7 @@ bit<16> window_up(in bit<16> window, in bit<4> shift) {
 control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice) {
     bit<32> before;
 
-    // The server's number in place of the client's.
+    // Puts the server's sequence number in place of the number that the client uses.
     #define SPLICE_NUMBER(field) \
         before = field; \
         field = before - splice.value; \
@@ -69,7 +69,7 @@ control Resplice(inout headers_t hdr, inout metadata_t meta, in splice_t splice)
                 }
             }
         } else if (meta.content == Content.client && meta.icmp_error == 1 && hdr.inner_ipv4.protocol == PROTOCOL_TCP) {
-            // About a segment of the server's: Linux takes no error about a number that it has not sent.
+            // An ICMP error about a server's segment: Linux ignores an error about a sequence number that it has not sent.
             before = hdr.inner_transport.third ++ hdr.inner_transport.fourth;
             bit<32> number = before - splice.value;
             hdr.inner_transport.third = number[31:16];

@@ -1,4 +1,4 @@
-// Splice: whose turn a content connection is, and its translation once it is the switch's (Chow, Wang & Prakash, section 3.1).
+// Splice: decides whether agent or switch translates a content connection, and translates for the switch (Chow, Wang & Prakash, section 3.1).
 //
 //              the agent's turn                                spliced
 //     client <--> agent <--> server             client <--> switch <--> server      (guessed: payload of the client's to an agent)
@@ -16,18 +16,18 @@
 //          the cell of splice_cells
 //   drops  spliced, no_slot, unbound, syn_payload
 //
-// No payload of a client's SYN reaches a server (TCP Fast Open): a server that takes it without a cookie would answer before the rules
-// have read it. Agents drop it, and its client repeats it (RFC 7413, section 4.1.2).
+// No payload of a client's SYN (TCP Fast Open) reaches a server: a server that accepts it without a cookie would answer before the rules
+// have read it. Agents drop such a payload, and the client repeats it (RFC 7413, section 4.1.2).
 //
-// The client's initial sequence number is the server's too, so that the other direction needs no translation. A group's server is
-// the pin's in either turn: the stages of the connection table see no agent.
+// The server receives the client's own initial sequence number, so that the client's sequence numbers need no translation. A group's
+// server is the pinned one in either turn: the stages of the connection table see no agent.
 #ifndef SLUICE_V1MODEL_SPLICE_P4
 #define SLUICE_V1MODEL_SPLICE_P4
 
 #include "splice_cells.p4"
 #include "resplice.p4"
 
-// The largest segment that a guessed server may offer its clients: Ethernet's, less the header on the way to an agent.
+// The largest MSS that a guessed server may announce to its clients: Ethernet's, less the header guessed_h on the way to an agent.
 const bit<16> GUESSED_MSS_LIMIT = 1446;
 
 control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, inout DropReason drop) {
@@ -76,15 +76,15 @@ control Splice(inout headers_t hdr, inout metadata_t meta, in place_t place, ino
                 drop = DropReason.no_slot;
             }
         }
-        // Of a group's servers only the pin's packets pass. Once the agent has left that server, its SYN-ACK answers an earlier SYN; the
-        // agent could not tell it from the next server's.
+        // Only packets of the pinned server of a group pass. A SYN-ACK on a closed pin answers an earlier SYN, since the agent
+        // has left that server: the agent could not distinguish it from the next server's SYN-ACK.
         if (meta.content == Content.server && (meta.pinned == 0 || (meta.event == Event.syn_ack && meta.state == PinState.closed))) {
             drop = DropReason.unbound;
         }
     }
 }
 
-// An order goes back to whoever sent it.
+// Sends a splice order back to its sender, as the confirmation.
 control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verdict) {
     apply {
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -94,7 +94,7 @@ control Confirm(inout headers_t hdr, inout metadata_t meta, inout verdict_t verd
     }
 }
 
-// In front of a guessed connection's segment: behind the tag, if there is one.
+// Sets the EtherType for the header in front of a guessed connection's segment, which follows the VLAN tag if there is one.
 control Guessed(inout headers_t hdr) {
     apply {
         if (hdr.vlan.isValid()) {

@@ -1,56 +1,58 @@
-// The cells of a measured transfer, a register and a control each: what one packet makes of it. docs/reference/resources.md
+// Registers of a measured transfer, each with the control that updates it for one packet. docs/reference/resources.md
 #ifndef SLUICE_V1MODEL_TRANSFER_CELLS_P4
 #define SLUICE_V1MODEL_TRANSFER_CELLS_P4
 
 typedef bit<48> transfer_time_t;      // microseconds
-typedef bit<31> transfer_span_t;      // of them, the low bits: 35 minutes
+typedef bit<31> transfer_span_t;      // the low bits of a time in microseconds: 35 minutes
 
-// What a packet is to its transfer.
+// How a packet affects its transfer.
 enum bit<8> TransferOp {
-    none    = 0,     // its slot is another transfer's, or nobody's
-    start   = 1,     // the connection begins: the first SYN-ACK, or the ACK that moves the pin to a candidate
-    repeat  = 2,     // its SYN-ACK again
-    sent    = 3,     // the server's, with payload or FIN
-    acked   = 4,     // the client's, with an ACK
+    none    = 0,     // the packet's slot is free, or measures another transfer
+    start   = 1,     // the connection begins: with the first SYN-ACK, or with the ACK that moves the pin to a candidate
+    repeat  = 2,     // the SYN-ACK is repeated
+    sent    = 3,     // a segment of the server, with payload or FIN
+    acked   = 4,     // a segment of the client, with an ACK
     other   = 5
 }
 
-// What a segment of the server's with payload is, by its number.
+// The kind of a server's segment with payload, by its sequence number.
 enum bit<8> Segment {
-    none    = 0,     // a bare FIN, a keepalive, a window probe; or no such segment
+    none    = 0,     // a bare FIN, a keepalive, a window probe, or no segment of the server
     next    = 1,     // in order
-    ahead   = 2,     // behind a hole: what is in the hole was lost, or is late, in front of the switch
+    ahead   = 2,     // behind a hole: the segments in the hole were lost, or are late, on the way to the switch
     again   = 3,     // a retransmission
-    late    = 4      // sooner than any retransmission: fills a hole that has just opened, or the network has copied it
+    late    = 4      // earlier than any retransmission: it fills a hole that has just opened, or the network has duplicated it
 }
 
 struct transfer_t {
     bit<32>         slot;
     TransferOp      op;
-    bit<32>         first;            // start: the number of the server's first byte
+    bit<32>         first;            // of a packet that starts the transfer: the number of the server's first byte
     transfer_time_t now;
     Segment         segment;
     bit<32>         edge_before;      // right edge of what the server had sent
-    bit<32>         edge;             // and has
-    bit<1>          ends;             // the segment ends at that edge
-    bit<32>         acked;            // highest acknowledgement, of this packet's too
-    bit<1>          moves;            // the ACK is within what was sent
-    bit<1>          advances;         // and above those before it
+    bit<32>         edge;             // right edge of what the server has sent, with this packet
+    bit<1>          ends;             // the segment ends at `edge`
+    bit<32>         acked;            // highest acknowledgement, with this packet
+    bit<1>          moves;            // the ACK acknowledges data that was sent, or repeats `acked`
+    bit<1>          advances;         // the ACK is above all earlier ones
     bit<1>          is_closed;        // the client's window was closed by its last ACK
-    transfer_time_t silence;          // since the packet before, of either side
-    bit<1>          follows;          // which was the server's last segment
-    transfer_span_t sample;           // a round trip; 0: none
-    bit<32>         least;            // round trip so far; 0: none
-    bit<1>          is_probe;         // a tail-loss probe
-    bit<1>          is_loss;          // begins a loss event
+    transfer_time_t silence;          // time since the packet before, of either side
+    bit<1>          follows;          // the packet before was the server's last segment
+    transfer_span_t sample;           // a measured round trip; 0: none
+    bit<32>         least;            // least round trip so far; 0: none
+    bit<1>          is_probe;         // the segment is a tail-loss probe
+    bit<1>          is_loss;          // the segment begins a loss event
 }
 
-// A slot is free behind so many ticks without a packet of its owner: 30 s. The unanswered and the ended are set back, to 4 and 2 s.
+// Ticks without a packet after which a slot is free: 30 s. Stamps of transfers without an answer, and of ended ones, are set
+// back, so that 4 s and 2 s are left.
 const bit<16> TRANSFER_OWNED = 458;
 const bit<16> TRANSFER_UNANSWERED = TRANSFER_OWNED - 61;
 const bit<16> TRANSFER_ENDED = TRANSFER_OWNED - 31;
 
-// Whose slot it is: what the slot leaves of the connection's number, fingerprint, server and time of the last packet in ticks.
+// The connection that owns a slot: the bits of its index above the slot, its fingerprint and server, and the time of its last
+// packet in ticks.
 typedef bit<(FINGERPRINT_BITS + 10)> transfer_key_t;
 typedef bit<(FINGERPRINT_BITS + 36)> transfer_owner_t;
 #define TRANSFER_KEY FINGERPRINT_BITS + 35:26
@@ -80,7 +82,7 @@ control TransferOwner(in metadata_t meta, in transfer_key_t key, inout transfer_
     }
 }
 
-// The largest segment, and the right edge of what the server has sent. Numbers are compared as serial ones (RFC 1982).
+// The largest segment, and the right edge of what the server has sent. Numbers are compared as serial numbers (RFC 1982).
 typedef bit<48> transfer_edge_t;
 #define TRANSFER_MSS 47:32
 #define TRANSFER_EDGE 31:0
@@ -124,7 +126,8 @@ control TransferEdge(in headers_t hdr, in metadata_t meta, inout transfer_t tran
     }
 }
 
-// The highest acknowledgement: what lies outside of what is under way moves nothing. And whether the client's window was closed with it.
+// The highest acknowledgement, and whether the client's window was closed with it. An ACK of data that is not in flight changes
+// nothing.
 typedef bit<33> transfer_acked_t;
 #define TRANSFER_CLOSED 32:32
 #define TRANSFER_NUMBER 31:0
@@ -157,7 +160,8 @@ control TransferAcked(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The time of the last packet of either side that moved or sent something, and whether it was the segment at the right edge.
+// The time of the last packet of either side that was an ACK of data in flight or a segment, and whether that segment ended at
+// the right edge.
 typedef bit<49> transfer_activity_t;
 #define TRANSFER_AT_EDGE 48:48
 #define TRANSFER_TIME 47:0
@@ -175,8 +179,8 @@ control TransferActivity(inout transfer_t transfer) {
     }
 }
 
-// One segment at a time that is timed: the ACK that it waits for, and when it was sent (0: none is). A retransmission ends that
-// (Karn & Partridge).
+// The segment that is being timed, at most one at a time: the ACK that is expected for it, and the time when it was sent (0: no
+// segment is timed). A retransmission ends the measurement (Karn & Partridge).
 typedef bit<63> transfer_probe_t;
 #define TRANSFER_EXPECTED 62:31
 #define TRANSFER_SENT_AT 30:0
@@ -187,7 +191,7 @@ control TransferProbe(inout transfer_t transfer) {
 
     apply {
         transfer_probe_t cell;
-        transfer_span_t now = transfer.now[30:0] | 1;    // a microsecond more or less, for 0 is none
+        transfer_span_t now = transfer.now[30:0] | 1;    // off by at most a microsecond, since 0 stands for no segment
         transfer_probe.read(cell, transfer.slot);
         if (transfer.op == TransferOp.start) {
             cell = transfer.first ++ (transfer_span_t)0;
@@ -206,7 +210,7 @@ control TransferProbe(inout transfer_t transfer) {
     }
 }
 
-// The least round trip of a period of 2^28 us (4.5 minutes), and the period. 0: none.
+// The least round trip in a period of 2^28 us (4.5 minutes), and the period's number. 0: no round trip was measured.
 typedef bit<48> transfer_least_t;
 #define TRANSFER_PERIOD 47:32
 #define TRANSFER_LEAST 31:0
@@ -229,7 +233,7 @@ control TransferLeast(inout transfer_t transfer) {
     }
 }
 
-// Sum of the round trips in microseconds, and their number.
+// Sum of the measured round trips in microseconds, and their number.
 typedef bit<63> transfer_rtt_t;
 #define TRANSFER_SUM 62:23
 #define TRANSFER_SAMPLES 22:0
@@ -249,8 +253,8 @@ control TransferRtt(in transfer_t transfer) {
     }
 }
 
-// Where and when the hole opened that is the oldest, but younger than a round trip. The ACKs that make a host repeat what is in a hole take
-// the least round trip at least: what fills it sooner was late, and is no loss.
+// Start and time of the oldest hole that is younger than the least round trip. A host retransmits what is missing only after the
+// receiver's ACKs, which take at least that round trip. A segment that fills the hole sooner was late, and is no loss.
 typedef bit<63> transfer_hole_t;
 #define TRANSFER_HOLE_START 62:31
 #define TRANSFER_HOLE_AT 30:0         // 0: none
@@ -277,14 +281,15 @@ control TransferHole(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// The recovery point: what is retransmitted below it belongs to a loss event that was counted. Whatever is acknowledged, is below it.
+// The recovery point: retransmissions below it belong to a loss event that was counted already. Acknowledged numbers are always
+// below it.
 //
-// A tail-loss probe is judged as Linux does: by a later ACK of more than it. If one before that has a longer header than the probe, it
-// reports that the probe was one copy too many (DSACK, RFC 2883: where all is acknowledged there is nothing else to report), and so does an
-// ACK that repeats itself. Otherwise the probe has repaired a loss.
+// A tail-loss probe is judged as in Linux, by a later ACK above the probe. The probe was superfluous if, before that, an ACK with
+// a longer header than the probe's arrives: it reports a duplicate (DSACK, RFC 2883), since with all data acknowledged there is
+// nothing else to report. So does an ACK that repeats itself. Otherwise the probe has repaired a loss.
 typedef bit<36> transfer_recovery_t;
 #define TRANSFER_POINT 35:4
-#define TRANSFER_JUDGED 3:0           // the probe's data offset; 0: none waits for its judgement
+#define TRANSFER_JUDGED 3:0           // the probe's data offset; 0: no probe waits for its judgement
 
 control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
     @id(REGISTER_TRANSFER_RECOVERY)
@@ -300,7 +305,7 @@ control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
             cell = transfer.first ++ 4w0;
         } else if (transfer.segment == Segment.again) {
             if (!is_new || is_judged) {
-                transfer.is_probe = 0;    // one at a time, and none in a recovery (RFC 8985, section 7.3)
+                transfer.is_probe = 0;    // one probe at a time, and none during a recovery (RFC 8985, section 7.3)
             }
             if (transfer.is_probe == 1) {
                 cell = transfer.edge ++ hdr.tcp.data_offset;
@@ -327,7 +332,7 @@ control TransferRecovery(in headers_t hdr, inout transfer_t transfer) {
     }
 }
 
-// Retransmitted segments, loss events, timeouts, tail-loss probes, holes: cumulative.
+// Counts of retransmitted segments, loss events, timeouts, tail-loss probes and holes.
 typedef bit<63> transfer_losses_t;
 #define TRANSFER_AGAIN 62:47
 #define TRANSFER_LOSSES 46:31
@@ -335,8 +340,8 @@ typedef bit<63> transfer_losses_t;
 #define TRANSFER_PROBES 19:10
 #define TRANSFER_HOLES 9:0
 
-// A retransmission behind a silence of both sides by more than 150 ms and an eighth of the round trip is a timeout's: Linux takes the
-// round trip and at least 200 ms.
+// Microseconds of silence that reveal a timeout: a retransmission is a timeout's if both sides were silent for more than this
+// plus an eighth of the least round trip. Linux waits for the round trip and at least 200 ms.
 const transfer_time_t TRANSFER_TIMEOUT = 150000;
 
 control TransferLosses(in transfer_t transfer) {
@@ -365,7 +370,7 @@ control TransferLosses(in transfer_t transfer) {
     }
 }
 
-// Bytes by which the right edge has moved, and segments with payload, those that were repeated among them.
+// Bytes by which the right edge has moved, and the number of segments with payload, retransmissions included.
 typedef bit<63> transfer_sent_t;
 #define TRANSFER_BYTES 62:28
 #define TRANSFER_SEGMENTS 27:0
@@ -385,7 +390,7 @@ control TransferSent(in transfer_t transfer) {
     }
 }
 
-// The largest flight of an interval of 2^20 us and of the one before it, in units of 64 bytes, and the interval.
+// The largest flight in an interval of 2^20 us and in the one before, in units of 64 bytes, and the interval's number.
 typedef bit<63> transfer_flight_t;
 #define TRANSFER_INTERVAL 62:48
 #define TRANSFER_FLIGHT_BEFORE 47:24

@@ -1,17 +1,17 @@
-// Transfers: what a sample of the transfers from managed servers shows of its path: round trips, losses, what is under way.
+// Transfers: measures a sample of the transfers from managed servers: round trips, losses, and bytes in flight.
 //
 //   reads  place, way, path, pass, event, payload, pinned, state, next_state, server, resources, tcp
 //          now: the target's clock, in microseconds
 //   writes the cells of transfer_*
 //
-// Measured is the way from here to the client and back, of connections whose beginning was seen (Matsuo et al., SABT, section 2.2, have
-// it of the server's kernel). A slot has one transfer at a time: its beginning overwrites every cell.
+// Measured is the path from the switch to the client and back, for connections whose beginning has passed the switch. (Matsuo et al.,
+// SABT, section 2.2, measure in the server's kernel.) A slot has one transfer at a time: the start of a transfer overwrites every cell.
 #ifndef SLUICE_V1MODEL_TRANSFERS_P4
 #define SLUICE_V1MODEL_TRANSFERS_P4
 
 #include "transfer_cells.p4"
 
-// What the packet is to its transfer, as far as no cell is needed to know that.
+// Determines how the packet affects its transfer, as far as no cell is needed.
 control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t now, out transfer_t transfer) {
     apply {
         transfer = { 0, TransferOp.other, 0, now, Segment.none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
@@ -24,7 +24,7 @@ control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t 
                 if (meta.state != PinState.answered && meta.next_state == PinState.answered) {
                     transfer.op = TransferOp.start;
                     transfer.first = hdr.tcp.sequence + 1;
-                    transfer.moves = 1;                       // its round trip is the first
+                    transfer.moves = 1;                       // the handshake gives the first round trip
                 }
             } else if (meta.event != Event.reset && (meta.payload != 0 || hdr.tcp.fin == 1)) {
                 transfer.op = TransferOp.sent;
@@ -35,7 +35,8 @@ control TransferPacket(in headers_t hdr, in metadata_t meta, in transfer_time_t 
     }
 }
 
-// One byte in front of the edge: a keepalive, where all is acknowledged; a window probe, where the window is closed; else a retransmission.
+// Classifies a segment of one byte before the edge: a keepalive, if all data is acknowledged; a window probe, if the window is
+// closed; otherwise a retransmission.
 control TransferByte(in metadata_t meta, inout transfer_t transfer) {
     apply {
         if (transfer.op == TransferOp.sent && transfer.segment == Segment.none && meta.payload == 1
@@ -45,9 +46,10 @@ control TransferByte(in metadata_t meta, inout transfer_t transfer) {
     }
 }
 
-// The last segment once more. Directly behind itself, sooner than an ACK can come back, it is a copy that the network made.
-// Linux repeats it behind two round trips without an ACK, so that the receiver reports what it lacks (RFC 8985,
-// section 7). A timeout begins with the first segment; where that is the last one too, the first repetition is a probe.
+// Classifies a repetition of the last segment. If it directly follows that segment, sooner than an ACK can return, the network
+// has duplicated it. Linux repeats the last segment after two round trips without an ACK, so that the receiver reports what is
+// missing (RFC 8985, section 7). A timeout repeats the first unacknowledged segment; if that is also the last one, its first
+// repetition counts as a probe.
 control TransferTail(inout transfer_t transfer) {
     apply {
         if (transfer.segment == Segment.again && transfer.ends == 1 && transfer.edge == transfer.edge_before

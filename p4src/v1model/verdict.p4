@@ -1,8 +1,7 @@
-// v1model verdict: the one place where a packet is sent, dropped or given to the controller, and where an ARP is reported to the
-// controller.
+// v1model verdict: sends a packet, drops it or punts it to the controller, and reports the sender of an ARP. No other control does.
 //
 //   reads  verdict, ingress_port
-//          arp: as answers has turned it round
+//          arp: after answers has put its sender into the target's fields
 //   writes egress_spec, packet_in, the digest arp_sender_t
 //   drops  punt_limited
 #ifndef SLUICE_V1MODEL_VERDICT_P4
@@ -22,7 +21,7 @@ control Verdict(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
             punt_meter.apply(wanted, limited);
             if (limited == 1) {
                 verdict.punt = PuntReason.none;
-                if (wanted == PuntReason.arp) {               // of no other use
+                if (wanted == PuntReason.arp) {          // an ARP reply has no other use
                     verdict.drop = DropReason.punt_limited;
                 }
             }

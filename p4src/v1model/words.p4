@@ -1,4 +1,4 @@
-// What replacing a 16-bit word adds to a one's complement sum (RFC 1624, eq. 3).
+// The change of a one's complement sum when one 16-bit word replaces another (RFC 1624, eq. 3).
 #ifndef SLUICE_V1MODEL_WORDS_P4
 #define SLUICE_V1MODEL_WORDS_P4
 

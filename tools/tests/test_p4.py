@@ -142,7 +142,7 @@ def test_every_stage_says_at_its_head_what_it_does() -> None:
     heads = {each.name: each.parts for each in p4_sources.stages()}
     assert {path.stem for path in p4_sources.P4SRC.glob("stages/*.p4")} <= heads.keys()
     assert all(parts.keys() & {"writes", "drops", "reads, writes"} for parts in heads.values())
-    assert heads["second_look"]["writes"].endswith("of refusing_* (whether it refuses)")
+    assert heads["second_look"]["writes"].endswith("of refusing_* (whether a server refuses connections)")
 
 
 def test_a_row_of_a_head_goes_on_behind_a_comma(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
-// Action selectors: a server drawn from a service's members by a hash of the connection; 0 where there is none. There are no weights
-// in the hardware: a member of weight w stands w times in its group. Nothing is drawn evenly: a selector takes a hash apart as it
-// likes, and a point of a sequence would not be where it was.
+// Action selectors: draw a server from a service's members by a hash of the connection. Without members the result stays 0. The hardware
+// has no weights: a member of weight w is w times in its group. There are no even draws: a selector transforms its hash, so the points of a
+// sequence would not stay in order.
 #ifndef SLUICE_TNA_CHOICE_P4
 #define SLUICE_TNA_CHOICE_P4
 
-const bit<32> GROUP_SIZE = 1024;       // weights of a group sum to at most this
+const bit<32> GROUP_SIZE = 1024;       // largest sum of the weights in a group
 
-// The weights that R decides. A pass that renews a pin draws anew, with the ports exchanged. (Its number as one more field would not do: CRCs
-// are linear, and all who drew one server would draw the same other one. Halves of an address exchanged would cut every address.)
+// Draws by the weights that follow from R. A pass that renews a pin draws anew, with the ports exchanged. (Adding the pass to the
+// hashed fields would not do: CRCs are linear, so all connections that drew the same server would draw the same other server.
+// Exchanging the halves of an address would split every address into two fields.)
 control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
     l4_port_t near_port;
     l4_port_t far_port;
@@ -53,7 +54,8 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
     }
 }
 
-// The other server of a second look, by the same weights and another order of fields, from a group that leaves out the first.
+// Draws the other server of a second look by the same weights, by a hash over another order of fields, from a group without the
+// first server.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(PROFILE_OTHERS_BY_RATIO)
@@ -86,7 +88,7 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
     }
 }
 
-// The weights of capacity.
+// Draws by the weights of capacity.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) draw;
     @id(PROFILE_CAPACITIES)

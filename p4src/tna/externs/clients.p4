@@ -1,13 +1,14 @@
-// The memory of admitted clients. A stateful unit has two inputs of 32 bits, and who, until when and since when are three: the
-// fingerprints and the stamps are two registers, the second behind the first.
+// The memory of admitted clients. A stateful unit has two inputs of 32 bits, but fingerprint, time and oldest time are three. So
+// fingerprints and times are two registers, and the second depends on the first.
 #ifndef SLUICE_TNA_CLIENTS_P4
 #define SLUICE_TNA_CLIENTS_P4
 
 typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 
-// A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
-// before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
-// the client's address, so that no two clients of a destination are taken for each other.
+// A client that is not refused takes its cell, whichever client had it, so that the newest clients are remembered. A refused
+// client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
+// and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
+// mistaken for each other.
 control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;

@@ -2,16 +2,17 @@
 #ifndef SLUICE_TNA_COUNTERS_P4
 #define SLUICE_TNA_COUNTERS_P4
 
-// Of each service.
+// Counters with a cell for each service.
 control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     @id(COUNTER_OFFERED)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) offered;       // SYNs
     @id(COUNTER_REFUSED)
-    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) refused;       // SYNs, by admission
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) refused;       // SYNs that admission refused
     @id(COUNTER_CLAIMED)
-    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) claimed;       // connections pinned
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) claimed;       // connections that were pinned
     @id(COUNTER_UNPINNED_NEW)
-    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_new;  // SYNs that found both ways taken
+    Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_new;  // SYNs that found both ways of the connection
+                                                                                   // table taken
     @id(COUNTER_UNPINNED_MID)
     Counter<bit<32>, service_id_t>(SERVICES, CounterType_t.PACKETS) unpinned_mid;  // any other packet without a pin
 
@@ -35,8 +36,8 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     }
 }
 
-// Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
-// was to have it.
+// Counters of the whole switch: each packet counts once in `verdicts`, and once more in `punts` or `punts_limited` if a stage
+// gave a reason to punt it.
 control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
     @id(COUNTER_VERDICTS)
     Counter<bit<64>, bit<8>>(REASONS, CounterType_t.PACKETS_AND_BYTES) verdicts;
@@ -46,7 +47,7 @@ control VerdictCounters(in verdict_t verdict, in bit<8> colour) {
     Counter<bit<32>, bit<8>>(REASONS, CounterType_t.PACKETS) punts_limited;
 
     apply {
-        if (colour == RED && verdict.punt == PuntReason.arp) {        // of no other use
+        if (colour == RED && verdict.punt == PuntReason.arp) {        // an ARP reply has no other use
             verdicts.count((bit<8>)DropReason.punt_limited);
         } else {
             verdicts.count((bit<8>)verdict.drop);

@@ -1,4 +1,4 @@
-// What the ledger writes down of a packet: one table, not a branch for each entry.
+// Decides which count of the ledger a packet raises: one table, instead of a branch for each count.
 #ifndef SLUICE_TNA_LEDGER_ENTRIES_P4
 #define SLUICE_TNA_LEDGER_ENTRIES_P4
 

@@ -1,5 +1,5 @@
-// Lengths that headers give in words of four bytes. By the hash units: the two lengths stand in different halves of a byte, and what is
-// computed with them would have to stand in the same bits.
+// Lengths that headers give in units of four bytes. Uses the hash units: the two lengths stand in different halves of a byte, and
+// a plain computation would need its operands in the same bits.
 #ifndef SLUICE_TNA_LENGTHS_P4
 #define SLUICE_TNA_LENGTHS_P4
 
@@ -14,7 +14,8 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
-// A length as a number of 32 bits. By the hash units as well: what it is added to could not lie in containers of 32 bits otherwise.
+// A 16-bit length as a number of 32 bits. Uses the hash units too: otherwise the summand of this number could not lie in 32-bit
+// containers.
 control Widened(in bit<16> bytes, out bit<32> number) {
     @hidden
     action widen() {
@@ -26,12 +27,13 @@ control Widened(in bit<16> bytes, out bit<32> number) {
     }
 }
 
-// Ingress is not told how long a frame is.
+// Ingress has no access to a frame's length.
 control FrameMissing(in headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-// Of the transport header, or of what it promises; and how long a segment's payload is.
+// Computes how many bytes are missing of the transport header, or of the length that it gives, and how long a segment's payload
+// is.
 control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata_t meta) {
     @hidden
     action segment() {
@@ -73,7 +75,7 @@ control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata
             (true, _, _, 4, _, _)            : impossible();
             (true, _, _, _, _, _)            : segment();
             (_, true, _, _, 0 &&& 0xfff8, _) : impossible();
-            (_, true, _, _, _, 0)            : datagram();     // of a fragment it is the whole datagram's
+            (_, true, _, _, _, 0)            : datagram();     // in a fragment, the length is that of the whole datagram
             (_, _, true, _, _, _)            : message();
         }
         const default_action = neither();

@@ -1,11 +1,12 @@
-// The comparison of two loads for their weights. Where there is no multiplication, the difference of logarithms does.
+// The comparison of two servers' loads for their weights. Instead of multiplying, it subtracts logarithms.
 #ifndef SLUICE_TNA_LIGHTER_P4
 #define SLUICE_TNA_LIGHTER_P4
 
 #include "weights.p4"
 
-// 32 times the binary logarithm of one more than a number below 2^17, by its highest four bits, and a summand; of more, the highest.
-// 0 below zero. (The table adds: of steps in a row each costs a stage.)
+// 32 times the binary logarithm of `number` + 1, plus a summand, for numbers below 2^17, from the number's highest four bits.
+// Larger numbers give the largest value, negative ones the summand alone. (The table adds the summand, since each step of a
+// sequence costs a stage.)
 control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) {
     @hidden
     action is(bit<16> value) {
@@ -17,7 +18,7 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
         key = { number : ternary @name("number"); }
         actions = { is; }
         const entries = {
-            32w0x80000000 &&& 32w0x80000000 : is(0);    // below zero
+            32w0x80000000 &&& 32w0x80000000 : is(0);    // negative
             32w0x00000 &&& 32w0xffffffff : is(0);
             32w0x00001 &&& 32w0xffffffff : is(32);
             32w0x00002 &&& 32w0xffffffff : is(51);
@@ -147,9 +148,10 @@ control Logarithm(in bit<32> number, in bit<16> summand, out bit<16> logarithm) 
     }
 }
 
-// Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
-// eighth (5 / 32 of a power of two), or the rounding of weights (86, 85, 85) would decide what the draw is to decide. A load below
-// zero is for a moment behind the truth: 0. A server that refuses is lighter than none.
+// Prefers the other server if, with one more connection, it has less load for its weight than the first server with one more. The
+// difference must be an eighth (5 / 32 in binary logarithms); otherwise the rounding of weights (86, 85, 85) would decide what
+// the draw should decide. A negative load is a count that lags for a moment, and is taken as 0. A server that refuses connections
+// is not preferred.
 control Lighter(inout metadata_t meta) {
     Logarithm() of_load;
     WeightLogarithm() of_weight;

@@ -1,12 +1,14 @@
-// The registers of the second look: a cell a server, 32 bits. Open connections, twice, for two servers are looked at in one pass
-// and a register is touched once; of them, those that are known not to be open any more. Whether a server refuses, 8 bits, for the other.
+// The registers of the second look, with a cell for each server. Open connections (32 bits) have two copies, since one pass reads the loads
+// of two servers, and a register is accessed once. So have the connections among them that ended unseen. Whether a server refuses (8 bits)
+// has one copy, for the other server.
 #ifndef SLUICE_TNA_LOAD_CELLS_P4
 #define SLUICE_TNA_LOAD_CELLS_P4
 
 #include "lighter.p4"
 
-// Looks at the loads of the choice and the other, less what ended unseen (both wrap); or adds to the load of the packet's server,
-// in both copies. (The renewal of a pin to an ejected server takes the connection off; that it asks for a second pass is known too late here.)
+// Reads the loads of the choice and of the other server, less the connections that ended unseen (both wrap), or changes the load of the
+// packet's server in both copies. (A renewed pin to an ejected server subtracts its connection in the first pass, since the request for the
+// second pass comes too late for these tables.)
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     server_id_t at;
 
@@ -181,7 +183,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         accept_again.execute(at);
     }
 
-    // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
+    // A RST in answer to a SYN has an acknowledgement (RFC 9293, section 3.10.7.1).
     @hidden
     table refusing {
         key = {
@@ -201,7 +203,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         const default_action = neither();
     }
 
-    // A table has one index for all its actions. Only who has no slot is looked at.
+    // A table has one index for all its actions. Only packets without a slot read loads.
     apply {
         if (meta.held == 0) {
             at = meta.loads.other;
@@ -214,7 +216,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     }
 }
 
-// Connections in the loads that ended unseen. Written by the controller, both alike.
+// Connections that are counted in the loads but ended unseen. Written by the controller, the same value in both copies.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
     @id(REGISTER_STALE_FIRST)
     Register<bit<32>, server_id_t>(SERVERS, 0) stale_first;

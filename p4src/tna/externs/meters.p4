@@ -1,8 +1,8 @@
-// Token buckets. Unconfigured, everything is green; yellow is admitted, RED is not.
+// Token buckets. An unconfigured bucket is always green. Green and yellow are admitted, RED is refused.
 #ifndef SLUICE_TNA_METERS_P4
 #define SLUICE_TNA_METERS_P4
 
-// New connections of each service.
+// Limits the new connections to each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     @id(METER_ADMISSION)
     Meter<service_id_t>(SERVICES, MeterType_t.PACKETS) admission;
@@ -12,7 +12,7 @@ control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     }
 }
 
-// New connections towards each destination, whoever opens them.
+// Limits the new connections to each destination, from all clients together.
 control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_DESTINATION_LIMIT)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) destination_limit;
@@ -22,7 +22,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Beyond that, of clients that were admitted before.
+// Limits the new connections of clients that were admitted before, once the destination's limit is exceeded.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_RETURNING_LIMIT)
     Meter<destination_id_t>(DESTINATIONS, MeterType_t.PACKETS) returning_limit;
@@ -32,7 +32,8 @@ control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Packets to the controller, for each PuntReason. (The colour as it is: a field of two values made of it would cost a stage.)
+// Limits the packets to the controller, by their PuntReason. (The output is the colour: deriving a field of two values from it
+// would cost a stage.)
 control PuntMeter(in PuntReason reason, out bit<8> colour) {
     @id(METER_PUNT_LIMIT)
     Meter<bit<8>>(REASONS, MeterType_t.PACKETS) punt_limit;

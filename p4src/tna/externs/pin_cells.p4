@@ -1,16 +1,17 @@
-// The cells of the connection table that hold servers and states: four registers, each with one RegisterAction a packet. One table
-// for each, not a branch for each operation: a pipe has room for 192 tables.
+// The cells of the connection table that hold servers and states: four registers, each with one RegisterAction a packet. Each has
+// one table instead of a branch for each operation, since a pipe has room for 192 tables.
 #ifndef SLUICE_TNA_PIN_CELLS_P4
 #define SLUICE_TNA_PIN_CELLS_P4
 
-// What a slot says of a packet's connection.
+// The content of the slot of a packet's connection.
 struct pin_t {
-    bit<8>      way;               // that has the slot, 1 or 2
-    server_id_t server;            // that the connection is pinned to, of an answer
-    PinState    state_before;      // how far the connection was that a claimed slot belonged to
+    bit<8>      way;               // the way that has the slot, 1 or 2
+    server_id_t server;            // of an answer: the server that the connection is pinned to
+    PinState    state_before;      // of a claimed slot: the state of the connection that had it before
 }
 
-// A server cell: takes the choice when the slot is claimed; sends a request to its server; names an answer's.
+// A server cell: takes the choice when a SYN claims the slot; gives a request its server; gives an answer the pinned server for
+// comparison.
 control PinServer1(in pin_slot_t slot, in look_t look, in compared_t result, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_SERVER_1)
     Register<server_id_t, pin_slot_t>(CONNECTION_SLOTS, 0) pin_server_1;
@@ -171,7 +172,8 @@ control PinServer2(in pin_slot_t slot, in look_t look, in compared_t result, in 
     }
 }
 
-// A state cell: goes to `next` from `expected`, or also from any later, or of a claimed slot from anywhere; gives the state before.
+// A state cell: goes to `next` from state `expected`, or with `or_later` from any state not below it; in a claimed slot from
+// every state. Returns the state before.
 control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, inout pin_t pin) {
     @id(REGISTER_PIN_STATE_1)
     Register<bit<8>, pin_slot_t>(CONNECTION_SLOTS, 0) pin_state_1;
@@ -209,7 +211,7 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
         meta.state = (PinState)leap.execute(slot);
     }
 
-    // Of a slot that was claimed the state is that of a new connection.
+    // The state in a claimed slot belongs to an earlier connection.
     @hidden
     action do_begin() {
         pin.state_before = (PinState)set.execute(slot);
@@ -221,7 +223,7 @@ control PinState1(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     @hidden
     table operation {
         key = {
-            meta.claimed   : ternary @name("claimed");
+            meta.claimed        : ternary @name("claimed");
             place.step.or_later : ternary @name("or_later");
         }
         actions = { do_step; do_leap; do_begin; neither; }
@@ -275,7 +277,7 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
         meta.state = (PinState)leap.execute(slot);
     }
 
-    // Of a slot that was claimed the state is that of a new connection.
+    // The state in a claimed slot belongs to an earlier connection.
     @hidden
     action do_begin() {
         pin.state_before = (PinState)set.execute(slot);
@@ -287,7 +289,7 @@ control PinState2(in pin_slot_t slot, in place_t place, inout metadata_t meta, i
     @hidden
     table operation {
         key = {
-            meta.claimed   : ternary @name("claimed");
+            meta.claimed        : ternary @name("claimed");
             place.step.or_later : ternary @name("or_later");
         }
         actions = { do_step; do_leap; do_begin; neither; }

@@ -1,21 +1,21 @@
 // The keys of the connection table: two registers, each with one RegisterAction a packet, of at most two comparisons and two
-// inputs. A stateful unit has two inputs of 32 bits: a claim is given the oldest time that is alive, and stamps that and a constant;
-// what touches or closes is given its stamp.
+// inputs. A stateful unit has two inputs of 32 bits. A claim gets the oldest time that is still alive, and writes the sum of that
+// and a constant. The operations touch and close get the time that they write.
 #ifndef SLUICE_TNA_PINS_P4
 #define SLUICE_TNA_PINS_P4
 
-typedef bit<32> fingerprint_t;       // a stateful unit is given whole words
+typedef bit<32> fingerprint_t;       // 32 bits wide, since stateful units have inputs of whole words
 
-// The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
-// exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.) The fields are the connection's, taken
-// from where they are: copies of addresses would find no containers. A table takes 32 bits of hashes.
+// Computes the slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (CRCs are linear, so a salted CRC
+// would collide in way 2 exactly where it collides in way 1. The selectors use three more orders.) Tofino 1 hashes the packet's
+// own fields, since copies of addresses would find no containers. A table computes at most 32 bits of hashes.
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_1;
     Hash<pin_slot_t>(HashAlgorithm_t.CRC32) request_2;
     Hash<fingerprint_t>(HashAlgorithm_t.CRC32) request_fingerprint;
 #if defined(CONTENT)
 
-    // Four directions would take sixteen units: the connection is put together before it is looked for.
+    // Four directions would need sixteen hash units, so the connection's fields are collected before they are hashed.
     @hidden
     action slots() {
         slot_1 = request_1.get({ meta.connection.client, meta.connection.service, meta.connection.client_port,
@@ -77,28 +77,28 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
 // A key cell.
 struct pin_key_t {
     bit<32> fingerprint;
-    bit<32> stamp;                   // of when the slot is over, less the idle time
+    bit<32> stamp;                   // time at which the slot expires, less the idle time
 }
 
-// What a stateful unit says of two comparisons: one bit of four. (They stand in full wherever they are used: p4c's Tofino back end
-// takes no local variables of type bool in a RegisterAction.)
+// The result of a stateful unit's two comparisons: one bit of four is set. (The comparisons are written out in every
+// RegisterAction, since p4c's Tofino back end accepts no local variables of type bool there.)
 typedef bit<8> compared_t;
 const compared_t ONLY_FIRST  = 2;
 const compared_t ONLY_SECOND = 4;
 const compared_t BOTH        = 8;
 
-// How what a stateful unit says of a key is to be understood. The first comparison of every operation is that of the fingerprints,
-// the second that of the times: older than what is alive, or than what is stamped.
+// How to interpret the result of an operation on a key. The first comparison of every operation is that of the fingerprints, the second
+// that of the times: the key's time is older than the oldest that is alive, or than the one that is written.
 //
 //              fingerprint only   older only    both
-//     any      its own            -             its own
-//     live     its own            vacant        vacant
-//     claim    its own            taken         taken
-//     renew    taken              -             taken
+//     any      found              -             found
+//     live     found              vacant        vacant
+//     claim    found              claimed       claimed
+//     renew    claimed            -             claimed
 typedef bit<8> look_t;
 const look_t LOOK_ANY   = 0;
 const look_t LOOK_LIVE  = 1;
-const look_t LOOK_CLAIM = 2;           // a SYN claims one way, and looks at the other
+const look_t LOOK_CLAIM = 2;           // a SYN claims a slot in one way, and looks it up in the other
 const look_t LOOK_RENEW = 3;
 
 control PinKey1(in Path path, in pin_slot_t slot, in KeyOp op, in bit<8> way, in fingerprint_t fingerprint, in ticks_t time,

@@ -1,17 +1,18 @@
-// The cells of the response rates. A stateful unit gives one word: who has the slot and when its last packet came are two registers.
-// It has no shift either. Its math unit takes one constant fraction of a cell: three quarters, for what is left after up to
-// seven steps; after more, only the packet itself is.
+// Cells of the response rates. A stateful unit has one output, so the fingerprint and time of a slot's response and the step of
+// its last packet are two registers. It has no shift either: its math unit multiplies a cell by one constant fraction. Three
+// quarters of the window are kept after up to seven steps; after more steps, only the packet itself.
 #ifndef SLUICE_TNA_RATE_CELLS_P4
 #define SLUICE_TNA_RATE_CELLS_P4
 
-// What is known of a packet when it comes to the bytes: what two stateful units have said.
+// The outputs of two stateful units, from which the operation on the bytes follows.
 struct rate_left_t {
-    compared_t owner;         // of rate_flow: the slot is this response's; it is free
-    compared_t steps;         // of rate_last: no step has passed since the last packet; eight have
+    compared_t owner;         // of rate_flow: whether the slot belongs to this response, and whether it is free
+    compared_t steps;         // of rate_last: whether no step, and whether eight steps have passed since the last packet
 }
 
-// One CRC-32, in an order of fields that no other hash has; the protocol is TCP. The low bits are the slot; the whole says who has it, for
-// a stateful unit is given whole bytes. The sample is taken by the fingerprint, so that all slots are used whatever the share.
+// One CRC-32, over an order of fields that no other hash uses; the protocol is always TCP. The low bits are the slot. All 32 bits
+// are the fingerprint, since stateful units have inputs of whole bytes. Responses are sampled by the fingerprint, so that every
+// slot is used whatever the share.
 control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     Hash<rate_key_t>(HashAlgorithm_t.CRC32) hash_key;
 
@@ -21,8 +22,8 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// Whose slot it is, and the time of its last packet. A slot is free when that is 32 steps before `now`: a constant of the register.
-// Behind it, the step of the last packet.
+// The response that has a slot, and the time of its last packet. A slot is free if that time is 32 steps before `now`, which is a
+// constant of the register. A second register has the step of the last packet.
 struct rate_flow_t {
     bit<32> fingerprint;
     bit<32> last;
@@ -73,8 +74,8 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
     }
 }
 
-// The bytes in a response's window. What comes of the math unit can be added to a cell, not to an input: the first packet of a later
-// step waits in the other half, for the next step that follows.
+// The bytes in a response's window. The output of the math unit can be added to a cell, but not to an input. So the bytes of a
+// later step's first packet wait in the second word, until the next step that follows.
 struct rate_bytes_t {
     bit<32> bytes;
     bit<32> first;

@@ -1,5 +1,5 @@
-// What translation writes into the headers, but for the address that a request goes to: port and source, and the packet inside an ICMP
-// error.
+// Writes translated addresses and ports into the headers, also of the packet inside an ICMP error. The destination address of a
+// request is written by translate's table instead.
 #ifndef SLUICE_TNA_REWRITE_P4
 #define SLUICE_TNA_REWRITE_P4
 
@@ -38,7 +38,7 @@ control Rewrite(inout headers_t hdr, inout metadata_t meta) {
         hdr.inner_transport.dst_port = meta.endpoint_port;
     }
 
-    // An ICMP error comes from the server that it is for, or from a router on the way.
+    // An ICMP error that the server itself sends, not a router on the way.
     @hidden
     action answer_own_error() {
         answer_error();

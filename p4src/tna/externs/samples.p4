@@ -10,7 +10,7 @@ control Draw(in bit<32> share, out bit<16> drawn) {
     }
 }
 
-// `sample_next` counts what was ever sampled; its low bits are the place of the next one.
+// `sample_next` counts all samples; its low bits are the place of the next sample.
 control SampleRing(in bit<32> sampled, in ipv4_t destination) {
     bit<32> place;
 

@@ -1,4 +1,4 @@
-// Whose turn a content connection is: on Tofino 1, which does not switch by content, none has turns (tna2/externs/splice_turns.p4).
+// The turns of content connections: empty on Tofino 1, which does not switch by content (tna2/externs/splice_turns.p4).
 #ifndef SLUICE_TNA_SPLICE_TURNS_P4
 #define SLUICE_TNA_SPLICE_TURNS_P4
 

@@ -1,37 +1,38 @@
-// What a packet does to its slot: to the key, and to the state. A SYN behind a handshake's last ACK is of a new connection: clients give
-// connections up without a word (Linux keeps a FIN back while data is not acknowledged), and use their ports again.
+// The operation of a packet on its slot: on the key, and on the state. A SYN after a handshake's last ACK opens a new connection: clients
+// abandon connections without notice (Linux delays a FIN while data is unacknowledged), and use their ports again.
 //
-// One table, where conditions would be a table for each leaf. (Whether an ACK has a payload it asks of its length: as an event, that
-// is known a stage later.) Unlike v1model, whose key knows the state: a client's payload keeps the slot, a server's bare ACK does not,
-// for the last one of a connection is such a one; and a server's FIN leaves it the linger time, whoever was first.
+// This is one table, since conditions would need a table for each leaf. (It reads the payload's length itself, since the event `payload` is
+// known only a stage later.) v1model's key contains the state, here it does not. So a client's payload keeps the slot. A server's bare ACK
+// does not, since a connection's last segment may be such an ACK. A server's FIN leaves the slot the linger time, whichever side closed first.
 #ifndef SLUICE_TNA_STEPS_P4
 #define SLUICE_TNA_STEPS_P4
 
-// What a packet does to a key of the connection table.
+// The operation of a packet on a key of the connection table.
 enum bit<8> KeyOp {
-    look      = 0,   // mid-connection: a match, however old
-    look_live = 1,   // a SYN that may not claim, or not yet: a match that is kept still
-    claim     = 2,   // a SYN: keep a live match, or take a vacant slot
-    renew     = 3,   // a SYN whose server takes no new connections, in its second pass: take its own slot again
-    touch     = 4,   // of a match, the later of its time and this one
-    close     = 5    // of a match, this time
+    look      = 0,   // packets in mid-connection: finds a matching key, however old
+    look_live = 1,   // a SYN that may not claim a slot, or not yet: finds a matching key that has not expired
+    claim     = 2,   // a SYN: finds a matching key that has not expired, or takes a vacant slot
+    renew     = 3,   // the second pass of a SYN whose server takes no new connections: takes its own slot again
+    touch     = 4,   // writes the later of the matching key's time and this packet's
+    close     = 5    // writes this packet's time into a matching key
 }
 
 struct step_t {
     KeyOp    op;
-    ticks_t  time;                // that a key is compared with (a stateful unit has no room for a second)
-    PinState expected;            // from that, and only from there,
-    PinState next;                // the state steps to this;
-    bit<1>   or_later;            // or from any state after that
+    ticks_t  time;                // the time that a key is compared with (a stateful unit has no input for a second one)
+    PinState expected;            // the state steps to `next` if it is `expected`,
+    PinState next;
+    bit<1>   or_later;            // or, if this is 1, not below `expected`
 }
 
 control Steps(in metadata_t meta, in decided_t decided, in times_t times, out step_t step) {
-    ticks_t pending;              // how old what it stamps is already: idle less the time that is meant
+    ticks_t pending;              // how far before now the written time lies: the idle time less the time for which the slot is
+                                  // to be kept
     ticks_t answered;
     ticks_t linger;
     ticks_t age;
 
-    // One step an action, so that a stateful unit is given fields, not sums.
+    // One step in each action, so that a stateful unit gets fields, not sums.
     @hidden
     action ages() {
         pending = times.idle - times.pending;
@@ -61,7 +62,7 @@ control Steps(in metadata_t meta, in decided_t decided, in times_t times, out st
             decided.refused : ternary @name("refused");
             decided.looks   : ternary @name("looks");
             meta.pass       : ternary @name("pass");
-            meta.preferred  : ternary @name("preferred");   // 0: no server to claim a slot for
+            meta.preferred  : ternary @name("preferred");   // 0: there is no server to claim a slot for
         }
         actions = { steps; }
         const entries = {

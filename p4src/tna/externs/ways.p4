@@ -1,11 +1,11 @@
-// The two ways of the connection table: how they share the work.
+// The two ways of the connection table, and how packets use them.
 #ifndef SLUICE_TNA_WAYS_P4
 #define SLUICE_TNA_WAYS_P4
 
 #include "pin_cells.p4"
 #include <externs/splice_turns.p4>
 
-// Which way a SYN may claim in its second pass.
+// Finds the way that a SYN may claim in its second pass.
 control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in compared_t result_2, inout bit<8> vacant) {
     @hidden
     action is(bit<8> way) {
@@ -35,12 +35,14 @@ control Vacancy(in look_t look_1, in compared_t result_1, in look_t look_2, in c
     }
 }
 
-// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
-// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice.
+// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes its pin, and steps its state. A request
+// goes to the server that its connection is pinned to. Without a pin it goes to the stable choice; a SYN that passes once more
+// goes to its choice.
 //
-// Both ways are looked at side by side: what is done to each is known beforehand. A SYN looks in its first pass, and remembers
-// which way it found free; in its second it claims that one and looks at the other. (A slot that another SYN has claimed
-// in between stays its: the connection goes without a pin.) Where both have it, way 1 counts.
+// Both ways are accessed side by side, since the operation on each is known beforehand. In its first pass a SYN only looks, and
+// keeps which way was vacant. In its second pass it claims that way and looks in the other. (If another SYN has claimed that slot
+// in between, the slot stays with that SYN, and this connection goes without a pin.) If both ways hold the connection, way 1
+// counts.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     PinKey1() key_1;
     PinKey2() key_2;

@@ -2,7 +2,8 @@
 #ifndef SLUICE_TNA_WEIGHTS_P4
 #define SLUICE_TNA_WEIGHTS_P4
 
-// 32 times the binary logarithm of a weight, by its highest four bits, and a summand. 0 of 0.
+// 32 times the binary logarithm of a weight, plus a summand, from the weight's highest four bits. A weight of 0 gives the summand
+// alone.
 control WeightLogarithm(in weight_t weight, in bit<16> summand, out bit<16> logarithm) {
     @hidden
     action is(bit<16> value) {

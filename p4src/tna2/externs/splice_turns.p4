@@ -1,22 +1,22 @@
-// Whose turn a content connection is: a cell for each slot, of 16 bits, each way with a register of its own beside that of its servers.
+// The turns of content connections: a 16-bit cell for each slot; each way has a register of its own, in the stage of its server cells.
 //
 //     bit 15  1: the switch's ("spliced"); 0: its agent's
-//     14..10  what the server's windows are shifted by, a signed number
+//     14..10  the shift of the server's windows, a signed number
 //       9..0  the agent: a server, whose number is below SERVERS
 //
-// In an agent's turn a cell is the agent's number: a client's packets go where it says.
+// In an agent's turn the cell equals the agent's number: a client's packets go to that server.
 //
-//     begin   an agent's SYN that has claimed the slot
-//     ask     an agent's other SYNs: of an agent's turn it takes the connection over
-//     order   of its agent: ends its turn. The same order again finds what it has written
+//     begin   for an agent's SYN that has claimed the slot: writes the agent
+//     ask     for an agent's other SYNs: in an agent's turn, gives the connection to this agent
+//     order   for the splice order of the connection's agent: ends its turn. The same order again finds its own value
 #ifndef SLUICE_TNA2_SPLICE_TURNS_P4
 #define SLUICE_TNA2_SPLICE_TURNS_P4
 
-// What a cell says to an agent.
-const granted_t GRANTED = 2;           // the connection, or its splice
-const granted_t GRANTED_BEFORE = 4;    // the same splice
+// The cell's results for an agent.
+const granted_t GRANTED = 2;           // the agent has the connection, or its splice is carried out
+const granted_t GRANTED_BEFORE = 4;    // the cell already has the order's value
 
-// An agent that is not of the packet's content service has no slot.
+// An agent of another content service than the packet's has no slot.
 bool may_have_slot(in Content content, in server_id_t agent) {
     return content != Content.agent || agent != 0;
 }
@@ -93,7 +93,7 @@ control SpliceTurn1(in pin_slot_t slot, in look_t look, in compared_t result, in
             (_, Content.none, _, _, _)                              : neither();
             (_, _, _, _, _)                                         : do_read();
         }
-        // A default action may not need the hash unit, which has the slot.
+        // A default action may not use the hash unit, which computes the slot.
         const default_action = neither();
     }
 
@@ -176,7 +176,7 @@ control SpliceTurn2(in pin_slot_t slot, in look_t look, in compared_t result, in
             (_, Content.none, _, _, _)                              : neither();
             (_, _, _, _, _)                                         : do_read();
         }
-        // A default action may not need the hash unit, which has the slot.
+        // A default action may not use the hash unit, which computes the slot.
         const default_action = neither();
     }
 

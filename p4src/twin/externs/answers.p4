@@ -1,2 +1,2 @@
-// Answers, as on Tofino.
+// Answers: Tofino's control.
 #include "../../tna/externs/answers.p4"

@@ -1,2 +1,2 @@
-// Flow, as on Tofino.
+// Flow: Tofino's control.
 #include "../../tna/externs/flow.p4"

@@ -1,4 +1,4 @@
-// Lengths as Tofino opens them; what it cannot do besides, v1model's twin can.
+// Lengths: Tofino's controls. v1model's program can also remove a header's IPv4 options, and so can the twin.
 #ifndef SLUICE_TWIN_LENGTHS_P4
 #define SLUICE_TWIN_LENGTHS_P4
 

@@ -1,4 +1,4 @@
-// What translation writes, as Tofino has it; and what v1model's checksums ask of it.
+// Tofino's rewrite of translated headers, and the fields that v1model's checksums need besides.
 #ifndef SLUICE_TWIN_REWRITE_P4
 #define SLUICE_TWIN_REWRITE_P4
 

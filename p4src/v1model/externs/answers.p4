@@ -1,13 +1,13 @@
-// Answers: answers what is for the router itself (path local), or reports it to the controller.
+// Answers: answers packets to the router itself (path local), or reports them to the controller.
 //
 //   reads  arp, icmp, ipv4.src, ethernet.src, ours, flow, router_mac, ingress_port
 //   writes arp, icmp, ipv4, ethernet: become those of the answer
 //          egress_port
 //   drops  arp_ignored, no_service
-//   punts  arp: a reply to us, for the controller to learn the neighbour
-//          sender: any other ARP, for a neighbour that asks for us or has moved
+//   punts  arp: an ARP reply to the router, from which the controller learns the neighbour
+//          sender: any other ARP, for a neighbour that requests an address of ours or has moved
 //
-// An ARP is turned round, whatever becomes of it: its sender, which a digest reports to the controller, is its target from here on.
+// The sender of an ARP, which a digest reports to the controller, is copied to the target's fields, whether the ARP is answered or not.
 #ifndef SLUICE_V1MODEL_ANSWERS_P4
 #define SLUICE_V1MODEL_ANSWERS_P4
 
@@ -57,7 +57,8 @@ control Answers(inout headers_t hdr, in metadata_t meta, inout verdict_t verdict
                 }
             }
         } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {
-            // Type and code are one word of the checksum: 0x0800 less in it is 0x0800 more in its complement, with the carry.
+            // Type and code are one word of the checksum. The word decreases by 0x0800, so the checksum increases by 0x0800, with
+            // end-around carry.
             if (hdr.icmp.checksum >= 0xf800) {
                 hdr.icmp.checksum = hdr.icmp.checksum + 0x0801;
             } else {

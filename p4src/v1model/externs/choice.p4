@@ -1,17 +1,17 @@
-// Action selectors: a server drawn from a service's weighted members, by a hash of the connection or evenly; where there is none, 0 as
-// before.
+// Action selectors: draw a server from a service's weighted members, by a hash of the connection or evenly. Without members the result
+// stays 0.
 #ifndef SLUICE_V1MODEL_CHOICE_P4
 #define SLUICE_V1MODEL_CHOICE_P4
 
-// Whoever draws finds a place in a group, hence `identity`: the connection's hash, or a point of the unit interval times the
-// group's size. Members of a group lie in the order in which they were written, those of a server side by side.
+// A draw computes a position in a group, hence `identity`: the connection's hash, or a point of the unit interval times the group's size.
+// Members of a group lie in the order in which they were written, all places of a server side by side.
 
-// The weights that R decides.
+// Draws by the weights that follow from R.
 //
-// Evenly: each service goes on in a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap
-// that those before have left, so that a server's turns come about as far apart as its weight says.
+// Even draws: each service has a Weyl sequence, the multiples of the golden ratio modulo 1. The next point lies in the largest gap between
+// the earlier points, so that a server's turns are about as far apart as its weight implies.
 control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t others, inout bit<16> point) {
-    const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the golden ratio's fraction
+    const bit<32> GOLDEN = 0x9e3779b9;      // 2^32 times the fraction of the golden ratio
 
     @id(REGISTER_DRAW_POINT)
     register<bit<32>>(SERVICES) draw_point;
@@ -45,7 +45,7 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
                 hash(draw, HashAlgorithm.crc32, 32w0,
                      { meta.flow.src_port, meta.flow.src, meta.flow.dst_port, meta.flow.dst, meta.flow.protocol },
                      64w0x100000000);
-                // Each bit changes in two of an agent's three further attempts.
+                // So each bit differs in two of an agent's three further attempts.
                 draw = draw ^ ((bit<32>)meta.attempt * 0x55555555);
             } else {
                 draw_point.read(last, (bit<32>)meta.service);
@@ -58,11 +58,12 @@ control WeightedChoice(inout metadata_t meta, in bool asked, inout others_id_t o
     }
 }
 
-// The other server of a second look, by the same weights: by another order of fields or the point after, from a group that leaves out
-// the first (its number is the server's), or, of a large pool, from all (its number is SERVERS or more).
+// Draws the other server of a second look, by the same weights: by a hash over another order of fields, or by the next point of the
+// sequence. A small pool has a group for each server, without that server (the group's number is the server's). A large pool has one group
+// of all servers (its number is SERVERS or more).
 //
-// A service with three or four looks draws as many servers at once: a member names those that stand half, or one and two thirds, of the
-// group further on. Each has its places still, and no server is looked at twice.
+// For a service with three or four looks, one draw selects all further servers: a member also names the servers that lie half a group, or
+// one and two thirds of a group, further on. Each server still has its share of places, and no server is looked at twice.
 control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> point) {
     bit<32> draw = 0;
 
@@ -112,7 +113,7 @@ control OtherChoice(inout metadata_t meta, in others_id_t others, in bit<16> poi
     }
 }
 
-// The weights of capacity.
+// Draws by the weights of capacity.
 control StableChoice(in service_id_t service, in flow_t flow, inout server_id_t server) {
     @id(PROFILE_CAPACITIES)
     action_selector(HashAlgorithm.crc32, SELECTOR_SIZE, 32w32) capacities;

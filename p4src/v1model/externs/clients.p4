@@ -1,16 +1,17 @@
-// The memory of admitted clients, one read-modify-write of at most two comparisons.
+// The memory of admitted clients: one read-modify-write with at most two comparisons.
 #ifndef SLUICE_V1MODEL_CLIENTS_P4
 #define SLUICE_V1MODEL_CLIENTS_P4
 
-// A client of a destination: fingerprint above, stamp of its last admitted SYN below.
+// A client of a destination: fingerprint in the upper bits, time of its last admitted SYN in the lower bits.
 typedef bit<(32 - ADMITTED_CLIENT_BITS)> client_fingerprint_t;
 typedef bit<(64 - ADMITTED_CLIENT_BITS)> admitted_client_t;
 #define CLIENT_FINGERPRINT 63 - ADMITTED_CLIENT_BITS:32
 #define CLIENT_STAMP 31:0
 
-// A client that is not refused takes its cell, whoever had it: the newest are remembered. Otherwise: is it known, and not from
-// before `oldest`? Then its stamp is renewed. One CRC-32 gives cell and fingerprint. For one destination it is a bijection of
-// the client's address, so that no two clients of a destination are taken for each other.
+// A client that is not refused takes its cell, whichever client had it, so that the newest clients are remembered. A refused
+// client is known if the cell holds it with a time that is not before `oldest`; the time is then renewed. One CRC-32 gives cell
+// and fingerprint. For one destination it is a bijection of the client's address, so that no two clients of a destination are
+// mistaken for each other.
 control AdmittedClients(in ipv4_t client, in ipv4_t destination, in bit<1> asked, in bit<8> refused, in ticks_t oldest, in ticks_t now,
                         out bit<1> known) {
     @id(REGISTER_ADMITTED_CLIENTS)

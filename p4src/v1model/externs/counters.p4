@@ -2,16 +2,16 @@
 #ifndef SLUICE_V1MODEL_COUNTERS_P4
 #define SLUICE_V1MODEL_COUNTERS_P4
 
-// Of each service.
+// Counters with a cell for each service.
 control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     @id(COUNTER_OFFERED)
     counter(SERVICES, CounterType.packets) offered;       // SYNs
     @id(COUNTER_REFUSED)
-    counter(SERVICES, CounterType.packets) refused;       // SYNs, by admission
+    counter(SERVICES, CounterType.packets) refused;       // SYNs that admission refused
     @id(COUNTER_CLAIMED)
-    counter(SERVICES, CounterType.packets) claimed;       // connections pinned
+    counter(SERVICES, CounterType.packets) claimed;       // connections that were pinned
     @id(COUNTER_UNPINNED_NEW)
-    counter(SERVICES, CounterType.packets) unpinned_new;  // SYNs that found both ways taken
+    counter(SERVICES, CounterType.packets) unpinned_new;  // SYNs that found both ways of the connection table taken
     @id(COUNTER_UNPINNED_MID)
     counter(SERVICES, CounterType.packets) unpinned_mid;  // any other packet without a pin
 
@@ -36,8 +36,8 @@ control ConnectionCounters(in metadata_t meta, in decided_t decided) {
     }
 }
 
-// Of the whole switch: one count for each packet in `verdicts`, and one in `punts` or `punts_limited` if the controller
-// was to have it.
+// Counters of the whole switch: each packet counts once in `verdicts`, and once more in `punts` or `punts_limited` if a stage
+// gave a reason to punt it.
 control VerdictCounters(in verdict_t verdict, in PuntReason wanted) {
     @id(COUNTER_VERDICTS)
     counter(REASONS, CounterType.packets_and_bytes) verdicts;

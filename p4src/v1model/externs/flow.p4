@@ -1,12 +1,12 @@
-// Flow: what a packet is about. Its tuple; of an ICMP error to the sender of the packet inside, the reversed tuple of that; of an
-// ARP, its target.
+// Flow: finds a packet's 5-tuple. For an ICMP error to the sender of the packet inside it, that is the reversed 5-tuple of the packet
+// inside; for an ARP, only the destination, which is the ARP's target.
 //
 //   reads  arp, ipv4, tcp, udp
 //          icmp_error, inner_ipv4, inner_transport: of an ICMP error
 //   writes flow
 //
-// An ICMP error goes to whoever sent the packet inside (RFC 792). One to anybody else is about none of our connections, whatever
-// it carries, and is a packet like any other to its destination (RFC 5508, REQ-4 and REQ-5).
+// An ICMP error is meant for the sender of the packet inside (RFC 792). An error to another host belongs to none of our connections,
+// whatever it carries, and is handled like any other packet (RFC 5508, REQ-4 and REQ-5).
 #ifndef SLUICE_V1MODEL_FLOW_P4
 #define SLUICE_V1MODEL_FLOW_P4
 

@@ -1,4 +1,4 @@
-// What the ledger writes down of a packet: conditions.
+// Decides which count of the ledger a packet raises, by conditions.
 #ifndef SLUICE_V1MODEL_LEDGER_ENTRIES_P4
 #define SLUICE_V1MODEL_LEDGER_ENTRIES_P4
 

@@ -1,8 +1,8 @@
-// Lengths that headers give in words of four bytes.
+// Lengths that headers give in units of four bytes.
 #ifndef SLUICE_V1MODEL_LENGTHS_P4
 #define SLUICE_V1MODEL_LENGTHS_P4
 
-// Whether a header can lose its options (refusal).
+// Whether the switch can remove a header's IPv4 options (refusal).
 const bool TAKES_OPTIONS_OFF = true;
 
 control Bytes(in bit<4> words, out bit<16> bytes) {
@@ -11,7 +11,7 @@ control Bytes(in bit<4> words, out bit<16> bytes) {
     }
 }
 
-// A length as a number of 32 bits.
+// A 16-bit length as a number of 32 bits.
 control Widened(in bit<16> bytes, out bit<32> number) {
     apply {
         number = (bit<32>)bytes;
@@ -29,7 +29,8 @@ control FrameMissing(in headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Of the transport header, or of what it promises; and how long a segment's payload is.
+// Computes how many bytes are missing of the transport header, or of the length that it gives, and how long a segment's payload
+// is.
 control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata_t meta) {
     @hidden
     action open_segment() {
@@ -57,7 +58,7 @@ control TransportMissing(in headers_t hdr, in bit<16> tcp_length, inout metadata
         } else if (hdr.udp.isValid()) {
             if (hdr.udp.length < 8) {
                 meta.lengths.transport_missing = 0xffff;
-            } else if (hdr.ipv4.more_fragments == 0) {    // of a fragment it is the whole datagram's
+            } else if (hdr.ipv4.more_fragments == 0) {    // in a fragment, the length is that of the whole datagram
                 open_datagram();
             }
         } else if (hdr.icmp.isValid()) {

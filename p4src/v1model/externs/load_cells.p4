@@ -1,12 +1,13 @@
-// The registers of the second look: a cell a server, 32 bits. Open connections, four times, for up to four servers are looked at in one
-// pass and a register is touched once; of them, those that are known not to be open any more. Whether a server refuses, 8 bits, three
-// times: of the first server drawn it does not matter.
+// The registers of the second look, with a cell for each server. Open connections (32 bits) have four copies, since one pass
+// reads the loads of up to four servers, and a register is accessed once. So have the connections among them that ended unseen.
+// Whether a server refuses (8 bits) has three copies: for the first server drawn it does not matter.
 #ifndef SLUICE_V1MODEL_LOAD_CELLS_P4
 #define SLUICE_V1MODEL_LOAD_CELLS_P4
 
 #include "../idle_servers.p4"
 
-// Whether servers refuse: written 1 by a server's RST in answer to a SYN and 0 by its SYN-ACK; read of the servers that a SYN has drawn.
+// Whether servers refuse connections: a server's RST in answer to a SYN writes 1, its SYN-ACK writes 0. Read for the servers that
+// a SYN has drawn.
 control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t other, in server_id_t third, in server_id_t fourth) {
     @name(".SluiceIngress.second_look.cells.refusing_other")
     @id(REGISTER_REFUSING_OTHER)
@@ -24,7 +25,7 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
             refusing_third.read(meta.more.third_refuses, (bit<32>)third);
             refusing_fourth.read(meta.more.fourth_refuses, (bit<32>)fourth);
         } else if (meta.path == Path.from_server && (meta.state == PinState.pending || meta.state == PinState.reopening)) {
-            // A RST in answer to a SYN acknowledges it (RFC 9293, section 3.10.7.1).
+            // A RST in answer to a SYN has an acknowledgement (RFC 9293, section 3.10.7.1).
             if (meta.event == Event.reset && hdr.tcp.ack == 1) {
                 refusing_other.write((bit<32>)meta.server, 1);
                 refusing_third.write((bit<32>)meta.server, 1);
@@ -38,8 +39,8 @@ control RefusingCells(in headers_t hdr, inout metadata_t meta, in server_id_t ot
     }
 }
 
-// Looks at the loads of the choice and the others; or adds to the load of the packet's server, in all copies. The load of a server is the
-// number of slots that name it and are open, whatever becomes of the packet.
+// Reads the loads of the choice and of the other servers, or changes the load of the packet's server in all copies. A server's
+// load is the number of slots that name it and are open, whatever happens to the packet.
 control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided, in DropReason drop) {
     @id(REGISTER_LOAD_FIRST)
     register<bit<32>>(SERVERS) load_first;
@@ -60,7 +61,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
         bool was_open = meta.state < PinState.server_closing;
         meta.loads.look = 0;
         if (meta.pinned == 0) {
-            meta.loads.look = 1;            // it passes once more
+            meta.loads.look = 1;            // the SYN passes once more
             other = meta.loads.other;
             third = meta.more.third;
             fourth = meta.more.fourth;
@@ -93,7 +94,7 @@ control LoadCells(in headers_t hdr, inout metadata_t meta, in decided_t decided,
     }
 }
 
-// Connections in the loads that ended unseen. Written by the controller, all copies alike.
+// Connections that are counted in the loads but ended unseen. Written by the controller, the same value in all copies.
 control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stale, out bit<32> other_stale) {
     @id(REGISTER_STALE_FIRST)
     register<bit<32>>(SERVERS) stale_first;
@@ -106,12 +107,13 @@ control StaleCells(in server_id_t server, in server_id_t other, out bit<32> stal
     }
 }
 
-// Whether the other server, with one connection more, has less to do for its weight than the first has with one more: less by an
-// eighth, or the rounding of weights (86, 85, 85) would decide what the draw is to decide. (Where there is no multiplication, the
-// difference of two logarithms from a table does.) A load below zero is for a moment behind the truth: 0. A server that refuses is lighter
-// than none. While the lighter of the two has
-// a connection open, or always where `seeks` is set, an idle server is taken. Without one a third and a fourth are held against the
-// lightest of those before, while that has a connection open.
+// Prefers the other server if, with one more connection, it has less load for its weight than the first server with one more. The
+// difference must be an eighth; otherwise the rounding of weights (86, 85, 85) would decide what the draw should decide. (Tofino,
+// which cannot multiply, subtracts logarithms from a table.) A negative load is a count that lags for a moment, and is taken as
+// 0. A server that refuses connections is not preferred.
+//
+// If the lighter of the two has an open connection, or if `seeks` is set, an idle server is taken instead. If there is no idle
+// server, a third and a fourth server are compared with the lightest so far, as long as that has an open connection.
 control Lighter(inout metadata_t meta) {
     @id(REGISTER_STALE_THIRD)
     register<bit<32>>(SERVERS) stale_third;

@@ -1,10 +1,10 @@
-// Token buckets. Unconfigured, everything is green; yellow is admitted, red is not.
+// Token buckets. An unconfigured bucket is always green. Green and yellow are admitted, red is refused.
 #ifndef SLUICE_V1MODEL_METERS_P4
 #define SLUICE_V1MODEL_METERS_P4
 
-const bit<8> REFUSED = 2;              // a colour
+const bit<8> REFUSED = 2;              // red, as the meter returns it
 
-// New connections of each service.
+// Limits the new connections to each service.
 control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     @id(METER_ADMISSION)
     meter(SERVICES, MeterType.packets) admission;
@@ -16,7 +16,7 @@ control AdmissionMeter(in service_id_t service, out bit<8> refused) {
     }
 }
 
-// New connections towards each destination, whoever opens them.
+// Limits the new connections to each destination, from all clients together.
 control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_DESTINATION_LIMIT)
     meter(DESTINATIONS, MeterType.packets) destination_limit;
@@ -28,7 +28,7 @@ control DestinationMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Beyond that, of clients that were admitted before.
+// Limits the new connections of clients that were admitted before, once the destination's limit is exceeded.
 control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     @id(METER_RETURNING_LIMIT)
     meter(DESTINATIONS, MeterType.packets) returning_limit;
@@ -40,7 +40,7 @@ control ReturningMeter(in destination_id_t destination, out bit<8> refused) {
     }
 }
 
-// Packets to the controller, for each PuntReason.
+// Limits the packets to the controller, by their PuntReason.
 control PuntMeter(in PuntReason reason, out bit<1> limited) {
     @id(METER_PUNT_LIMIT)
     meter(REASONS, MeterType.packets) punt_limit;

@@ -1,8 +1,8 @@
-// What packets do to a key cell of the connection table: fingerprint, state, and the time of the last packet that counted.
+// Operations of packets on a key cell of the connection table: fingerprint, state, and the time of the last packet that counted.
 #ifndef SLUICE_V1MODEL_PINS_P4
 #define SLUICE_V1MODEL_PINS_P4
 
-// A key: 63 bits, for Thrift carries signed 64-bit values.
+// The bits of a key: 63 in all, since Thrift carries signed 64-bit values.
 const int FINGERPRINT_BITS = 27;
 typedef bit<(FINGERPRINT_BITS)> fingerprint_t;
 typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
@@ -11,8 +11,8 @@ typedef bit<(FINGERPRINT_BITS + 36)> pin_key_t;
 #define KEY_STAMP 31:0
 #define KEY_STATE_AND_STAMP 35:0
 
-// The slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (A salted CRC would collide in way 2
-// exactly where it does in way 1, for CRCs are linear; the selectors use three more orders.)
+// Computes the slot in each way and the fingerprint: CRC-32 of the same fields in three orders. (CRCs are linear, so a salted CRC
+// would collide in way 2 exactly where it collides in way 1. The selectors use three more orders.)
 control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2, out fingerprint_t fingerprint) {
     apply {
         hash(slot_1, HashAlgorithm.crc32, (pin_slot_t)0,
@@ -27,7 +27,7 @@ control PinHash(in metadata_t meta, out pin_slot_t slot_1, out pin_slot_t slot_2
     }
 }
 
-typedef bit<4> pin_state_t;          // a PinState in a key
+typedef bit<4> pin_state_t;          // a PinState, as wide as in a key
 
 const pin_state_t PENDING        = 0;
 const pin_state_t ANSWERED       = 1;
@@ -39,15 +39,15 @@ const pin_state_t CLIENT_RESET   = 6;
 const pin_state_t CLOSED         = 7;
 const pin_state_t RESET          = 8;
 
-// What a packet found in its slot, and made of it.
+// The result of a packet's operation on its slot.
 struct found_t {
     bit<1>      hit;              // the slot holds the packet's connection
-    bit<1>      vacant;           // no connection that still has a right to it: a SYN may claim it
-    pin_state_t before;           // of a vacant slot: that of whoever had it
+    bit<1>      vacant;           // no connection has a right to the slot any more: a SYN may claim it
+    pin_state_t before;           // the slot's state before; of a vacant slot, the state of its last connection
     pin_state_t after;
 }
 
-// How long a slot is kept in a state.
+// Ticks for which a slot is kept in a state.
 ticks_t lifetime(in pin_state_t state, in times_t times) {
     ticks_t time = times.idle;
     if (state == PENDING) {
@@ -62,10 +62,10 @@ ticks_t lifetime(in pin_state_t state, in times_t times) {
     return time;
 }
 
-// A SYN keeps a connection that is alive, and gives it no time: anybody can send one. With `claims` it takes a vacant slot. Of a content
-// connection it changes no state, and one that has begun to end is vacant: its client has proved to an agent that it asks for a new one.
-// A client's own SYN, which claims nothing, frees the slot of a former connection of the same ports, once that has ended on both sides or
-// its time is over: what the client sends next is for an agent.
+// A SYN keeps a live connection, but does not extend its time, since any host can send SYNs. With `claims` it takes a vacant
+// slot. On a content connection a SYN changes no state; if the connection has begun to end, its slot is vacant, since its client
+// has proved to an agent that it opens a new one. A client's own SYN claims nothing. It frees the slot of an earlier connection
+// with the same ports that has ended on both sides or expired, so that the client's next packets go to an agent.
 void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint, in ticks_t now, in times_t times, inout pin_key_t cell, out found_t found) {
     bool match = cell[KEY_FINGERPRINT] == fingerprint;
     found.hit = 0;
@@ -94,9 +94,10 @@ void step_syn(in bit<1> claims, in Content content, in fingerprint_t fingerprint
     }
 }
 
-// Any other packet of the client's. Only the ACK that ends a handshake keeps the slot: whether numbers are right the server knows, and
-// it answers. A FIN shortens nothing; a RST leaves the time of a half-closed connection. An agent's RST leaves the server for good:
-// packets that the server has sent before do not revive the slot, for the agent's next SYN would go to that server, whatever the SYN's group.
+// Any other packet of the client. Only the ACK that ends a handshake keeps the slot: only the server can check the sequence
+// numbers of other packets, and its answer keeps the slot. A FIN shortens nothing; after a RST the slot is kept as long as for a
+// half-closed connection. An agent's RST ends its connection to the server for good. Packets that the server has sent before do
+// not revive the slot; otherwise the agent's next SYN would go to that server, whatever the SYN's group.
 void step_request(in Event event, in Content content, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
@@ -127,8 +128,9 @@ void step_request(in Event event, in Content content, in fingerprint_t fingerpri
     }
 }
 
-// A packet of the server that the slot names (`own`), or of another one, which changes nothing. What the server sends keeps the slot, and
-// takes back what others have claimed in the client's name. In a pass `close` the switch has ended the connection at both ends.
+// A packet of the server that the slot names (`own`), or of another server, which changes nothing. Packets of the pinned server
+// keep the slot, and undo states that other hosts caused in the client's name. In a pass `close` the switch has ended the
+// connection at both ends.
 void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;
@@ -159,7 +161,7 @@ void step_answer(in bit<1> own, in Pass pass, in Event event, in fingerprint_t f
     }
 }
 
-// The pin has moved to the server that answered the client's new SYN.
+// The client's ACK after which the pin names the server that answered the client's new SYN.
 void step_move(in fingerprint_t fingerprint, in ticks_t now, inout pin_key_t cell, out found_t found) {
     found.hit = 0;
     found.vacant = 0;

@@ -1,22 +1,22 @@
-// The cells of the response rates: two registers, each with one read-modify-write of at most two comparisons.
+// Cells of the response rates: two registers, each with one read-modify-write of at most two comparisons.
 #ifndef SLUICE_V1MODEL_RATE_CELLS_P4
 #define SLUICE_V1MODEL_RATE_CELLS_P4
 
-// What is left in a response's window when a packet comes, by the steps that have passed since the last one.
+// The fraction of a response's window that a packet keeps, by the steps that have passed since the last packet.
 enum bit<8> RateOp {
-    none            = 0, // the slot is another response's: nothing is counted
-    start           = 1, // the packet only: a new response
-    keep            = 2, // 0: all
-    seven_eighths   = 3, // 1
-    three_quarters  = 4, // 2 and 3
-    nine_sixteenths = 5, // 4 to 7
-    three_eighths   = 6, // 8 to 15
-    quarter         = 7  // 16 to 31
+    none            = 0, // the slot belongs to another response: nothing is counted
+    start           = 1, // a new response: the window holds only the packet's bytes
+    keep            = 2, // 0 steps: all
+    seven_eighths   = 3, // 1 step
+    three_quarters  = 4, // 2 or 3 steps
+    nine_sixteenths = 5, // 4 to 7 steps
+    three_eighths   = 6, // 8 to 15 steps
+    quarter         = 7  // 16 to 31 steps
 }
 typedef RateOp rate_left_t;
 
-// One CRC-32, in an order of fields that no other hash has: the low bits are the slot, the rest the fingerprint. The sample is
-// taken by the fingerprint, so that all slots are used whatever the share.
+// One CRC-32, over an order of fields that no other hash uses. Its low bits are the slot, the other bits the fingerprint.
+// Responses are sampled by the fingerprint, so that every slot is used whatever the share.
 control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     apply {
         if (meta.path == Path.routed) {
@@ -32,14 +32,13 @@ control RateHash(in metadata_t meta, out rate_key_t flow_key) {
     }
 }
 
-// Whose slot it is: fingerprint above, time of its last packet below.
+// The response that has a slot: fingerprint in the upper bits, time of its last packet in the lower bits.
 typedef bit<(64 - RATE_FLOW_BITS)> rate_flow_t;
 #define RATE_FLOW_FINGERPRINT 63 - RATE_FLOW_BITS:32
 #define RATE_FLOW_TIME 31:0
 
-// A slot is free when that is more than 32 steps before `now`, or
-// was never: no time is after `now` here, so that its 32 bits tell times of 50 days apart. `whole`: the bits of a time that count whole
-// steps.
+// A slot is free if that time is more than 32 steps before `now`, or was never written. Here no time is after `now`, so that 32
+// bits distinguish times of 50 days. `whole`: a mask of the time bits that count whole steps.
 control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whole, in rate_time_t eight_steps, out rate_left_t left) {
     @id(REGISTER_RATE_FLOW)
     register<rate_flow_t>(RATE_FLOWS) rate_flow;
@@ -50,7 +49,8 @@ control RateFlow(in rate_key_t flow_key, in rate_time_t now, in rate_time_t whol
         rate_fingerprint_t fingerprint = flow_key[31:RATE_FLOW_BITS];
         rate_flow.read(cell, (bit<32>)slot);
         rate_time_t last = cell[RATE_FLOW_TIME];
-        // A step is a power of two: that 2, 4, 8 or 16 have passed is in the bits of their time from there on.
+        // A step is a power of two, so the bits of the elapsed time from 2, 4, 8 or 16 steps on show whether so many steps have
+        // passed.
         rate_time_t passed = (now & whole) - (last & whole);
         left = RateOp.none;
         if (now - last > (eight_steps << 2)) {

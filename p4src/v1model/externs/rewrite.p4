@@ -1,5 +1,5 @@
-// What translation writes into the headers, but for the address that a request goes to: port and source, and the packet inside an ICMP
-// error.
+// Writes translated addresses and ports into the headers, also of the packet inside an ICMP error. The destination address of a
+// request is written by translate's table instead.
 #ifndef SLUICE_V1MODEL_REWRITE_P4
 #define SLUICE_V1MODEL_REWRITE_P4
 

@@ -1,4 +1,4 @@
-// Random numbers, and the ring of sampled destinations. Both do nothing for 0.
+// Random numbers, and the ring of sampled destinations. Neither does anything if its input is 0.
 #ifndef SLUICE_V1MODEL_SAMPLES_P4
 #define SLUICE_V1MODEL_SAMPLES_P4
 
@@ -11,7 +11,7 @@ control Draw(in bit<32> share, out bit<16> drawn) {
     }
 }
 
-// `sample_next` counts what was ever sampled; its low bits are the place of the next one.
+// `sample_next` counts all samples; its low bits are the place of the next sample.
 control SampleRing(in bit<32> sampled, in ipv4_t destination) {
     @id(REGISTER_SAMPLE_NEXT)
     register<bit<32>>(1) sample_next;

@@ -1,4 +1,4 @@
-// What a packet brings to its slot: the times, and whether it is a SYN that may claim one in this pass.
+// Parameters of a packet's operation on its slot: the times, and whether the packet is a SYN that may claim a slot in this pass.
 #ifndef SLUICE_V1MODEL_STEPS_P4
 #define SLUICE_V1MODEL_STEPS_P4
 

@@ -1,8 +1,8 @@
-// The two ways of the connection table: how they share the work.
+// The two ways of the connection table, and how packets use them.
 #ifndef SLUICE_V1MODEL_WAYS_P4
 #define SLUICE_V1MODEL_WAYS_P4
 
-// A packet of a server's looks for its connection in a way. It reads the server first: only that server's packets change the key.
+// Looks up a server's packet in one way. The slot's server is read first, since only packets of that server change the key.
 control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_server, in metadata_t meta, in place_t place, in pin_slot_t slot,
                      inout server_id_t pin, inout found_t found) {
     pin_key_t before;
@@ -23,7 +23,7 @@ control AnswerLookup(register<pin_key_t> pin_key, register<server_id_t> pin_serv
     }
 }
 
-// A SYN to a service looks for its connection in a way; with `claims` it takes a vacant slot.
+// Looks up a SYN to a service in one way; with `claims` the SYN takes a vacant slot.
 control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, in bit<1> claims,
                   inout pin_key_t before, inout found_t found) {
     pin_key_t key;
@@ -38,7 +38,8 @@ control SynLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t pl
     }
 }
 
-// The server of the slot that a SYN claims: its choice. A connection that lost the slot before its end is counted.
+// Writes the SYN's choice as the server of the slot that it claims. `evicted`: the server of the connection that the slot held
+// before.
 control ClaimedPin(register<server_id_t> pin_server, inout metadata_t meta, in pin_slot_t slot, inout bit<1> claimed) {
     apply {
         pin_server.read(meta.evicted, (bit<32>)slot);
@@ -47,7 +48,7 @@ control ClaimedPin(register<server_id_t> pin_server, inout metadata_t meta, in p
     }
 }
 
-// An agent's further attempt, whose connection had the slot: the server that has refused it.
+// For a further attempt of an agent whose connection held the slot: reads the server that has refused it.
 control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in place_t place, in pin_slot_t slot, in pin_key_t before) {
     apply {
         if (meta.attempt != 0 && before[KEY_FINGERPRINT] == place.fingerprint) {
@@ -56,8 +57,8 @@ control RefusedPin(register<server_id_t> pin_server, inout metadata_t meta, in p
     }
 }
 
-// A SYN looks at way 2; it claims a slot there only in its second pass, where the first has found way 1 taken and way 2 vacant. `vacant`:
-// the slot is vacant and not claimed.
+// Looks up a SYN in way 2. The SYN claims a slot there only in its second pass, if the first found way 1 taken and way 2 vacant.
+// `vacant`: the slot is vacant and was not claimed.
 control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
                   inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, inout bool vacant, inout found_t found) {
     SynLookup() lookup;
@@ -81,8 +82,8 @@ control SynInWay2(register<pin_key_t> pin_key, register<server_id_t> pin_server,
     }
 }
 
-// A SYN that has not found its connection in way 2 looks at way 1, and claims a vacant slot there if the step `claims`. `vacant_2`: the slot
-// in way 2 is vacant, so that the SYN may claim it in a second pass.
+// Looks up a SYN in way 1 if way 2 does not hold its connection, and claims a vacant slot there if the step `claims`. `vacant_2`:
+// the slot in way 2 is vacant, so that the SYN may claim it in a second pass.
 control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server, inout metadata_t meta, in place_t place,
                   inout pin_key_t before, inout server_id_t pin, inout bit<1> claimed, in bool vacant_2, inout found_t found) {
     SynLookup() lookup;
@@ -104,7 +105,7 @@ control SynInWay1(register<pin_key_t> pin_key, register<server_id_t> pin_server,
     }
 }
 
-// Any other packet to a service looks for its connection in a way.
+// Looks up any other packet to a service in one way.
 control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_t place, in pin_slot_t slot, inout found_t found) {
     pin_key_t before;
     pin_key_t key;
@@ -123,7 +124,7 @@ control RequestLookup(register<pin_key_t> pin_key, in metadata_t meta, in place_
     }
 }
 
-// The server of a connection that a request has found. A pass `move` moves the pin to the server preferred.
+// Reads the server of a connection whose slot a request has found. A pass `move` moves the pin to the preferred server.
 control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_slot_t slot, inout server_id_t pin) {
     apply {
         pin_server.read(pin, (bit<32>)slot);
@@ -134,22 +135,23 @@ control RequestPin(register<server_id_t> pin_server, in metadata_t meta, in pin_
     }
 }
 
-// A SYN has claimed a slot for its choice. A SYN that takes its own connection's slot anew, before the handshake has ended, moves the
-// connection.
+// Completes a SYN's claim of a slot for its choice. A SYN that takes its own connection's slot anew before the handshake has
+// ended moves that connection.
 control Claim(inout metadata_t meta, in place_t place, in pin_key_t before, in pin_state_t state_before, inout server_id_t pin) {
     apply {
         pin = meta.choice;
         meta.claimed = 1;
         if (state_before >= SERVER_CLOSING) {
-            meta.evicted = 0;         // it had ended
+            meta.evicted = 0;         // the connection before had ended
         } else if (before[KEY_FINGERPRINT] == place.fingerprint && meta.evicted != 0 && meta.evicted != meta.choice
                    && (state_before <= ANSWERED || state_before == REOPENING)) {
-            meta.moved = 1;           // its handshake had not
+            meta.moved = 1;           // the handshake with the earlier server had not ended
         }
     }
 }
 
-// What the stages that follow get of the lookup: the connection's state, its server, and whether the connection is pinned to that.
+// Writes the lookup's result for later stages: the connection's state, its server, and whether the connection is pinned to that
+// server.
 control LookupResult(inout metadata_t meta, in found_t found, in bit<1> claimed, in bit<1> undecided, in server_id_t pin) {
     apply {
         if (found.hit == 1 || claimed == 1) {
@@ -172,11 +174,12 @@ control LookupResult(inout metadata_t meta, in found_t found, in bit<1> claimed,
     }
 }
 
-// Finds a packet's connection in one of two ways or claims a slot for it, keeps or takes its pin, steps its state. A request goes
-// to the server that its connection is pinned to; without a pin, to the stable choice, and a SYN that passes once more to its choice.
+// Finds a packet's connection in one of two ways or claims a slot for it, reads or writes its pin, and steps its state. A request
+// goes to the server that its connection is pinned to. Without a pin it goes to the stable choice; a SYN that passes once more
+// goes to its choice.
 //
-// A SYN looks at way 2 before it claims way 1: its connection may live there, though way 1 has become vacant. That touches way 2, so
-// that a SYN which finds way 1 taken and way 2 vacant claims that one in a second pass.
+// A SYN looks in way 2 before it claims way 1, since its connection may be there while way 1 has become vacant. That look
+// accesses way 2, so a SYN that finds way 1 taken and way 2 vacant claims way 2 in a second pass.
 control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     @name(".SluiceIngress.connections.key_1.pin_key_1")
     @id(REGISTER_PIN_KEY_1)
@@ -202,7 +205,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
     Claim() claim;
     LookupResult() result;
 
-    pin_key_t before;                // a SYN's key cell, as it was
+    pin_key_t before;                // the key cell before a SYN changed it
     server_id_t pin;
     bit<1> claimed;
     bool vacant_2;                   // the slot in way 2 is vacant and not claimed: a SYN may claim it in its second pass
@@ -214,7 +217,7 @@ control Pins(inout metadata_t meta, in place_t place, inout decided_t decided) {
         claimed = 0;
 
         if (meta.path == Path.from_server) {
-            if (meta.event != Event.syn) {        // with a SYN a server opens no connection of the service's
+            if (meta.event != Event.syn) {        // a server does not open connections of its service by SYNs
                 answer_1.apply(pin_key_1, pin_server_1, meta, place, place.slot_1, pin, found);
                 if (found.hit == 0) {
                     meta.way = 1;
