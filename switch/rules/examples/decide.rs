@@ -1,11 +1,11 @@
-//! Time of a decision: of the processor, one thread, no sockets.
+//! Measures the CPU time of a decision in one thread, without sockets.
 //!
 //! `cargo run --release -p sluice-rules --example decide -- [--only NAME] [--rules N] [--seconds N] [--json]`
 //!
-//! Rules of one kind, 1 to 10,000 of them (expressions without a literal: up to 100); the request matches the first one, the
-//! last one, or none. Then bodies of XML and JSON from 1 KB to 1 MB: the rules' element comes early, late, or not at all.
-//! Every decision is checked. `--only`: one kind of rule, or `xml`, or `json`. `--rules`: so many alone, for a profile.
-//! `--json`: one object a line, for a report.
+//! Rules are of one kind, 1 to 10,000 of them (expressions without a literal: up to 100). The request matches the
+//! first rule, the last rule, or none. Then bodies of XML and JSON from 1 KB to 1 MB follow, in which the matched
+//! element comes early, late, or is absent. Every decision is checked. `--only` selects one kind of rule, or `xml`,
+//! or `json`; `--rules` one number of rules, for a profile. `--json` prints one object per line, for a report.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Settings {
     }
 }
 
-/// A kind of rule: the match of the i-th one, and a request that this one alone matches.
+/// A kind of rule: the condition of the i-th rule, and a request that only this rule matches.
 struct Kind {
     name: &'static str,
     most: usize,
@@ -43,7 +43,7 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{agent}\r\n{accept}\r\nConnection: keep-alive\r\n\r\n")
 }
 
-/// A number of 7 bits, each as one of two texts: expressions and requests of one length.
+/// Spells a number of 7 bits, each as one of two texts, so that expressions and requests have one length.
 fn spelled(number: usize, texts: [&str; 2]) -> String {
     (0..7).map(|bit| texts[number >> bit & 1]).collect()
 }
@@ -113,24 +113,24 @@ fn rules(list: Vec<Value>) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A decision that is measured again and again.
+/// A decision that is measured repeatedly.
 struct Cell {
     rules: Arc<RuleSet>,
     request: Vec<u8>,
-    /// The rule that the decision must name.
+    /// The rule that the decision must return.
     rule: Option<u32>,
-    /// Decisions of a round, and the least time of one so far (ns).
+    /// Decisions per round, and the least time of a decision so far (ns).
     count: u32,
     best: f64,
 }
 
-/// The processor's time that this thread has had (ns).
+/// Returns the CPU time of this thread (ns).
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// What a round of one cell takes, at least (ns).
+/// The least duration of a round (ns).
 const ROUND_NS: f64 = 1e6;
 const ROUNDS: usize = 5;
 
@@ -138,7 +138,8 @@ impl Cell {
     fn new(rules: &Arc<RuleSet>, request: String, rule: Option<u32>) -> Cell {
         let mut cell =
             Cell { rules: Arc::clone(rules), request: request.into_bytes(), rule, count: 1, best: f64::INFINITY };
-        // The first decisions build what is built on demand. Of the next ones the least time counts: some are interrupted.
+        // The first decisions build lazy structures. Of the later ones the least time counts, because some are
+        // interrupted.
         (0..2).for_each(|_| cell.round());
         cell.best = f64::INFINITY;
         while cell.best * f64::from(cell.count) < ROUND_NS || cell.best.is_infinite() {
@@ -159,7 +160,8 @@ impl Cell {
     }
 }
 
-/// Nanoseconds of each cell's decision: the least of rounds in turn, so that a machine that is slower for a while is so to all.
+/// Returns each cell's least decision time in nanoseconds. The cells are measured in turn, so that a temporary
+/// slowdown of the machine affects all of them.
 fn measure(mut cells: Vec<Cell>, each: Duration) -> Vec<f64> {
     let (start, whole) = (Instant::now(), each * cells.len() as u32);
     for round in 0.. {
@@ -208,7 +210,7 @@ fn decisions(settings: &Settings) {
     }
 }
 
-/// A document of about so many bytes; the element that the rule asks about comes first, last, or not at all.
+/// Builds a document of about `size` bytes; the element of the rule comes first, last, or not at all.
 fn document(xml: bool, size: usize, place: &str) -> String {
     let item = |i: usize| match xml {
         true => format!("<item><productID>{i}</productID><name>A &amp; B</name><unitPrice>20.50</unitPrice></item>\n"),

@@ -6,31 +6,31 @@ use crate::framing::Reach;
 use crate::http::path::hex;
 use crate::http::{Fault, bad};
 
-/// Bytes that a chunk's extensions, and the whole trailer, may have.
+/// The limits, in bytes, of a chunk's extensions and of the whole trailer.
 const EXTENSIONS: usize = 256;
 const TRAILER: usize = 8 << 10;
 
-/// Where in a chunked body a stream is.
+/// The position in a chunked body.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunked {
     state: State,
     size: u64,
-    /// Bytes of the current extensions, or of the trailer.
+    /// Bytes so far of the current chunk's extensions, or of the trailer.
     extra: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In a size, of so many digits so far.
+    /// In a chunk size, behind this many digits.
     Size(u8),
     Extensions,
     SizeLf,
     Data,
     DataCr,
     DataLf,
-    /// At the beginning of a line of the trailer.
+    /// At the start of a trailer line.
     Line,
-    /// In a field's name.
+    /// In the name of a trailer field.
     Name,
     Value,
     ValueLf,
@@ -70,7 +70,7 @@ impl Chunked {
         Ok(ControlFlow::Continue(Reach { used: at, done: self.state == State::Done }))
     }
 
-    /// Takes one byte that is not data.
+    /// Takes one byte that is not chunk data.
     fn step(&mut self, byte: u8) -> Result<(), Fault> {
         self.state = match (self.state, byte) {
             (State::Size(1..), b'\r') => State::SizeLf,
@@ -100,7 +100,7 @@ impl Chunked {
         Ok(())
     }
 
-    /// Counts a byte of extensions or trailer.
+    /// Counts a byte of extensions or trailer against its limit.
     fn more(&mut self, byte: u8, most: usize, state: State) -> Result<State, Fault> {
         self.extra += 1;
         if self.extra > most {
@@ -110,7 +110,7 @@ impl Chunked {
     }
 }
 
-/// Whether a byte may stand in a name.
+/// Whether a byte may stand in a field name (RFC 9110, section 5.6.2: token).
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! From the `content:` block to a rule set, or to all that is wrong with it.
+//! Compiles the `content:` block to a rule set, or to the list of its mistakes.
 
 use std::collections::HashMap;
 
@@ -15,24 +15,24 @@ use crate::test::Cond;
 use crate::{blocks, config};
 
 impl RuleSet {
-    /// Compiles the block.
+    /// Compiles the `content:` block.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the block.
+    /// Every mistake in the block, in its order.
     pub fn compile(content: &Content) -> Result<RuleSet, Vec<Problem>> {
         Compiler::new(content).compile()
     }
 
-    /// Reads the block from JSON and compiles it.
+    /// Reads the `content:` block from JSON and compiles it.
     ///
     /// # Errors
-    /// As of [`Content::from_json`] and [`RuleSet::compile`].
+    /// As those of [`Content::from_json`] and [`RuleSet::compile`].
     pub fn from_json(json: &[u8]) -> Result<RuleSet, Vec<Problem>> {
         RuleSet::compile(&Content::from_json(json).map_err(|problem| vec![problem])?)
     }
 }
 
-/// A rule's `to`, `refuse` and `goto`, or those of its `else`.
+/// The `to`, `refuse` and `goto` of a rule, or of its `else`.
 struct Actions<'c> {
     to: Option<&'c String>,
     sticky: Option<Sticky>,
@@ -40,7 +40,7 @@ struct Actions<'c> {
     refuse: Option<Refuse>,
 }
 
-/// An action whose `goto` still names a rule.
+/// An action whose `goto` still holds a rule's index, not a block.
 #[derive(Clone, Copy)]
 enum Step {
     Do(Action),
@@ -127,7 +127,7 @@ impl<'c> Compiler<'c> {
         if problems.is_empty() { Ok(rules) } else { Err(problems) }
     }
 
-    /// Notes a problem; of a rule, its number and name go before.
+    /// Records a problem. The path and message of a rule's problem begin with its index and name.
     fn problem(&mut self, rule: Option<usize>, place: &str, message: impl AsRef<str>, remedy: impl Into<String>) {
         let message = message.as_ref();
         let (path, message) = match rule {
@@ -206,7 +206,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// What a rule does when it matches, and when it does not.
+    /// Returns a rule's action when it matches, and its `else` action when it does not.
     fn steps(&mut self, index: usize, rule: &'c Rule) -> (Step, Option<Step>) {
         let Rule { to, sticky, goto, refuse, otherwise, .. } = rule;
         let then = Actions { to: to.as_ref(), sticky: *sticky, goto: goto.as_ref(), refuse: *refuse };

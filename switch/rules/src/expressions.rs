@@ -1,8 +1,8 @@
-//! Expressions that no literal finds, tried together: one automaton, built as values ask for it, says which of them match.
-//!
-//! It knows ASCII alone, for classes of all characters make it a hundred times as large. Its memory is bounded. Where it does
-//! not pay the expressions are tried one by one: on other values, when they are few, too large for one automaton, or when a
-//! value asks for too many states.
+//! Regular expressions without a required literal, matched together: one automaton, built lazily, finds which of them
+//! match.
+//! The automaton handles ASCII only, because classes of all Unicode characters make it a hundred times as large. Its
+//! memory is bounded. The expressions are instead tried one by one in three cases: a value is not ASCII or needs too
+//! many states, there are few expressions, or they are too large for one automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -16,16 +16,17 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Lo
 
 use crate::index::{Alt, Visit};
 
-/// Fewer expressions are as quick one by one.
+/// With fewer expressions, trying each is as fast.
 const FEW: usize = 8;
-/// Memory of an automaton, and of its states in one thread (bytes).
+/// Memory limits in bytes: of an automaton's program, and of its cached states in one thread.
 const PROGRAM: usize = 2 << 20;
 const STATES: usize = 2 << 20;
-/// So often states may be thrown away; then they must have served so many bytes each.
+/// The search gives up when the state cache was cleared this many times, and each state served fewer than `SERVED`
+/// bytes.
 const CLEARED: usize = 3;
 const SERVED: usize = 10;
 
-/// Alternatives, each with the expression that must match for it, in ascending order.
+/// Alternatives in ascending order, each with the expression that must match for it.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     alts: Vec<Alt>,
@@ -38,7 +39,7 @@ impl Expressions {
         Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), together }
     }
 
-    /// Visits the alternatives whose expression matches; all when nothing is known.
+    /// Visits the alternatives whose expression matches, or all of them when the automaton gives no answer.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         let asked = self.alts.first().is_some_and(|&first| first < visit.bound());
         let found = self.together.as_ref().filter(|_| asked).and_then(|together| together.search(value));
@@ -68,7 +69,7 @@ impl fmt::Debug for Together {
 }
 
 impl Together {
-    /// The automaton; none when it were too large.
+    /// Builds the automaton; none when it would be too large.
     fn new(entries: &[(Alt, Regex)]) -> Option<Together> {
         let config = Config::new()
             .match_kind(MatchKind::All)
@@ -86,7 +87,7 @@ impl Together {
         Some(Together { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
     }
 
-    /// The expressions that match; none when the automaton does not know, or gives up.
+    /// Returns the expressions that match; none when the value is not ASCII or the automaton gives up.
     fn search(&self, value: &[u8]) -> Option<PatternSet> {
         if !value.is_ascii() {
             return None;
@@ -94,7 +95,7 @@ impl Together {
         let count = self.automaton.pattern_len();
         let (mut found, mut state) = (PatternSet::new(count), OverlappingState::start());
         let (input, mut cache) = (Input::new(value), self.caches.get());
-        // An expression is reported at every end of a match.
+        // An expression is reported at every end of a match, so the number of reports is bounded.
         for _ in 0..4 * count {
             self.automaton.try_search_overlapping_fwd(&mut cache, &input, &mut state).ok()?;
             let Some(end) = state.get_match() else { return Some(found) };
@@ -107,7 +108,7 @@ impl Together {
     }
 }
 
-/// The expression as it is for texts of ASCII.
+/// Restricts an expression to ASCII texts.
 fn ascii(hir: Hir) -> Hir {
     let all = |parts: Vec<Hir>| parts.into_iter().map(ascii).collect();
     match hir.into_kind() {
@@ -182,7 +183,7 @@ mod tests {
         texts.iter().enumerate().map(of).collect()
     }
 
-    /// Together they match what they match one by one, whatever the bytes.
+    /// The automaton finds the same matches as the expressions one by one, for any bytes.
     #[test]
     fn together_as_one_by_one() {
         let entries = compiled(TEXTS);
@@ -216,7 +217,7 @@ mod tests {
         assert!(visited(&expressions, b"b", Alt::MAX).is_empty());
     }
 
-    /// A value that matches everywhere is left to the expressions one by one.
+    /// A value with matches at every position is left to the expressions one by one.
     #[test]
     fn many_matches_are_not_counted_to_the_end() {
         let texts: Vec<String> = (0..20).map(|i| format!("[ab]{{{i}}}[a-c]")).chain(["^z".into()]).collect();
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(visited(&expressions, &b"ab".repeat(1000), Alt::MAX).len(), texts.len());
     }
 
-    /// States that each value makes anew do not pay: the automaton gives up, and stays bounded.
+    /// The automaton gives up when each value needs new states, and its memory stays bounded.
     #[test]
     fn values_of_too_many_states() {
         let texts: Vec<String> = (0..200).map(|i| format!("[ab][a-m]{{{i}}}[n-z]x")).collect();

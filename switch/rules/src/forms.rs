@@ -1,4 +1,4 @@
-//! Value forms of a match: what may stand after a field's name.
+//! Value forms of a `match`: what may follow a field's name.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::field::Kind;
 use crate::number::{Compare, number};
 use crate::test::{Branch, Matcher, Net, Test};
 
-/// A mistake below the field: the rest of its place, what is wrong, what to write instead.
+/// A mistake in a value form: its place below the field, what is wrong, and what to write instead.
 pub(crate) struct Mistake {
     pub place: String,
     pub message: String,
@@ -29,7 +29,7 @@ fn at<T>(place: &str, result: Result<T, Mistake>) -> Result<T, Mistake> {
 const FORMS: &str = "write a text, a number, a list, or a mapping with exact, prefix, suffix, contains, regex, present, not, \
                      >, >=, <, <=, = or !=";
 
-/// The conditions of a value form: all must hold, and of each one branch.
+/// Parses a value form into conditions that must all hold; in each condition, one branch must hold.
 pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     match kind {
         Kind::Address => addresses(value),
@@ -37,7 +37,7 @@ pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, 
     }
 }
 
-/// Addresses and networks; those with `!` must all not hold.
+/// Parses addresses and networks; a network with `!` must not contain the address.
 fn addresses(value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     let (mut any, mut conditions) = (Vec::new(), Vec::new());
     for (place, item) in items(value) {
@@ -72,7 +72,7 @@ fn net(text: &str) -> Result<Net, Mistake> {
     )
 }
 
-/// The entries of a list with their places, or the value itself.
+/// Returns the entries of a list with their places, or the single value itself.
 fn items(value: &Value) -> Vec<(String, &Value)> {
     match value {
         Value::Array(list) => list.iter().enumerate().map(|(i, item)| (format!("[{i}]"), item)).collect(),
@@ -80,7 +80,7 @@ fn items(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// A list is an or of its entries.
+/// Parses a list of value forms, of which one must hold.
 fn branches(kind: Kind, value: &Value) -> Result<Vec<Branch>, Mistake> {
     let mut branches = Vec::new();
     for (place, item) in items(value) {
@@ -113,7 +113,7 @@ fn presence(mapping: &Mapping, present: &Value) -> Result<Branch, Mistake> {
     }
 }
 
-/// A form under `not`: any of its entries, each without a `not` of its own.
+/// Parses the form under `not`: any of its entries, none with a `not` of its own.
 fn positive(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for branch in branches(kind, value)? {
@@ -129,7 +129,7 @@ fn any(mut tests: Vec<Test>) -> Test {
     if tests.len() == 1 { tests.remove(0) } else { Test::Any(tests) }
 }
 
-/// A mapping is an and of its keys, for one value.
+/// Parses a mapping: one value must satisfy all of its keys.
 fn all(kind: Kind, mapping: &Mapping) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for (key, value) in mapping {
@@ -175,7 +175,7 @@ fn keyed(kind: Kind, key: &str, value: &Value) -> Result<Matcher, Mistake> {
     }
 }
 
-/// A value that stands for a text.
+/// Returns the text of a string, number or boolean.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -185,7 +185,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// A bare value: a number or a comparison, or a text as a whole.
+/// Parses a form without a mapping: a number, a comparison, or the exact text.
 fn scalar(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let Some(text) = plain(value) else { return mistake("a value is missing", FORMS) };
     if value.is_number() {
@@ -210,7 +210,7 @@ fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
     }
 }
 
-/// Which part of the value a text is.
+/// Which part of a value a text is compared with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -219,7 +219,7 @@ enum Part {
     Inner,
 }
 
-/// A text as the values of the field are written; one that no value can have is a mistake.
+/// Normalizes a text as the field's values are normalized. A text that no value can equal is a mistake.
 fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),
@@ -252,7 +252,7 @@ fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
     Ok(bytes.into_bytes().into_boxed_slice())
 }
 
-/// Bytes that one compiled expression may take.
+/// The size limit of one compiled expression, in bytes.
 const REGEX_SIZE: usize = 1 << 20;
 
 fn regex(kind: Kind, text: &str) -> Result<Regex, Mistake> {

@@ -1,4 +1,4 @@
-//! Whether rules guard servers: then no request may reach a server before the rules have read it.
+//! Guarding rules: where a rule may refuse, no request may reach a server before the rules have read it.
 
 use crate::Problem;
 use crate::config::{Content, Protocol, Sticky};
@@ -8,12 +8,12 @@ use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
-/// Refusing rules that are looked at for each client; of more it is assumed that one may take its requests.
+/// At most this many refusing rules are checked for each client. With more, one of them is assumed to apply.
 const MOST: usize = 64;
 
 impl RuleSet {
-    /// Whether what a request says may lead to its refusal. Rules before all others that ask about addresses alone decide about a
-    /// whole connection, before its first request.
+    /// Whether the content of a request may lead to its refusal. Leading rules with conditions on addresses alone do
+    /// not count: they decide about a whole connection, before its first request.
     pub fn guards(&self) -> bool {
         let asks = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
         let first = self.alternatives.iter().find(|alt| asks(alt)).map(|alt| alt.rule);
@@ -34,7 +34,7 @@ impl RuleSet {
         matches!(self.fields[field.0 as usize], Field::Source | Field::Destination | Field::Port)
     }
 
-    /// Whether a refusing rule can refuse, with these addresses.
+    /// Whether a rule can refuse a request of a connection with these addresses.
     fn may_refuse(&self, rule: u32, values: &Values) -> bool {
         let first = self.alternatives.partition_point(|alt| alt.rule < rule);
         let alternatives = || self.alternatives[first..].iter().take_while(|alt| alt.rule == rule);
@@ -49,7 +49,7 @@ impl RuleSet {
     }
 }
 
-/// What a configuration asks for that would pass by rules that guard.
+/// Returns the configured options that would let requests bypass refusing rules.
 pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     if !rules.guards() {
         return Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     problems
 }
 
-/// The places of decisions that hold for a client's later connections, and how a message names their rules.
+/// Returns the places of decisions that hold for a client's later connections, each with the prefix of its message.
 fn remembering(content: &Content) -> Vec<(String, String)> {
     let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
     let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {
@@ -82,7 +82,7 @@ fn remembering(content: &Content) -> Vec<(String, String)> {
     default.into_iter().chain(rules).collect()
 }
 
-/// What of an extension hides all that follows, and what to write.
+/// Returns the word of an offered extension that makes all following bytes unreadable, and what to write instead.
 fn hides(protocol: Protocol, offer: &str) -> Option<(&str, &'static str)> {
     let mut words = offer.split([' ', '=']);
     let extension = words.next().unwrap_or_default();
@@ -108,7 +108,7 @@ mod tests {
     use crate::facts::ConnectionFacts;
     use crate::ruleset::RuleSet;
 
-    /// Whether rules guard, and whether they do so against a client at 10.0.1.7.
+    /// Returns whether the rules guard at all, and whether they guard against a client at 10.0.1.7.
     fn guards(rules: &Value) -> (bool, bool) {
         let content = json!({"protocol": "http", "default": {"to": "d"}, "rules": rules}).to_string();
         let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));
@@ -130,13 +130,13 @@ mod tests {
             (json!([{"name": "a", "match": path, "to": "x"}, {"name": "b", "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": inside, "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": outside, "refuse": 403}]), (true, false)),
-            // The addresses decide about the whole connection.
+            // Here the addresses decide about the whole connection.
             (
                 json!([{"name": "a", "match": others, "refuse": 403}, {"name": "b", "match": path, "to": "x"}]),
                 (false, false),
             ),
             (json!([{"name": "a", "match": net, "to": "x", "else": {"refuse": 403}}]), (false, false)),
-            // They do so for some requests only.
+            // Here the addresses decide about some requests only.
             (
                 json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": others, "refuse": 403}]),
                 (true, false),

@@ -1,8 +1,8 @@
-//! Indexes over the conditions on one field: a value finds the alternatives it may satisfy, without a scan. So 10,000 rules cost
-//! a decision no more than one does.
+//! Indexes of the conditions on one field: a value finds the alternatives that it may satisfy without a scan. So a
+//! decision among 10,000 rules takes no longer than one among a single rule.
 //!
-//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. The index
-//! answers with candidates; the caller checks the rest of their conditions. Alternatives are numbered in rule order.
+//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. A
+//! search returns candidates; the caller checks their other conditions. Alternatives are numbered in rule order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -17,15 +17,15 @@ use crate::test::{Matcher, Net, address_of};
 /// The number of an alternative.
 pub(crate) type Alt = u32;
 
-/// Answers of a search: each candidate below `bound`; the visitor says which bound holds from then on.
+/// Receives the candidates of a search below `bound`, which may shrink during the search.
 pub(crate) trait Visit {
     /// Takes a candidate.
     fn candidate(&mut self, alt: Alt);
-    /// Alternatives from here on are of no interest.
+    /// The search skips alternatives from this number on.
     fn bound(&self) -> Alt;
 }
 
-/// Hands on a list in ascending order.
+/// Visits the alternatives of a list in ascending order.
 fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     for &alt in alts {
         if alt >= visit.bound() {
@@ -35,7 +35,7 @@ fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     }
 }
 
-/// What is entered before the indexes are built.
+/// Collects the entries of a field, before its indexes are built.
 #[derive(Default)]
 pub(crate) struct Builder {
     exact: HashMap<Box<[u8]>, Vec<Alt>>,
@@ -66,7 +66,7 @@ impl Builder {
         }
     }
 
-    /// Enters an alternative under texts of which its expression needs one.
+    /// Enters an alternative under literals of which every match of its expression contains one.
     pub(crate) fn enter_texts(&mut self, alt: Alt, texts: &[Vec<u8>]) {
         for text in texts {
             self.literals.entry(text.as_slice().into()).or_default().push(alt);
@@ -118,7 +118,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Finds the alternatives that this value may satisfy. One may be named more than once.
+    /// Visits the alternatives that this value may satisfy. An alternative may be visited more than once.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         if let Some(alts) = self.exact.get(value) {
             visit_all(alts, visit);
@@ -154,10 +154,10 @@ impl Index {
     }
 }
 
-/// A key that holds for the values of an interval, where two intervals are nested or disjoint.
+/// A key that matches an interval of values. Any two intervals are nested or disjoint.
 trait Nested: Ord {
     type Value: ?Sized;
-    /// The key's place against the value's, in the order of keys.
+    /// Compares the key with a value, in the order of the keys.
     fn order(&self, value: &Self::Value) -> Ordering;
     fn holds(&self, value: &Self::Value) -> bool;
     fn encloses(&self, other: &Self) -> bool;
@@ -182,7 +182,7 @@ impl Nested for Head {
     }
 }
 
-/// A suffix, its last byte first.
+/// A suffix, with its bytes reversed.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Tail(Box<[u8]>);
 
@@ -220,8 +220,8 @@ impl Nested for Net {
 
 const NONE: u32 = u32::MAX;
 
-/// Nested keys in order, each with the smallest key that encloses it. All keys that hold for a value enclose the last key
-/// that is not above it, or are that key: one binary search finds them all.
+/// Nested keys in ascending order, each with the index of the smallest key that encloses it. The keys that match a
+/// value are the last key not above it, or enclose that key; so one binary search finds them all.
 #[derive(Debug)]
 struct Forest<K> {
     keys: Vec<K>,
@@ -258,12 +258,13 @@ impl<K: Nested> Forest<K> {
     }
 }
 
-/// Bounds in ascending order, with a tree of minima over their alternatives.
+/// Bounds in ascending order, with a segment tree of the least alternative numbers.
 #[derive(Debug)]
 struct Thresholds {
     bounds: Vec<f64>,
     alts: Vec<Alt>,
-    /// The place of the least alternative: of the leaves from `bounds.len()` on, and above them of each pair.
+    /// Indexes into `alts`: a leaf for each from `bounds.len()` on, and above each pair the one with the lesser
+    /// alternative.
     tree: Vec<u32>,
 }
 
@@ -282,7 +283,7 @@ impl Thresholds {
         Thresholds { bounds, alts, tree }
     }
 
-    /// The least alternative's place from `from` up to `to`.
+    /// Returns the index of the least alternative in the range from `from` up to `to`.
     fn least(&self, from: usize, to: usize) -> u32 {
         let n = self.alts.len();
         let (mut left, mut right, mut best) = (from + n, to + n, from as u32);
@@ -300,7 +301,8 @@ impl Thresholds {
         best
     }
 
-    /// Visits the alternatives of all bounds that hold, in ascending order: the first one is mostly the only one.
+    /// Visits the alternatives of all matching bounds in ascending order. Mostly the visitor's bound ends the search
+    /// at the first.
     fn search(&self, holds: impl Fn(f64) -> bool, visit: &mut impl Visit) {
         let end = self.bounds.partition_point(|&bound| holds(bound));
         if end == 0 {
@@ -333,7 +335,7 @@ fn least(alts: &[Alt], a: u32, b: u32) -> u32 {
     if alts[b as usize] < alts[a as usize] { b } else { a }
 }
 
-/// Texts that occur somewhere in a value.
+/// Literals that may occur anywhere in a value.
 #[derive(Debug)]
 struct Literals {
     automaton: AhoCorasick,

@@ -1,15 +1,16 @@
-//! The rules as they read: one after the other, on all values. What tests hold the indexes against.
+//! Evaluates the rules literally: one after the other, on all values. Tests compare the indexes with it.
 
 use crate::ruleset::{Action, RuleSet};
 use crate::run::Outcome;
 use crate::values::Values;
 
-/// The first match.
+/// Returns the outcome of the first rule that matches.
 pub(crate) fn first_match(rules: &RuleSet, values: &Values) -> Outcome {
     trace(rules, values, &mut |_, _| {})
 }
 
-/// The first match; `seen` has every rule that is asked, and whether it matches.
+/// Returns the outcome of the first rule that matches; `visit` gets the index of every evaluated rule, and whether it
+/// matches.
 pub(crate) fn trace(rules: &RuleSet, values: &Values, seen: &mut impl FnMut(usize, bool)) -> Outcome {
     let mut rule = 0;
     while rule < rules.actions.len() {
@@ -42,7 +43,8 @@ mod tests {
     use crate::run::Run;
     use crate::values::Values;
 
-    /// Whatever the indexes find, and whenever they decide: it is what the first match on all values is.
+    /// Whatever the indexes find, and however early they decide, the outcome is that of the first match on all
+    /// values.
     #[test]
     fn indexes_agree_with_the_rules_as_they_read() {
         let mut early = 0;

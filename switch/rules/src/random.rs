@@ -1,4 +1,4 @@
-//! Random rules and requests of few letters, so that they often meet.
+//! Random rules and requests over a small alphabet, so that they often match.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::values::Values;
 
 const NUMBERS: &[&str] = &["1", "2", "11", "12", "21", "22"];
 
-/// Numbers from a seed (SplitMix64).
+/// A generator of random numbers from a seed (SplitMix64).
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
         (0..=self.below(most)).map(|_| one(self)).collect()
     }
 
-    /// A short text of few letters, a number among them.
+    /// Returns a short text of few letters; sometimes a number.
     pub(crate) fn text(&mut self) -> String {
         if self.below(3) == 0 {
             return self.of(NUMBERS).to_owned();
@@ -110,7 +110,7 @@ pub(crate) fn id(rules: &RuleSet, field: &Field) -> Option<FieldId> {
     rules.fields.iter().position(|other| other == field).map(|id| FieldId(id as u32))
 }
 
-/// Values of the head for one request.
+/// Returns random values of the head of one request.
 pub(crate) fn head(rules: &RuleSet, random: &mut Random) -> Values {
     let mut values = Values::default();
     let address = bits_of(random.of(&["10.1.2.3", "10.1.2.4", "10.2.0.0", "11.1.1.1", "1::"]).parse().unwrap());

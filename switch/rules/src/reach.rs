@@ -1,24 +1,25 @@
-//! Rules that no request can reach.
+//! Finds rules that no request can reach.
 //!
-//! A rule is named when each of its alternatives implies an alternative of a rule that is always asked before. Conditions are
-//! compared by their form, so that some such rules go unnoticed; a rule that is named is never taken.
+//! A rule is reported when each of its alternatives implies an alternative of a rule that is always evaluated before.
+//! Conditions are compared syntactically, so some unreachable rules are missed; but a reported rule never matches
+//! first.
 
 use crate::field::{Field, FieldId};
 use crate::number::Compare;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::test::{Branch, Cond, Matcher, Test};
 
-/// A rule that takes no request, whatever it is.
+/// A rule that no request reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The rule's index.
+    /// Index of the rule.
     pub rule: u32,
-    /// The earlier rules that take what it matches.
+    /// Indexes of the earlier rules that match all of its requests.
     pub because: Vec<u32>,
 }
 
 impl RuleSet {
-    /// The rules that no request can reach.
+    /// Returns the rules that no request can reach.
     pub fn unreachable(&self) -> Vec<Unreachable> {
         let mut unreachable = Vec::new();
         let mut rules = 0..0;
@@ -26,7 +27,7 @@ impl RuleSet {
             let first = rules.end;
             let size = self.block_of[first..].iter().take_while(|&&other| other as usize == block).count();
             let fresh = self.is_target(block as u32) || block == 0;
-            // Without a goto to it, a block is asked when all rules of the one before were asked in vain.
+            // Unless a goto leads to it, a block is evaluated only when no rule of the block before has matched.
             rules = if fresh { first..first + size } else { rules.start..first + size };
             let passed = (!fresh).then(|| self.blocks[block - 1].miss).flatten();
             for rule in first..first + size {
@@ -46,7 +47,7 @@ impl RuleSet {
         self.actions.contains(&goto) || self.misses.contains(&Some(goto))
     }
 
-    /// The rules from `first` on that take all of a later rule's alternatives.
+    /// Returns the rules from `first` on that together match all alternatives of a later rule.
     fn shadows(&self, first: u32, rule: u32) -> Option<Vec<u32>> {
         let of = |wanted: u32| {
             let start = self.alternatives.partition_point(|alt| alt.rule < wanted);
@@ -62,7 +63,7 @@ impl RuleSet {
         Some(because)
     }
 
-    /// Whether all that satisfies the one satisfies the other.
+    /// Whether all requests that satisfy the first alternative satisfy the second.
     fn implies(&self, one: &Alternative, other: &Alternative) -> bool {
         let implied = |cond: &Cond| {
             one.conds
@@ -72,7 +73,7 @@ impl RuleSet {
         other.conds.iter().all(implied)
     }
 
-    /// Whether a field has one value at most.
+    /// Whether a field has at most one value.
     fn is_single(&self, field: FieldId) -> bool {
         use Field::{Cookie, Form, Header, Json, Query, Xml};
         !matches!(
@@ -96,7 +97,7 @@ fn branch_implies(one: &Branch, other: &Branch, single: bool) -> bool {
     }
 }
 
-/// Whether every value that satisfies the one test satisfies the other.
+/// Whether every value that satisfies the first test satisfies the second.
 fn within(one: &Test, other: &Test) -> bool {
     match (one, other) {
         (Test::Is(Matcher::Exact(text)), _) => other.holds(text),
@@ -138,7 +139,7 @@ fn matcher_within(one: &Matcher, other: &Matcher) -> bool {
     }
 }
 
-/// Whether a value in the one relation to its bound is in the other to the other's.
+/// Whether each value that satisfies the first comparison satisfies the second.
 fn number_within(one: Compare, bound: f64, other: Compare, wider: f64) -> bool {
     use Compare::{Above, AtLeast, AtMost, Below, Equal, Unequal};
     match (one, other) {
@@ -170,7 +171,7 @@ mod tests {
         RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"))
     }
 
-    /// Whether the second condition is named behind the first.
+    /// Returns whether the second condition is reported as unreachable behind the first.
     fn shadowed(first: Value, second: Value) -> bool {
         let rules =
             rules(&json!([{"name": "a", "match": first, "to": "x"}, {"name": "b", "match": second, "to": "y"}]));
@@ -223,7 +224,7 @@ mod tests {
     fn goto_and_else() {
         let named =
             |list: Value| rules(&list).unreachable().iter().map(|u| (u.rule, u.because.clone())).collect::<Vec<_>>();
-        // What is skipped unless the first rule fails, and what no rule leads to.
+        // A rule that is skipped unless the first rule fails, and a rule that no other leads to.
         let list = json!([
             {"name": "a", "match": {"path": {"prefix": "/a"}}, "goto": "d"},
             {"name": "b", "match": {"path": "/ab"}, "to": "x"},
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(named(list), [(1, vec![0])]);
     }
 
-    /// Rules that are named never match when they are asked; many rules are named, so that this tells something.
+    /// Reported rules never match when they are evaluated. Many rules are reported, so the test is not vacuous.
     #[test]
     fn named_rules_take_nothing() {
         let mut named = 0;

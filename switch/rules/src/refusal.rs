@@ -1,24 +1,24 @@
-//! Refusals: the answer that a client is sent before its connection closes.
+//! Refusals: the bytes that a client is sent before its connection closes.
 
 use crate::config::Protocol;
 use crate::http::Fault;
 use crate::ruleset::RuleSet;
 
-/// Why and how a connection ends without a server.
+/// The reason for a refusal, and the client's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The protocol's status: 400, 403, 408, 413, 431, 550. 0 where the protocol has none.
+    /// The protocol's status: 400, 403, 408, 413, 415, 431, 505, 550 and others. 0 where the protocol has none.
     pub status: u16,
-    /// The reason, for logs and counters: one of few texts.
+    /// The reason, for logs and counters: one of a few fixed texts.
     pub why: &'static str,
-    /// The rule that refused; none when the request itself is at fault.
+    /// The rule that refused; none when the request itself is faulty.
     pub rule: Option<u32>,
-    /// What to say to the client before closing.
+    /// The bytes to send to the client before closing.
     pub say: Vec<u8>,
 }
 
 impl Refusal {
-    /// The refusal of this request, as far as it has come: RFC 9110, section 9.3.2, allows no body in answer to a HEAD.
+    /// Adapts the refusal to the request's bytes so far: an answer to HEAD has no body (RFC 9110, section 9.3.2).
     #[must_use]
     pub fn to(mut self, request: &[u8]) -> Refusal {
         let line = request.strip_prefix(b"\r\n").unwrap_or(request);
@@ -32,7 +32,8 @@ impl Refusal {
 }
 
 impl RuleSet {
-    /// A refusal for a reason of the caller's, such as 408 for a request that takes too long; see [`Refusal::to`].
+    /// Builds a refusal for a reason of the caller, such as 408 for a request that takes too long. See
+    /// [`Refusal::to`].
     pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
         Refusal { status, why, rule: None, say: say(self.protocol, status, why) }
     }
@@ -54,7 +55,7 @@ fn say(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
             let head = format!("HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain\r\nContent-Length: ");
             format!("{head}{}\r\nConnection: close\r\n\r\n{phrase}\n", phrase.len() + 1).into_bytes()
         }
-        // A fatal alert: access_denied, or decode_error when nothing was refused.
+        // A fatal alert: access_denied (49) when a rule refuses, else decode_error (50).
         Protocol::Tls => vec![21, 3, 1, 0, 2, 2, if why == "a rule refuses" { 49 } else { 50 }],
         Protocol::Smtp => format!("{} {why}\r\n", if status >= 400 { status } else { 554 }).into_bytes(),
         Protocol::Imap => format!("* BYE {why}\r\n").into_bytes(),

@@ -1,4 +1,4 @@
-//! Decides about an HTTP request: by its head, and by its body as far as a rule that can still win asks about it.
+//! Decides about an HTTP request: by its head, and by its body while a rule that can still win has a condition on it.
 
 use std::ops::ControlFlow;
 
@@ -12,31 +12,31 @@ use crate::ruleset::RuleSet;
 use crate::run::{Outcome, Run};
 use crate::values::Values;
 
-/// A request as far as it has come.
+/// The parser's state of one request.
 #[derive(Debug, Default)]
 pub(crate) struct HttpRequest {
     scan: Scan,
     body: Option<Reading>,
 }
 
-/// A body on which rules depend.
+/// A body that the rules need.
 #[derive(Debug)]
 struct Reading {
     request: Request,
-    /// It may have what rules ask for, in a form that is not read.
+    /// The body may contain a value that rules compare, in a form that is not parsed.
     hidden: bool,
     reads_on: bool,
     run: Run,
     reader: Option<Reader>,
     framer: BodyFramer,
-    /// Bytes of the stream that were read.
+    /// Bytes of the stream that were parsed.
     at: usize,
-    /// Decoded bytes that may still be matched.
+    /// Decoded bytes that may still be matched, below `limits.body`.
     left: usize,
 }
 
 impl HttpRequest {
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
         let held = |body: &Reading| body.run.memory() + body.reader.as_ref().map_or(0, Reader::memory);
         size_of::<HttpRequest>() + self.body.as_ref().map_or(0, held)
@@ -67,7 +67,8 @@ impl HttpRequest {
         }
     }
 
-    /// Reads the head; decides by it, or turns to the body and says what the client waits for.
+    /// Parses the head. Either decides by it, or begins the body, and returns the interim response for a client that
+    /// waits for one.
     fn begin(
         &mut self,
         rules: &RuleSet,
@@ -87,7 +88,7 @@ impl HttpRequest {
         if let Some(outcome) = run.outcome(rules) {
             return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
-        // A name that comes twice in JSON has two readings.
+        // Two readers may read a duplicate JSON name differently, so a guarded document is parsed to its end.
         let reads_on = matches!(head.media, Media::Json(_)) && rules.guards_against(facts);
         let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run, reads_on });
         let framer = BodyFramer::new(head.request.body);
@@ -101,7 +102,7 @@ impl HttpRequest {
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// HTTP/2 goes by the default, unless rules refuse: what they look for cannot be seen.
+/// HTTP/2 gets the default group, unless rules may refuse: they cannot read it.
 fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
     if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
@@ -114,7 +115,7 @@ fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: R
 }
 
 impl Reading {
-    /// Reads what has come of the body.
+    /// Parses the body's bytes so far.
     fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<Answer> {
         let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.run, self.hidden)) };
         let (run, left) = (&mut self.run, &mut self.left);
@@ -148,7 +149,8 @@ impl Reading {
     }
 }
 
-/// Rules ask about a body that is not to be read: of another media type, or one that may hide what a rule refuses.
+/// Decides when rules have conditions on a body that is not parsed: it has another media type, or may hide a value
+/// that a rule refuses.
 fn unread(rules: &RuleSet, run: &mut Run, hidden: bool) -> Answer {
     if hidden {
         return run.give_up(rules).ok_or(HIDDEN);

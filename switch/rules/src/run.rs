@@ -1,7 +1,7 @@
-//! Asks a rule set about values as they come.
+//! Evaluates a rule set on values as they arrive.
 //!
-//! Values of the head are all there at the beginning; late values (of a body or a dialogue) come one by one, until their
-//! field closes. A run is decided as soon as no late value can change the answer.
+//! The values of the head are known at the beginning. Late values (of a body or a dialogue) arrive one by one, until
+//! their field is closed. The evaluation ends as soon as no late value can change the outcome.
 
 use crate::field::FieldId;
 use crate::index::{Alt, Visit};
@@ -9,7 +9,7 @@ use crate::ruleset::{Action, Alternative, Block, RuleSet};
 use crate::test::Cond;
 use crate::values::{Values, taken};
 
-/// What came of the rules.
+/// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The rule that decided; none: the default.
@@ -17,42 +17,42 @@ pub(crate) struct Outcome {
     pub action: Action,
 }
 
-/// No alternative.
+/// The number of no alternative.
 const NONE: Alt = Alt::MAX;
 
-/// A question to a rule set, which every method is handed anew.
+/// The evaluation of a rule set on one request. Every method gets the rule set as a parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds.
+    /// The first alternative of the block that holds; `NONE` if none does.
     best: Alt,
-    /// Alternatives of which some conditions hold, and the rest may yet.
+    /// Alternatives with unknown conditions, of which none is false.
     unsure: Vec<Unsure>,
-    /// Alternatives whose head holds, with the late field that would find them.
+    /// Alternatives whose conditions on the head hold, each with the late field whose value would find it.
     active: Vec<(Alt, FieldId)>,
-    /// So many entries of the block's `late`, and of `active`, have closed fields.
+    /// How many leading entries of the block's `late`, and of `active`, have closed fields.
     passed: [usize; 2],
 }
 
-/// An alternative, and for each of its conditions whether it holds whatever comes.
+/// An alternative, and for each of its conditions whether it holds whatever values follow.
 #[derive(Clone, Debug)]
 struct Unsure {
     alt: Alt,
     held: Vec<bool>,
 }
 
-/// The values so far, and which fields will have more.
+/// The values so far, and the fields that get no more values.
 #[derive(Clone, Debug, Default)]
 struct Known {
     values: Values,
-    /// So many of them are of the head.
+    /// The number of values that are of the head.
     heads: usize,
     closed: Vec<bool>,
     all_closed: bool,
 }
 
-/// Whether something holds, whatever is still to come.
+/// Whether a condition holds, whatever values follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     True,
@@ -91,11 +91,11 @@ impl Known {
     }
 }
 
-/// Checks what an index finds.
+/// Checks the candidates that an index search visits.
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
-    /// What is followed value by value: nobody looks through all values again for each of them.
+    /// The alternatives that are tracked value by value, and so need no check of all values.
     unsure: &'r [Unsure],
     best: Alt,
     unknown: Vec<Alt>,
@@ -119,7 +119,7 @@ impl Visit for Search<'_> {
 }
 
 impl Run {
-    /// Asks about the values of a head.
+    /// Begins an evaluation with the values of a head.
     pub(crate) fn new(rules: &RuleSet, values: Values) -> Run {
         let heads = values.len();
         let known = Known { values, heads, ..Known::default() };
@@ -129,19 +129,19 @@ impl Run {
         run
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
         let held: usize = self.unsure.iter().map(|unsure| taken(&unsure.held)).sum();
         let known = self.known.values.memory() + taken(&self.known.closed);
         known + taken(&self.unsure) + held + taken(&self.active)
     }
 
-    /// Bytes that are in use for late values.
+    /// Returns the bytes in use for late values.
     pub(crate) fn late_bytes(&self) -> usize {
         self.known.values.used_behind(self.known.heads)
     }
 
-    /// Begins the current block: the head's values first, then the late ones so far.
+    /// Begins the current block: evaluates the head's values first, then the late ones so far.
     fn enter(&mut self, rules: &RuleSet) {
         (self.best, self.passed) = (NONE, [0; 2]);
         self.unsure.clear();
@@ -166,7 +166,7 @@ impl Run {
         }
     }
 
-    /// Looks a value up.
+    /// Searches the index of a value's field.
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };
@@ -180,7 +180,8 @@ impl Run {
         }
     }
 
-    /// Keeps an alternative that may yet hold. Found by its head, it waits for the late value that finds it.
+    /// Records an alternative that may yet hold. If a value of the head found it, it waits for a late value that
+    /// finds it.
     fn keep(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {
@@ -190,7 +191,7 @@ impl Run {
         }
     }
 
-    /// Takes a late value.
+    /// Evaluates a late value.
     pub(crate) fn observe(&mut self, rules: &RuleSet, field: FieldId, value: &[u8]) {
         self.known.values.push(field, value);
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
@@ -208,7 +209,7 @@ impl Run {
         self.search(rules, block, self.known.values.len() - 1);
     }
 
-    /// No more values of these fields will come.
+    /// Closes fields: no more values of these will arrive.
     pub(crate) fn close(&mut self, rules: &RuleSet, fields: impl IntoIterator<Item = FieldId>) {
         if self.known.closed.is_empty() {
             self.known.closed.resize(rules.fields.len(), false);
@@ -219,13 +220,13 @@ impl Run {
         self.review(rules);
     }
 
-    /// No more values will come.
+    /// Closes all fields.
     pub(crate) fn close_all(&mut self, rules: &RuleSet) {
         self.known.all_closed = true;
         self.review(rules);
     }
 
-    /// Settles what closed fields settle.
+    /// Re-evaluates unknown conditions after fields were closed.
     fn review(&mut self, rules: &RuleSet) {
         let (known, best) = (&self.known, &mut self.best);
         self.unsure.retain_mut(|unsure| {
@@ -240,7 +241,7 @@ impl Run {
         });
     }
 
-    /// The first alternative that may yet hold.
+    /// Returns the first alternative that may yet hold.
     fn first_open(&mut self, block: &Block) -> Alt {
         if self.known.all_closed {
             return NONE;
@@ -255,7 +256,7 @@ impl Run {
         first
     }
 
-    /// What came of the rules, if nothing that is still to come can change it.
+    /// Returns the outcome, if no later value can change it.
     pub(crate) fn outcome(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             if self.first_open(block) < self.best {
@@ -268,8 +269,8 @@ impl Run {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Ends the run although more could come: what is unknown does not hold. None when an alternative that is unknown
-    /// could have led to a refusal.
+    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none when an
+    /// unknown alternative could have led to a refusal.
     pub(crate) fn give_up(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             let unknown =
@@ -284,7 +285,7 @@ impl Run {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// What a decided block does. None: it has led to another block.
+    /// Applies the action of a decided block. Returns none when it leads to another block.
     fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
         let taken = match self.best {
             NONE => block.miss,

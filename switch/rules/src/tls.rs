@@ -1,6 +1,7 @@
-//! ClientHellos of TLS.
+//! Parses the ClientHello of TLS.
 //!
-//! Nothing is decrypted: a hello names the host (SNI) and the protocols (ALPN) in the clear. With ECH it names the outer host.
+//! Nothing is decrypted: a ClientHello contains the host name (SNI) and the protocols (ALPN) in the clear. With ECH
+//! (Encrypted Client Hello) the visible name is the outer one.
 
 use crate::decision::{Decision, HandOn, decision};
 use crate::facts::{ConnectionFacts, enter_facts};
@@ -9,10 +10,10 @@ use crate::ruleset::RuleSet;
 use crate::run::Run;
 use crate::values::{Values, taken};
 
-/// A hello as far as it has come: its records' contents behind each other.
+/// The parser's state of a ClientHello: the concatenated contents of its records.
 #[derive(Debug, Default)]
 pub(crate) struct Hello {
-    /// Bytes of the stream that were read.
+    /// Bytes of the stream that were parsed.
     at: usize,
     message: Vec<u8>,
 }
@@ -23,7 +24,7 @@ const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 
 impl Hello {
-    /// Memory taken beside the hello itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub(crate) fn memory(&self) -> usize {
         taken(&self.message)
     }
@@ -73,7 +74,7 @@ fn length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte))
 }
 
-/// The content of a handshake record, and the record's length; none while it is incomplete.
+/// Returns the content of a handshake record, and the record's length; none while it is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     let known = |index: usize, right: fn(u8) -> bool| bytes.get(index).is_none_or(|&byte| right(byte));
     if !known(0, |kind| kind == HANDSHAKE) || !known(1, |major| major == 3) || !known(2, |minor| minor <= 4) {
@@ -87,7 +88,7 @@ fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     Ok(bytes.get(5..5 + size).map(|fragment| (fragment, 5 + size)))
 }
 
-/// Bytes yet to be read. What does not fit is malformed: none.
+/// Unparsed bytes. Reads return none when too few are left, which makes the ClientHello malformed.
 #[derive(Clone, Copy)]
 struct Bytes<'h>(&'h [u8]);
 
@@ -98,7 +99,7 @@ impl<'h> Bytes<'h> {
         Some(taken)
     }
 
-    /// A vector behind its length in so many bytes.
+    /// Reads a vector: a length field of `width` bytes, and that many bytes.
     fn vector(&mut self, width: usize) -> Option<Bytes<'h>> {
         let size = length(self.take(width)?);
         self.take(size).map(Bytes)
@@ -113,7 +114,7 @@ impl<'h> Bytes<'h> {
     }
 }
 
-/// Enters what rules ask about.
+/// Enters the values of the fields that rules have conditions on.
 fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
     hello.take(2 + 32)?;
     hello.vector(1)?;
@@ -132,7 +133,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
             ALPN => 1,
             _ => continue,
         };
-        // Which one of two would the server take?
+        // Servers differ on which of two equal extensions counts.
         if std::mem::replace(&mut seen[slot], true) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Asks the rules about the values of a body, and says whether to read on.
+//! Evaluates the rules on the values of a body while it is parsed, and reports whether to parse on.
 
 use std::ops::ControlFlow;
 
@@ -7,29 +7,32 @@ use crate::http::Fault;
 use crate::ruleset::{Action, RuleSet};
 use crate::run::{Outcome, Run};
 
-/// What came of a request, when it is not yet a decision about a group.
+/// The rules' outcome for a request by its body, or the fault of the body.
 pub(crate) type Answer = Result<Outcome, Fault>;
 
-/// Whether to read on: the rules have decided, or the body is at fault.
+/// Whether to parse on (continue), or the final result (break): the rules have decided, or the body is at fault.
 pub(crate) type Flow = ControlFlow<Answer>;
 
-/// A body may have what a refusing rule asks for, in a form that is not read.
+/// The body may contain a value that a refusing rule matches, in a form that this crate does not parse.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
-/// Values may take so many times `limits.body`: short ones, or those that several paths name, take more than they are.
+/// The memory for the values of a body may be this many times `limits.body`: bookkeeping makes short values, and
+/// values that several paths select, larger than their text.
 const VALUES: usize = 4;
 
-/// The rules, and where they have got to with a request.
+/// The rules, and their evaluation on one request so far.
 #[derive(Debug)]
 pub(crate) struct Asking<'r> {
     pub rules: &'r RuleSet,
     pub run: &'r mut Run,
-    /// A decision for a group waits for the body's end, which may show that the body has two readings.
+    /// A route is returned only at the end of the body, because a later duplicate name may show that two readers read
+    /// the body differently.
     pub reads_on: bool,
 }
 
 impl Asking<'_> {
-    /// Tells the rules a value. A body whose values take too much memory is as one above its limit.
+    /// Evaluates the rules on one more value. Treats a body whose values take too much memory like one above its
+    /// limit.
     pub(super) fn observe(&mut self, field: FieldId, value: &[u8]) -> Flow {
         self.run.observe(self.rules, field, value);
         self.decided()?;
@@ -39,7 +42,7 @@ impl Asking<'_> {
         Flow::Continue(())
     }
 
-    /// Ends the reading of a body that is too large.
+    /// Ends the parsing of a body that is too large.
     pub(crate) fn give_up(&mut self) -> Answer {
         const ABOVE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
         if self.reads_on && self.run.outcome(self.rules).is_some() {
@@ -48,7 +51,7 @@ impl Asking<'_> {
         self.run.give_up(self.rules).ok_or(ABOVE)
     }
 
-    /// Ends the reading of a document that goes on in a form that may mean something else to a server, if a rule may refuse it.
+    /// Ends the parsing of a document whose remaining bytes a server may read differently, if a rule may refuse it.
     pub(super) fn go_on_unread(&mut self) -> Flow {
         match self.run.clone().give_up(self.rules) {
             Some(_) => Flow::Continue(()),
@@ -73,7 +76,7 @@ pub(super) fn refuse(why: &'static str) -> Flow {
     Flow::Break(Err(Fault { status: 400, why }))
 }
 
-/// A flow's break as an error.
+/// Turns a break of the flow into an error, for `?`.
 pub(super) fn go_on(flow: Flow) -> Result<(), Flow> {
     if flow.is_break() { Err(flow) } else { Ok(()) }
 }

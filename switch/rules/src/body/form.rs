@@ -1,4 +1,4 @@
-//! Forms (`application/x-www-form-urlencoded`) in pieces. A value may be an XML document.
+//! Parses forms (`application/x-www-form-urlencoded`) incrementally. A value may itself be an XML document.
 
 use super::asking::{Asking, Flow};
 use super::xml::{DEEP, DOCTYPE, MARK, Xml};
@@ -12,10 +12,10 @@ pub(crate) struct Form {
     charset: Charset,
     in_value: bool,
     name: Vec<u8>,
-    /// The field of the current value, if a rule asks about it.
+    /// The field of the current value, if a rule has a condition on it.
     field: Option<FieldId>,
     value: Vec<u8>,
-    /// The beginning of an escape.
+    /// The first bytes of an escape (`%4`) whose remainder comes with the next piece.
     carry: Vec<u8>,
     document: Document,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Form {
 /// Whether the current value is an XML document.
 #[derive(Debug)]
 enum Document {
-    /// Its beginning, which may become a document.
+    /// The first bytes of the value, which may turn out to be an XML document.
     Unknown(Vec<u8>),
     Xml(Box<Xml>),
     None,
@@ -63,7 +63,7 @@ impl Form {
         self.finish(asking)
     }
 
-    /// The name is complete.
+    /// Handles the end of a name.
     fn begin(&mut self, asking: &mut Asking) -> Flow {
         let mut name = Vec::new();
         decode_form(&self.name, &mut name);
@@ -76,12 +76,12 @@ impl Form {
         Flow::Continue(())
     }
 
-    /// Looks at a name or a value that rules compare: in a character set other than UTF-8, only ASCII is understood.
+    /// Checks a name or value that rules compare: in a character set other than UTF-8, only ASCII is understood.
     fn check(&self, text: &[u8], asking: &mut Asking) -> Flow {
         if self.charset == Charset::Utf8 || text.is_ascii() { Flow::Continue(()) } else { asking.go_on_unread() }
     }
 
-    /// The value is complete, or there was none.
+    /// Handles the end of a name and its value, or of a name without a value.
     fn finish(&mut self, asking: &mut Asking) -> Flow {
         if !self.in_value && !self.name.is_empty() {
             self.begin(asking)?;
@@ -94,7 +94,7 @@ impl Form {
         Flow::Continue(())
     }
 
-    /// Takes a piece of a value; an escape at its end waits for its rest.
+    /// Takes a piece of a value; an incomplete escape at its end waits for the next piece.
     fn value(&mut self, bytes: &[u8], end: bool, asking: &mut Asking) -> Flow {
         if self.field.is_none() && matches!(self.document, Document::None) {
             return Flow::Continue(());
@@ -130,7 +130,7 @@ impl Form {
         }
         let Document::Xml(xml) = &mut self.document else { return Flow::Continue(()) };
         match xml.push(&text, asking) {
-            // A text that only begins like XML.
+            // The value only begins like XML, so it is plain text.
             Flow::Break(Err(fault)) if fault.status == 400 && fault.why != DOCTYPE && fault.why != DEEP => {
                 self.document = Document::None;
                 Flow::Continue(())
@@ -140,7 +140,7 @@ impl Form {
     }
 }
 
-/// What a value is by its beginning, as XML parsers detect it (XML 1.0, appendix F.1).
+/// The kind of a form value by its first bytes, as XML parsers detect it (XML 1.0, appendix F.1).
 enum Beginning {
     Unknown,
     Document,
@@ -152,7 +152,7 @@ enum Beginning {
 impl Beginning {
     const UNREADABLE: [&[u8]; 4] = [b"\0", b"\xfe\xff", b"\xff\xfe", b"\x4c\x6f\xa7\x94"];
 
-    /// Of a text without white space in front.
+    /// Classifies a value whose leading white space was removed.
     fn of(text: &[u8]) -> Beginning {
         let unmarked = text.strip_prefix(MARK).unwrap_or(text).trim_ascii_start();
         let mut begun = Beginning::UNREADABLE.into_iter().chain([MARK]);

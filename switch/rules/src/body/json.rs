@@ -1,4 +1,5 @@
-//! JSON in pieces: a scanner of the grammar, and a stack of frames that knows where rules look.
+//! Parses JSON incrementally: a scanner of the grammar, and a stack of frames that tracks where the paths of the
+//! rules lead.
 
 mod scan;
 
@@ -16,23 +17,23 @@ pub(crate) struct Json {
     place: Place,
 }
 
-/// Where in the document, as far as rules look there.
+/// The position in the document, as far as paths of the rules lead there.
 #[derive(Debug)]
 struct Place {
     frames: Vec<Frame>,
     nodes: Vec<NodeId>,
-    /// The nodes at which the next value is.
+    /// The path nodes of the next value.
     next: Vec<NodeId>,
-    /// Of each name that a path has, in open objects, the first node that it leads to.
+    /// For each name in an open object that a path contains: the first node that it leads to.
     named: Vec<NodeId>,
 }
 
-/// An open object or array: where its nodes and names begin.
+/// An open object or array: the start of its entries in `nodes` and `named`.
 #[derive(Debug)]
 struct Frame {
     nodes: usize,
     named: usize,
-    /// The next element's index, in an array.
+    /// In an array, the index of its next element.
     index: Option<u32>,
 }
 
@@ -47,7 +48,8 @@ impl Json {
         self.scanner.memory() + taken(frames) + taken(nodes) + taken(next) + taken(named)
     }
 
-    /// What comes before a byte that is no UTF-8 may decide: so it is the same however the body is cut into pieces.
+    /// Parses a piece. The bytes before one that is no UTF-8 are evaluated first, so the result does not depend on
+    /// how the body is cut.
     pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
         let sound = self.utf8.sound(bytes);
         let read = self.scanner.push(&bytes[..sound.length], &mut Reading { place: &mut self.place, asking });
@@ -65,7 +67,8 @@ impl Json {
 }
 
 impl Place {
-    /// Where the next value is if it is an element of an array: an index, `*`, or nothing in the path.
+    /// Finds the path nodes of the next value if it is an element of an array: a path step may be its index, `*`, or
+    /// missing.
     fn element(&mut self, asking: &Asking) {
         let Some(Frame { nodes, index: Some(index), .. }) = self.frames.last_mut() else { return };
         self.next.clear();
@@ -80,13 +83,13 @@ impl Place {
             enter(asking, node, text.as_bytes(), &mut self.next);
             enter(asking, node, b"*", &mut self.next);
         }
-        // Paths meet again: without this, arrays in each other would multiply them.
+        // Several steps may lead to one node. Without this removal, nested arrays would multiply the entries.
         self.next.sort_unstable();
         self.next.dedup();
     }
 }
 
-/// A place, and the rules that are asked there.
+/// The parser's position in the document, and the evaluation that receives its values.
 struct Reading<'j, 'a, 'r> {
     place: &'j mut Place,
     asking: &'a mut Asking<'r>,
@@ -114,7 +117,7 @@ impl Sink for Reading<'_, '_, '_> {
         for &node in &place.nodes[nodes..] {
             enter(self.asking, node, name, &mut place.next);
         }
-        // The same name leads to the same nodes, and no other name to one of them.
+        // Equal names lead to equal nodes, and no other name leads to any of them.
         if let Some(&first) = place.next.first() {
             if place.named[named..].contains(&first) {
                 return Err(refuse("a JSON name that a rule asks for comes twice"));

@@ -1,4 +1,4 @@
-//! Reads bodies piece by piece, by their media types.
+//! Parses bodies incrementally, by their media types.
 
 mod asking;
 mod declaration;
@@ -14,7 +14,7 @@ use crate::http::head::Media;
 
 pub(crate) use asking::{Answer, Asking, Flow, HIDDEN};
 
-/// A body's reader, by its media type.
+/// A body's parser, by its media type.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Xml(xml::Xml),
@@ -23,7 +23,8 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// The reader, and the fields that such a body cannot have closed; none when no rule asks about such a body.
+    /// Creates the parser, and closes the fields for which such a body has no values. Returns none when no rule has a
+    /// condition on such a body, or when its character set is not understood.
     pub(crate) fn new(media: Media, asking: &mut Asking) -> Option<Reader> {
         let rules = asking.rules;
         let depth = rules.limits.depth;
@@ -45,7 +46,7 @@ impl Reader {
         Some(reader)
     }
 
-    /// Memory taken beside the reader itself.
+    /// Returns the bytes of memory in use besides the parser itself.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Reader::Xml(xml) => xml.memory(),
@@ -54,7 +55,7 @@ impl Reader {
         }
     }
 
-    /// Takes decoded bytes.
+    /// Parses decoded bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
         match self {
             Reader::Xml(xml) => xml.push(bytes, asking),
@@ -63,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// Takes the body's end.
+    /// Handles the end of the body.
     pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
         match self {
             Reader::Xml(xml) => xml.end(),

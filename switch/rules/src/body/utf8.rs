@@ -1,23 +1,24 @@
-//! Whether bytes that come in pieces are UTF-8.
+//! Validates UTF-8 incrementally.
 
-/// Remembers a character of which earlier pieces have the beginning.
+/// The validator; holds the first bytes of a character that continues in the next piece.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
     begun: [u8; 4],
     length: usize,
 }
 
-/// How much of a piece may be read.
+/// How much of a piece is valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sound {
-    /// Bytes up to a fault. A byte that can begin no character here is one of them, as it would be at a piece's end.
+    /// Bytes before the fault. An invalid first byte of a character counts as valid here, as it would at the end of a
+    /// piece.
     pub length: usize,
-    /// There is no fault.
+    /// The piece contains no fault.
     pub all: bool,
 }
 
 impl Utf8 {
-    /// Looks at the next piece. Not to be called again behind a fault.
+    /// Validates the next piece. Must not be called again after a fault.
     pub(super) fn sound(&mut self, bytes: &[u8]) -> Sound {
         let mut at = 0;
         while self.length > 0 && at < bytes.len() {
@@ -53,7 +54,7 @@ impl Utf8 {
 mod tests {
     use super::{Sound, Utf8};
 
-    /// Every text of three bytes of these kinds, split anywhere, is what the standard library says of it.
+    /// For each text of bytes of these kinds, split anywhere, the result equals the standard library's.
     #[test]
     fn faults_are_found_however_the_bytes_are_cut() {
         let kinds = [b'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];

@@ -1,6 +1,8 @@
-//! XML in pieces: quick-xml's scanners find where tags end, and a stack of frames knows where rules look.
+//! Parses XML incrementally: the scanners of quick-xml find the ends of tags, and a stack of frames tracks where the
+//! paths of the rules lead.
 //!
-//! The value of an element is the text directly in it, CDATA and character references resolved, without white space around.
+//! The value of an element is the text directly in it, with CDATA and character references resolved, and without
+//! surrounding white space.
 
 use quick_xml::escape::unescape;
 use quick_xml::parser::{ElementParser, Parser, PiParser};
@@ -16,60 +18,62 @@ use crate::values::taken;
 pub(crate) struct Xml {
     state: State,
     encoding: Encoding,
-    /// Markup that began in earlier pieces.
+    /// The bytes from earlier pieces of markup that is not complete.
     carry: Vec<u8>,
     frames: Vec<Frame>,
-    /// The names of open elements, behind each other.
+    /// The names of the open elements, concatenated.
     names: Vec<u8>,
-    /// The nodes of the paths' tree at which open elements are.
+    /// The path nodes of the open elements.
     nodes: Vec<NodeId>,
-    /// How often each counted name has occurred in an open element.
+    /// For open elements: a name that a path counts, by its number, and how many children of that name there were.
     counts: Vec<(u32, u32)>,
-    /// The text of open elements whose values rules ask about.
+    /// The text of open elements whose values rules compare.
     text: Vec<u8>,
-    /// Where text begins whose references are not yet resolved.
+    /// Start of the text in which references are not yet resolved.
     raw: usize,
     depth: usize,
-    /// This is the only document, so that what occurs once can be told to be over.
+    /// This is the only document of the body, so an element with an index occurs once, and its fields close behind
+    /// it.
     only: bool,
-    /// Bytes of a byte order mark seen; 3 when none can follow.
+    /// Bytes of a byte order mark that were read; 3 when none can follow.
     mark: usize,
 }
 
 #[derive(Debug)]
 enum State {
     Text,
-    /// Behind `<`: the next byte says what follows.
+    /// Behind `<`: the next byte determines what follows.
     Open,
     /// Behind `<!`.
     Declaration,
-    /// In a comment, behind so many hyphens, 2 at most. (quick-xml 0.42 takes hyphens of two pieces for neighbours.)
+    /// In a comment, behind this many hyphens, 2 at most. (quick-xml 0.42 takes two hyphens in different pieces for
+    /// adjacent ones.)
     Comment(u8),
-    /// In CDATA, behind so many brackets, 2 at most.
+    /// In CDATA, behind this many closing brackets, 2 at most.
     Cdata(u8),
     Instruction(PiParser),
     Tag(ElementParser),
 }
 
-/// An open element: where its parts of the stacks begin.
+/// An open element: the start of its entries in the stacks.
 #[derive(Debug)]
 struct Frame {
     name: usize,
     nodes: usize,
     counts: usize,
     text: usize,
-    /// Whether a rule asks about its value.
+    /// Whether a rule compares the value of this element.
     wanted: bool,
 }
 
-/// What is refused even where XML is not expected to be well-formed.
+/// Faults that refuse a form value even though it need not be well-formed XML.
 pub(super) const DOCTYPE: &str = "the XML has a DOCTYPE";
 pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
 
-/// UTF-8's byte order mark.
+/// The byte order mark of UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reading ends, or the number of bytes that were taken.
+/// The number of parsed bytes, or the reason to end the parsing.
 type Taken = Result<usize, Flow>;
 
 impl Xml {
@@ -116,7 +120,7 @@ impl Xml {
         Flow::Continue(())
     }
 
-    /// Takes what a piece begins with.
+    /// Parses the first token of a piece.
     fn take(&mut self, bytes: &[u8], asking: &mut Asking) -> Taken {
         match &mut self.state {
             State::Text => self.take_text(bytes),
@@ -181,7 +185,7 @@ impl Xml {
         Ok(text.len() + usize::from(end.is_some()))
     }
 
-    /// Whether a byte may stand outside of elements: white space, or a byte order mark before everything.
+    /// Whether a byte may stand outside of elements: white space, or a byte order mark at the very start.
     fn may_surround(&mut self, byte: u8) -> bool {
         if MARK.get(self.mark) == Some(&byte) {
             self.mark += 1;
@@ -191,7 +195,7 @@ impl Xml {
         is_white(byte)
     }
 
-    /// Resolves the references of the text since the last markup. Other bytes stay, whatever their encoding.
+    /// Resolves the references in the text since the last markup. Other bytes stay as they are, in any encoding.
     fn resolve(&mut self) -> bool {
         if memchr::memchr(b'&', &self.text[self.raw..]).is_some() {
             let raw = self.text.split_off(self.raw);
@@ -236,7 +240,7 @@ impl Xml {
         Ok(1)
     }
 
-    /// Takes CDATA up to a bracket, or one byte behind brackets.
+    /// Parses CDATA up to a bracket, or one byte behind brackets.
     fn take_cdata(&mut self, bytes: &[u8]) -> usize {
         let State::Cdata(brackets) = &mut self.state else { return 0 };
         let (seen, wanted) = (*brackets, self.frames.last().is_some_and(|frame| frame.wanted));
@@ -280,7 +284,7 @@ impl Xml {
         result
     }
 
-    /// A tag, without its angle brackets.
+    /// Handles a tag, given without its angle brackets.
     fn tag(&mut self, tag: &[u8], asking: &mut Asking) -> Result<(), Flow> {
         if memchr::memchr(b'<', tag).is_some() {
             return Err(refuse("the XML has malformed markup"));
@@ -357,7 +361,7 @@ impl Xml {
     }
 }
 
-/// Where a comment ends, if it does here.
+/// Returns the offset behind the end of a comment, if it ends in these bytes.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -374,7 +378,7 @@ fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// White space of XML (section 2.3), which has no form feed.
+/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends.
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
         && is_white(*first)

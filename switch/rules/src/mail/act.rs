@@ -1,14 +1,15 @@
-//! What the agent does about a line of a mail client.
+//! The agent's reaction to a line of a mail client.
 
 use super::replay::Step;
 use crate::run::Outcome;
 
-/// What the agent does about a line.
+/// The agent's reaction to a client's line.
 #[derive(Debug)]
 pub(super) enum Act {
-    /// The agent answers the line, and reads the next.
+    /// Send this answer, and read the next line.
     Answer(Vec<u8>),
-    /// So many bytes behind the line belong to its command: the agent takes them with it, accepted or not.
+    /// The command counts this many bytes behind the line (an IMAP literal or a BDAT chunk): skip them, whether or
+    /// not the command was accepted.
     Counted {
         /// The answer that is sent at once.
         say: Vec<u8>,
@@ -16,8 +17,8 @@ pub(super) enum Act {
         /// The answer that is sent behind the last of these bytes.
         then: Vec<u8>,
     },
-    /// A server takes over: the agent repeats these steps to it, then hands the client's stream on from this offset.
+    /// Open a server, repeat these commands to it, and then forward the client's stream from this offset on.
     HandOn(Outcome, Vec<Step>, usize),
-    /// The client leaves.
+    /// The client ends the dialogue; send this and close.
     Quit(&'static str),
 }

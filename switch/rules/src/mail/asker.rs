@@ -1,4 +1,4 @@
-//! Asks the rules about the fields that a mail client has sent so far: names, sender, recipient, user.
+//! Evaluates the rules on the fields that a mail client has sent so far: host name, sender, recipient, user.
 
 use crate::facts::{ConnectionFacts, enter_facts};
 use crate::field::{FieldId, Kind};
@@ -9,15 +9,15 @@ use crate::values::Values;
 /// The fields that a client has sent so far.
 #[derive(Debug, Default)]
 pub(super) struct SentFields<'t> {
-    /// Fields that the rules ask about, with their values; no id where no rule asks about the field.
+    /// The fields with their values; no id where no rule has a condition on the field.
     pub(super) values: Vec<(Option<FieldId>, &'t [u8])>,
-    /// A field that the client has passed over: it cannot follow any more.
+    /// A field that the client has skipped, and cannot send any more.
     pub(super) left_out: Option<FieldId>,
-    /// No further field follows.
+    /// The client sends no further field.
     pub(super) is_all: bool,
 }
 
-/// Asks the rules.
+/// Evaluates the rules for one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker<'r> {
     pub(super) rules: &'r RuleSet,
@@ -25,7 +25,7 @@ pub(super) struct Asker<'r> {
 }
 
 impl Asker<'_> {
-    /// The rules' outcome, if these fields decide it.
+    /// Returns the rules' outcome, if these fields determine it.
     pub(super) fn ask(&self, sent: &SentFields) -> Option<Outcome> {
         self.run(sent).outcome(self.rules)
     }
@@ -50,13 +50,14 @@ impl Asker<'_> {
         run
     }
 
-    /// The rules' outcome where they cannot read the other fields: conditions on those do not hold. None when a rule on one may refuse.
+    /// Returns the rules' outcome when later fields cannot be read, so that conditions on them do not hold. Returns
+    /// none when a rule with such a condition may refuse.
     pub(super) fn give_up(&self, sent: &SentFields) -> Option<Outcome> {
         self.run(sent).give_up(self.rules)
     }
 
-    /// The rules' outcome for a user with these names, the first of which is the mailbox's: the rules are asked about each, and a
-    /// refusal of any name counts.
+    /// Returns the rules' outcome for a user with these names, of which the first owns the mailbox: the rules are
+    /// evaluated for each name, and a refusal by any of them counts.
     pub(super) fn conclude_users(&self, users: &[impl AsRef<[u8]>]) -> Outcome {
         let field = self.rules.lookup.user;
         let outcome = |user| self.conclude(SentFields { values: vec![(field, user)], ..SentFields::default() });
@@ -65,14 +66,14 @@ impl Asker<'_> {
         outcomes.swap_remove(refusal.unwrap_or(0))
     }
 
-    /// Whether the operator offers an extension; of several words the first counts.
+    /// Whether the operator offers an extension; in an offer of several words, the first names it.
     pub(super) fn offers(&self, extension: &str) -> bool {
         let first =
             |offer: &String| offer.split([' ', '=']).next().is_some_and(|word| word.eq_ignore_ascii_case(extension));
         self.rules.offer.iter().any(first)
     }
 
-    /// The rules' outcome when no further field follows.
+    /// Returns the rules' outcome when no further field follows.
     pub(super) fn conclude(&self, mut sent: SentFields) -> Outcome {
         sent.is_all = true;
         self.ask(&sent).unwrap_or(Outcome { rule: None, action: self.rules.default })

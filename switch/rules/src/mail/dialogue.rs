@@ -1,4 +1,4 @@
-//! A dialogue from the greeting to the decision.
+//! A mail dialogue from the greeting up to the rules' decision.
 
 use super::act::Act;
 use super::asker::{Asker, SentFields};
@@ -17,12 +17,13 @@ use crate::refusal::Refusal;
 use crate::ruleset::RuleSet;
 use crate::run::Outcome;
 
-/// A dialogue as far as it has come.
+/// The state of a dialogue.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
     facts: ConnectionFacts,
     started: bool,
-    /// Where the next line begins, behind bytes that the command before it has counted; and how far its end was looked for.
+    /// Start of the next line, behind the bytes that the command before it counts; and the offset up to which the
+    /// stream was searched for its end.
     at: usize,
     looked_at: usize,
     /// The answer that is sent behind the last counted byte.
@@ -40,7 +41,8 @@ impl Dialogue {
         Dialogue { facts, started: false, at: 0, looked_at: 0, then: Vec::new(), speaker }
     }
 
-    /// Memory taken: lines are kept to be repeated to a server, at most all that were read.
+    /// Returns the bytes of memory in use. Lines are stored to repeat them to a server; they are at most all bytes
+    /// read.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Dialogue>() + self.at
     }
@@ -67,7 +69,7 @@ impl Dialogue {
         }
     }
 
-    /// Where the current line ends.
+    /// Returns the offset behind the current line.
     fn line_end(&mut self, stream: &[u8]) -> Option<usize> {
         let from = self.looked_at.max(self.at);
         let end = memchr::memchr(b'\n', &stream[from..]).map(|end| from + end + 1);

@@ -1,4 +1,4 @@
-//! IMAP (RFC 9051, RFC 3501) up to the user's name.
+//! IMAP (RFC 9051, RFC 3501), up to the user's name.
 
 use super::act::Act;
 use super::asker::{Asker, SentFields};
@@ -7,7 +7,7 @@ use super::replay::{Answer, Step};
 use super::sasl;
 use crate::ruleset::RuleSet;
 
-/// A command of which more is to come.
+/// A command that is not complete.
 #[derive(Debug, Default)]
 pub(super) struct Imap {
     /// The line of an AUTHENTICATE whose response is awaited.
@@ -18,13 +18,13 @@ pub(super) struct Imap {
 /// A command with literals.
 #[derive(Debug)]
 struct Command {
-    /// Where it begins.
+    /// Offset of its first byte.
     start: usize,
-    /// Its parts that end where the client waits to be asked for a literal.
+    /// Its parts that end with an announced literal, for which the client awaits a continuation request.
     steps: Vec<Step>,
-    /// Where the part behind them begins.
+    /// Start of the part behind them.
     from: usize,
-    /// A literal came unasked, which was not offered.
+    /// It contains a non-synchronizing literal, which is not offered.
     is_refused: bool,
 }
 
@@ -32,7 +32,8 @@ pub(super) fn capabilities(rules: &RuleSet) -> String {
     std::iter::once("IMAP4rev1").chain(rules.offer.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// A literal that a line announces (RFC 9051, section 4.3): its bytes, and whether the client waits to be asked for them.
+/// Parses the literal that a line announces (RFC 9051, section 4.3): its length in bytes, and whether the client
+/// waits for a continuation request.
 pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     let size = &line.strip_suffix(b"}")?[memchr::memrchr(b'{', line)? + 1..];
     let (size, waits) = size.strip_suffix(b"+").map_or((size, true), |size| (size, false));
@@ -40,12 +41,12 @@ pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     is_number.then(|| (std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()).unwrap_or(usize::MAX), waits))
 }
 
-/// Whether servers take a literal unasked (RFC 7888).
+/// Whether servers take a non-synchronizing literal of this length (RFC 7888).
 pub(super) fn takes_unasked(asker: &Asker, bytes: usize) -> bool {
     asker.offers("LITERAL+") || bytes <= 4096 && (asker.offers("LITERAL-") || asker.offers("IMAP4rev2"))
 }
 
-/// Tag, command and arguments; none when the tag is none.
+/// Returns tag, command and arguments; none when the tag is malformed.
 pub(super) fn parts(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let (tag, rest) = word(text);
     let (command, arguments) = word(rest);
@@ -84,7 +85,7 @@ impl Imap {
         Act::Counted { say: say.to_vec(), bytes, then: Vec::new() }
     }
 
-    /// Takes a command whose last line has come.
+    /// Handles a command whose last line has arrived.
     fn complete(&mut self, asker: &Asker, line: Line, text: &[u8], command: Command) -> Act {
         let Some((tag, name, arguments)) = parts(text) else {
             return Act::Answer(b"* BAD A tag is missing\r\n".to_vec());
@@ -122,7 +123,7 @@ impl Imap {
         }
     }
 
-    /// None when rules would have to guess who logs in.
+    /// Handles AUTHENTICATE. Returns none when the mechanism hides the user, and a rule on the user may refuse.
     fn authenticate(&mut self, asker: &Asker, line: Line, mechanism: &[u8], response: &[u8]) -> Option<Act> {
         if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
             return opaque(asker, line);
@@ -139,7 +140,7 @@ impl Imap {
     }
 }
 
-/// Takes the response to an AUTHENTICATE; `*` takes the command back (RFC 9051, section 6.2.2).
+/// Handles the response to an AUTHENTICATE; `*` cancels the command (RFC 9051, section 6.2.2).
 fn respond(asker: &Asker, line: Line, command: Vec<u8>) -> Act {
     let Some(users) = sasl::users(line.text) else { return malformed(&command) };
     hand_on(asker, &users, vec![Step { say: command, answer: Answer::Continue }], line.start)
@@ -149,7 +150,7 @@ fn malformed(command: &[u8]) -> Act {
     Act::Answer([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
 }
 
-/// A command that hides the user.
+/// Handles a command that hides the user: the rules decide without a name.
 fn opaque(asker: &Asker, line: Line) -> Option<Act> {
     Some(Act::HandOn(asker.give_up(&SentFields::default())?, Vec::new(), line.start))
 }
@@ -158,15 +159,15 @@ fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> A
     Act::HandOn(asker.conclude_users(users), steps, from)
 }
 
-/// How a user's name is written.
+/// The user's name in the arguments of LOGIN.
 pub(super) enum User {
     Known(Vec<u8>),
-    /// It is a literal that is yet to come.
+    /// The name is a literal that has not arrived.
     Open,
     Malformed,
 }
 
-/// The first argument of LOGIN: an atom, a quoted string or a literal.
+/// Parses the first argument of LOGIN: an atom, a quoted string or a literal.
 pub(super) fn user(arguments: &[u8]) -> User {
     match arguments {
         [b'"', rest @ ..] => {

@@ -1,4 +1,5 @@
-//! Dialogues of mail protocols: the agent greets and answers until rules can decide, and says it again to the server.
+//! Mail protocols: the agent answers a client in the server's place until the rules decide, and then repeats the
+//! commands to the server.
 
 mod act;
 mod asker;

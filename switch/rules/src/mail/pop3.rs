@@ -1,4 +1,4 @@
-//! POP3 (RFC 1939, RFC 5034) up to the user's name.
+//! POP3 (RFC 1939, RFC 5034), up to the user's name.
 
 use super::act::Act;
 use super::asker::{Asker, SentFields};
@@ -6,7 +6,7 @@ use super::line::{Line, word};
 use super::replay::{Answer, Step};
 use super::sasl;
 
-/// A command that the agent has asked the client to go on with.
+/// The state of the agent's side: an AUTH command whose response is awaited.
 #[derive(Debug, Default)]
 pub(super) struct Pop3 {
     auth: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ impl Pop3 {
             b"USER" if rest.is_empty() => answer("-ERR a name is missing"),
             b"USER" => hand_on(asker, &[rest.to_vec()], Vec::new(), line.start),
             b"AUTH" => self.auth(asker, line, rest),
-            // Its digest is made with the server's greeting, which the client has not seen (RFC 1939, section 7).
+            // An APOP digest covers the server's greeting, which the client has not received (RFC 1939, section 7).
             b"APOP" => answer("-ERR APOP is not offered"),
             b"STLS" if asker.offers("STLS") => {
                 opaque(asker, line).unwrap_or_else(|| answer("-ERR TLS is not available"))
@@ -59,19 +59,19 @@ impl Pop3 {
     }
 }
 
-/// A response of `*` takes the command back (RFC 5034, section 4).
+/// Answers a malformed response; `*` cancels the command (RFC 5034, section 4).
 fn malformed() -> Act {
     answer("-ERR the command is cancelled, or its response malformed")
 }
 
-/// Whether a mechanism is one of those behind `SASL` (RFC 5034, section 3).
+/// Whether the offer `SASL` lists a mechanism (RFC 5034, section 3).
 fn offers(asker: &Asker, mechanism: &[u8]) -> bool {
     let mut lists = asker.rules.offer.iter().filter_map(|offer| offer.split_once(' '));
     let is_in = |list: &str| list.split(' ').any(|offer| offer.as_bytes().eq_ignore_ascii_case(mechanism));
     lists.any(|(word, list)| word.eq_ignore_ascii_case("SASL") && is_in(list))
 }
 
-/// A command that hides the user.
+/// Handles a command that hides the user: the rules decide without a name.
 fn opaque(asker: &Asker, line: Line) -> Option<Act> {
     Some(Act::HandOn(asker.give_up(&SentFields::default())?, Vec::new(), line.start))
 }

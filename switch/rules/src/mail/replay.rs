@@ -1,9 +1,9 @@
-//! What is said to a server again, and what of its answers the client has already had.
+//! Replays a client's commands to a server, and finds which of its answers the client has had from the agent.
 
 use super::line::word;
 use crate::config::Protocol;
 
-/// A line that is said to the server, and the answer that must come before the next.
+/// A command that is sent to the server, and the answer that must arrive before the next command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub say: Vec<u8>,
@@ -12,41 +12,42 @@ pub(crate) struct Step {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A greeting, or the protocol's word for yes.
+    /// A greeting, or an answer of success.
     Yes,
-    /// A line that begins with `+` asks for more.
+    /// A continuation request, which begins with `+`.
     Continue,
 }
 
-/// Brings a server to where the client believes it is.
+/// Replays commands until the server's state is the one that the client expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     protocol: Protocol,
     steps: Vec<Step>,
-    /// The step whose answer is awaited.
+    /// Index of the step whose answer is awaited.
     step: usize,
     said: bool,
     /// Bytes of the server that were read.
     at: usize,
-    /// Where the current answer begins.
+    /// Offset of the current answer in the server's stream.
     answer: usize,
 }
 
-/// What to do with the server's bytes so far.
+/// What the caller has to do, given the server's bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// Wait for more of them.
+    /// Wait for more bytes of the server.
     Wait,
-    /// Say this to the server.
+    /// Send this to the server.
     Say(Vec<u8>),
-    /// The server is where the client believes it is. The client has had the first `used` bytes; all others are for it.
+    /// The server's state is the one that the client expects. Discard the first `used` bytes of the server, whose
+    /// counterparts the client has had; forward all later ones.
     Ready {
-        /// Bytes of the server that the client does not get.
+        /// Bytes of the server to discard.
         used: usize,
     },
-    /// The server refuses what the agent has granted: say this to the client, and close.
+    /// The server refuses a command that the agent has accepted: send this to the client, and close.
     Failed {
-        /// The server's own words where the client understands them.
+        /// The server's own answer, where the client can interpret it.
         say: Vec<u8>,
     },
 }
@@ -58,7 +59,7 @@ impl Replay {
         Replay { protocol, steps, step: 0, said: true, at: 0, answer: 0 }
     }
 
-    /// All that is said to the server, in order.
+    /// Returns all commands for the server, in order.
     pub fn lines(&self) -> Vec<u8> {
         self.steps.iter().flat_map(|step| step.say.iter().copied()).collect()
     }
@@ -86,7 +87,7 @@ impl Replay {
         Replayed::Ready { used: self.at }
     }
 
-    /// Whether a line ends the awaited answer, and how.
+    /// Whether a line completes the awaited answer (`Some`), and whether that answer is a success.
     fn verdict(&self, step: &Step, line: &[u8]) -> Option<bool> {
         match self.protocol {
             Protocol::Imap => self.imap_verdict(step, line),
@@ -115,7 +116,8 @@ impl Replay {
         }
     }
 
-    /// What the client hears of a refusal: its command is answered, and the connection ends.
+    /// Returns the client's answer to a refusal of the server: the client's command is answered, and the connection
+    /// ends.
     fn words(&self, step: &Step, answer: &[u8], last: &[u8]) -> Vec<u8> {
         const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
         let tag = word(step.say.trim_ascii()).0;

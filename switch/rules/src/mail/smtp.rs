@@ -1,4 +1,4 @@
-//! SMTP (RFC 5321) up to the first recipient.
+//! SMTP (RFC 5321), up to the first recipient.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use super::line::{Line, word};
 use super::replay::{Answer, Step};
 use crate::config::Protocol;
 
-/// What the client has said, its lines as they were.
+/// The client's commands so far, with their unchanged lines.
 #[derive(Debug, Default)]
 pub(super) struct Smtp {
-    /// A line, and the name or address in it.
+    /// The line, and the name or address in it.
     helo: Option<(Vec<u8>, Vec<u8>)>,
     mail: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A name and an address of an envelope.
+/// The host name (HELO) and the sender of an envelope, as far as the client has sent them.
 pub(super) type Envelope = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// The agent's name: an address literal.
+/// Formats an address literal, which serves as the agent's host name.
 pub(super) fn literal(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => format!("[{v4}]"),
@@ -62,13 +62,13 @@ impl Smtp {
         }
     }
 
-    /// The fields of the client's lines so far, and of this one.
+    /// Returns the fields of the client's lines so far, and of this one.
     fn sent<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> SentFields<'t> {
         let mail_from = mail_from.or(self.mail.as_ref().map(|(_, from)| &from[..]));
         sent(asker, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
     }
 
-    /// The name and the sender that the agent repeats to a server.
+    /// Returns the host name and sender that the agent repeats to a server.
     pub(super) fn envelope(&self) -> Envelope {
         let value = |said: &Option<(Vec<u8>, Vec<u8>)>| said.as_ref().map(|(_, value)| value.clone());
         (value(&self.helo), value(&self.mail))
@@ -79,7 +79,7 @@ impl Smtp {
         lines.map(|(line, _)| Step { say: line.clone(), answer: Answer::Yes }).collect()
     }
 
-    /// A command behind which nothing is read any more.
+    /// Handles a command behind which nothing can be read.
     fn opaque(&self, asker: &Asker, line: Line, refusal: &str) -> Act {
         match asker.give_up(&self.sent(asker, None, None)) {
             Some(outcome) => Act::HandOn(outcome, self.steps(), line.start),
@@ -123,7 +123,7 @@ impl Smtp {
     }
 }
 
-/// These values as fields; none where the client has not sent one yet.
+/// Builds the fields from these values; a value is none while the client has not sent it.
 pub(super) fn sent<'t>(
     asker: &Asker,
     helo: Option<&'t [u8]>,
@@ -132,19 +132,19 @@ pub(super) fn sent<'t>(
 ) -> SentFields<'t> {
     let lookup = &asker.rules.lookup;
     let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
-    // A client may begin with its sender.
+    // A client may send MAIL without HELO.
     let left_out = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
     let values = all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect();
     SentFields { values, left_out, is_all: false }
 }
 
-/// The name behind EHLO or HELO: servers read more than one differently.
+/// Parses the name behind EHLO or HELO. Servers read more than one name differently, so that is refused.
 pub(super) fn name(rest: &[u8]) -> Option<&[u8]> {
     let (name, more) = word(rest);
     (!name.is_empty() && more.is_empty()).then_some(name)
 }
 
-/// The size of a chunk: `BDAT 86 LAST` (RFC 3030, section 2).
+/// Parses the size of a chunk: `BDAT 86 LAST` (RFC 3030, section 2).
 pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
     let (size, last) = word(rest);
     let is_digits = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
@@ -152,7 +152,8 @@ pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
     (is_digits && is_known).then(|| std::str::from_utf8(size).ok()?.parse().ok()).flatten()
 }
 
-/// The address in `FROM:<@route:local@domain> PARAMETERS`, without brackets and route, as servers compare it.
+/// Parses the address in `FROM:<@route:local@domain> PARAMETERS`: without brackets and route, normalized as servers
+/// compare it.
 pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> {
     let (word, rest) = text.split_at_checked(keyword.len())?;
     if !word.eq_ignore_ascii_case(keyword) {
@@ -176,7 +177,7 @@ pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> 
     }
 }
 
-/// An address without what it may be written with or without (RFC 5321, section 4.1.2): quotes, and the domain's last dot.
+/// Removes the optional parts of an address (RFC 5321, section 4.1.2): quotes, and the domain's trailing dot.
 fn plain(address: &[u8]) -> Cow<'_, [u8]> {
     let address = address.strip_suffix(b".").unwrap_or(address);
     if !address.starts_with(b"\"") {

@@ -9,7 +9,7 @@ use super::smtp::{Smtp, literal};
 use crate::facts::ConnectionFacts;
 use crate::ruleset::RuleSet;
 
-/// Greets, and answers what comes before the decision.
+/// Greets a client, and answers its commands before the decision.
 #[derive(Debug)]
 pub(super) enum Speaker {
     Smtp(Smtp),

@@ -1,4 +1,5 @@
-//! Dialogues with an open server where rules refuse: nothing reaches the server before the rules have read it.
+//! Dialogues with an open server where rules refuse: no command reaches the server before the rules were evaluated on
+//! it.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A dialogue that was handed on, with what the client has said that the server does not have.
+/// A dialogue that a server has taken over, and the client's bytes that were not forwarded.
 struct Talk {
     rules: Arc<RuleSet>,
     follower: Follower,
@@ -20,7 +21,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// The agent answers these lines; at the last one the server takes over.
+    /// Creates a dialogue: the agent answers these lines, and at the last one the server takes over.
     fn new(rules: &Arc<RuleSet>, lines: &str) -> Talk {
         let Decision::Route(route) = Decider::new(rules, facts()).feed(lines.as_bytes()) else { panic!("no route") };
         let HandOn::Mail { from, follower, .. } = route.hand_on else { panic!("opaque") };
@@ -29,7 +30,7 @@ impl Talk {
         Talk { rules: Arc::clone(rules), follower: *follower, waiting }
     }
 
-    /// What is handed on of what the client says, or why it is refused.
+    /// Returns what is forwarded when the client sends this, or the reason of the refusal.
     fn says(&mut self, text: &str) -> String {
         self.waiting.extend_from_slice(text.as_bytes());
         match self.follower.client(&self.rules, &self.waiting) {
@@ -42,7 +43,7 @@ impl Talk {
         }
     }
 
-    /// What is handed on when the server has said this.
+    /// Returns what is forwarded when the server sends this.
     fn hears(&mut self, text: &str) -> String {
         self.follower.server(text.as_bytes());
         self.says("")
@@ -108,12 +109,12 @@ fn smtp_a_mails_text_is_no_command() {
     assert_eq!(talk.hears("354 go\r\n"), text);
     assert_eq!(talk.says("MAIL FROM:<mallory@b>\r\n"), "");
     assert_eq!(talk.hears("250 queued\r\n"), REFUSED);
-    // A server that does not ask for it reads commands.
+    // A server that does not ask for the text reads commands.
     let mut talk = mailing();
     talk.says("DATA\r\n");
     talk.says("MAIL FROM:<mallory@b>\r\n");
     assert_eq!(talk.hears("554 no\r\n"), REFUSED);
-    // Where servers differ about its end.
+    // Servers differ on where these texts end.
     for text in ["a\n.\nMAIL FROM:<mallory@b>\r\n", "a\r\n.\nMAIL", "a\r.\rMAIL"] {
         let mut talk = mailing();
         talk.says("DATA\r\n");
@@ -212,7 +213,7 @@ fn imap_a_user_as_a_literal() {
     assert_eq!(talk.hears("+ go on\r\n"), "");
     assert_eq!(talk.says("mal"), "mal");
     assert_eq!(talk.says("lory pw\r\n"), REFUSED);
-    // The server that does not ask for it reads commands.
+    // A server that does not ask for the literal reads commands.
     let mut talk = Talk::new(&rules, "a LOGIN alice pw\r\n");
     talk.says("");
     talk.hears("a NO wrong\r\n");
@@ -226,7 +227,7 @@ fn imap_nothing_is_asked_about_after_a_login() {
     let rules = users("imap", &["AUTH=PLAIN"]);
     let mut talk = Talk::new(&rules, "a LOGIN alice pw\r\n");
     talk.says("b SELECT INBOX\r\n");
-    // Inside a literal of the server's nothing is an answer.
+    // A line inside a literal of the server is no answer.
     assert_eq!(talk.hears("* ID (\"x\" {9}\r\na OK yes\r)\r\n* b\r\n"), "");
     assert_eq!(talk.hears("a OK logged in\r\n"), "open");
 

@@ -58,7 +58,7 @@ fn value_forms() {
     }
 }
 
-/// Every one of these is read differently by some servers.
+/// Some servers read each of these heads differently than others.
 #[test]
 fn ambiguous_heads_are_refused() {
     let rules = http(json!([]));
@@ -117,7 +117,7 @@ fn ambiguous_heads_are_refused() {
     }
 }
 
-/// RFC 9110, section 8.6: digits alone. Of leading zeros some readers make octal numbers.
+/// RFC 9110, section 8.6: digits only. Some parsers read leading zeros as octal numbers.
 #[test]
 fn lengths_that_two_readers_may_read_differently() {
     let rules = http(json!([]));
@@ -130,7 +130,7 @@ fn lengths_that_two_readers_may_read_differently() {
     }
 }
 
-/// Found by fuzzing: the reason depended on how much had come.
+/// Found by fuzzing: the reason depended on how many bytes had arrived.
 #[test]
 fn reasons_do_not_depend_on_the_pieces() {
     let rules = http(json!([]));
@@ -204,7 +204,7 @@ fn framing_of_requests() {
     }
 }
 
-/// Its response says whether the connection is a tunnel.
+/// The response to CONNECT determines whether the connection is a tunnel.
 #[test]
 fn connect_is_a_request() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));
@@ -235,7 +235,7 @@ fn a_refused_head_has_no_body() {
     assert!(timeout.to(b"GET / HT").say.ends_with(b"Request Timeout\n"));
 }
 
-/// Only what follows such a request on its connection must be read as well.
+/// A route is guarded only if a later request of the same connection may be refused.
 #[test]
 fn routes_are_guarded_where_a_later_request_may_be_refused() {
     let admin = json!({"name": "r", "match": {"path": "/admin", "source": "!10.0.1.0/24"}, "refuse": 403});

@@ -1,4 +1,4 @@
-//! The paper's rules R1 to R6, and its document with two roots.
+//! The rules R1 to R6 of Chow, Wang & Prakash (LCS), and their document with two roots.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Dialogues of SMTP, IMAP and POP3, and what the server hears again.
+//! Dialogues of SMTP, IMAP and POP3, and their replay to the server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A dialogue line by line: what the agent says to each, and the decision in the end.
+/// Feeds a dialogue line by line; returns the agent's answer to each line, and the final decision.
 fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     let mut decider = Decider::new(rules, facts());
     let (mut stream, mut said) = (Vec::new(), Vec::new());
@@ -30,7 +30,7 @@ fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     (said, Decision::NeedMore { say: Vec::new() })
 }
 
-/// The same is decided whole and byte by byte, but for when the answers are said.
+/// Asserts the same decision at once and byte by byte; only the times of the answers may differ.
 fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
     let silent = |decision: Decision| match decision {
         Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, rule, group, sticky, .. }) => {
@@ -155,7 +155,7 @@ fn server_that_refuses_what_was_granted() {
     assert_eq!(replay.feed(server), Replayed::Failed { say: b"554-go\r\n554 away\r\n".to_vec() });
 }
 
-/// What a command counts belongs to it, whatever becomes of it: nothing inside is a command.
+/// The bytes that a command counts belong to it, whether it is accepted or refused: nothing inside is a command.
 #[test]
 fn counted_bytes_of_refused_commands_are_no_commands() {
     let to = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &["CHUNKING"]);
@@ -253,12 +253,12 @@ fn logins_that_the_client_takes_back() {
     assert!(matches!(decision, Decision::Refuse(_)));
 }
 
-/// As most servers compare them, and by both names of a login in another's name.
+/// As most servers compare them, and by both names of a login on behalf of another user.
 #[test]
 fn users_have_no_case() {
     let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
     let imap = rules("imap", &refused, &["AUTH=PLAIN"]);
-    // mallory in alice's name, alice in mallory's name.
+    // mallory on behalf of alice, and alice on behalf of mallory.
     for line in [
         "a LOGIN MALLORY pw\r\n",
         "a LOGIN \"Mal\\lory\" pw\r\n",
@@ -271,7 +271,7 @@ fn users_have_no_case() {
     assert!(matches!(dialogue(&rules("pop3", &refused, &[]), &["USER MALLORY\r\n"]).1, Decision::Refuse(_)));
 }
 
-/// A recipient may be written in several ways.
+/// One recipient may be written in several ways.
 #[test]
 fn smtp_addresses_are_compared_as_servers_do() {
     let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "trap@b.example"}, "refuse": 550}]), &[]);

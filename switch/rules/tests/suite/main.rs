@@ -1,4 +1,4 @@
-//! Requests and rules in, decisions out.
+//! Rules and requests, and the decisions about them.
 
 mod bodies;
 mod charsets;

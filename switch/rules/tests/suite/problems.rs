@@ -1,4 +1,4 @@
-//! Mistakes in rules: each with its place, what is wrong, and what to write.
+//! Mistakes in rules: each is reported with its place, what is wrong, and what to write.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn actions() {
     let named =
         json!([{"name": "a", "match": {"path": "/a"}, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
     assert!(problem("http", named).starts_with("rules[0].sticky: rule 0 (a): a remembered client passes by the rules"));
-    // Addresses alone: no later connection of a client is refused when its first was not.
+    // Addresses alone: a client whose first connection was not refused is not refused later.
     let source = json!({"source": "10.0.0.0/8"});
     let named = json!([{"name": "a", "match": source, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
     assert!(try_rules("http", named).is_ok());
@@ -126,7 +126,7 @@ fn limits() {
     }
 }
 
-/// What hides the rest of a dialogue cannot be offered where a rule may refuse something there.
+/// An extension that makes the rest of a dialogue unreadable cannot be offered where a rule may refuse it.
 #[test]
 fn offers_that_hide_what_a_rule_refuses() {
     let by_content = |field: &str| json!([{"name": "r", "match": {field: "x"}, "refuse": true}]);

@@ -1,11 +1,11 @@
-//! Where requests and responses end.
+//! Ends of requests and responses.
 
 use serde_json::json;
 use sluice_rules::{Body, Decision, HandOn, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
 
 use crate::common::{get, http, whole};
 
-/// What comes of a response in pieces of every size: always the same.
+/// Returns the result for a response; asserts that it is the same in pieces of every size.
 fn framed(method: Method, bytes: &[u8]) -> Response {
     let in_pieces = |size: usize| {
         let mut framer = ResponseFramer::new(method);

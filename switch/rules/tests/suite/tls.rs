@@ -33,7 +33,7 @@ fn alpn(protocols: &[&str]) -> Vec<u8> {
     extension(16, &vector(2, &list))
 }
 
-/// A message: TLS 1.2, no session, two suites, no compression, and a key share of so many bytes.
+/// Builds a ClientHello of TLS 1.2: no session, two suites, no compression, and a key share of `share` bytes.
 fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     let key_share = extension(51, &vec![7; share]);
     let all = [&key_share[..], &extensions.concat()].concat();
@@ -41,7 +41,7 @@ fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     [&[1][..], &vector(3, &body)].concat()
 }
 
-/// The message in records of so many bytes.
+/// Splits the message into records of `size` bytes.
 fn records(message: &[u8], size: usize) -> Vec<u8> {
     message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &vector(2, part)].concat()).collect()
 }

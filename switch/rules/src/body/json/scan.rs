@@ -1,34 +1,34 @@
-//! The grammar of JSON (RFC 8259), in pieces: every byte is looked at once, and a text that nobody asks about is neither copied
-//! nor decoded.
+//! Scans the grammar of JSON (RFC 8259) incrementally. Each byte is read once, and a text that no rule compares is
+//! neither copied nor decoded.
 
 use crate::body::asking::{Flow, refuse};
 use crate::values::taken;
 
-/// Who hears what a document has.
+/// Receives the events of a scanned document.
 pub(super) trait Sink {
     /// An array or an object begins.
     fn open(&mut self, array: bool);
-    /// The innermost one ends.
+    /// The innermost open array or object ends.
     fn close(&mut self);
-    /// The name of the member whose value comes next.
+    /// The name of a member, whose value comes next.
     fn name(&mut self, name: &[u8]) -> Result<(), Flow>;
-    /// A value that is neither array nor object comes: whether its text is asked for.
+    /// A value that is neither array nor object begins. Returns whether the scanner has to deliver its text.
     fn wants(&mut self) -> bool;
-    /// The text that was asked for.
+    /// The text of a value for which `needs_text` was true.
     fn value(&mut self, text: &[u8]) -> Result<(), Flow>;
 }
 
 #[derive(Debug)]
 pub(super) struct Scanner {
     state: State,
-    /// What is open: true for an array.
+    /// The open arrays (true) and objects (false), outermost first.
     open: Vec<bool>,
     depth: usize,
-    /// Whether the current text is asked for.
+    /// Whether the text of the current string, number or word is needed.
     wanted: bool,
-    /// What earlier pieces, or escapes, have of it.
+    /// The part of the current text from earlier pieces and from escapes.
     text: Vec<u8>,
-    /// The first half of a surrogate pair; 0: none.
+    /// The first half of a surrogate pair (UTF-16); 0: none.
     high: u16,
 }
 
@@ -46,21 +46,21 @@ enum State {
     Text(Role),
     /// Behind a backslash.
     Escape(Role),
-    /// Behind `\u` and so many digits.
+    /// Behind `\u`, this many hexadecimal digits, and their value.
     Unicode(Role, u8, u16),
     Number(Number),
-    /// In a word, of which so many bytes have come.
+    /// In the word `true`, `false` or `null`, of which this many bytes were read.
     Word(&'static [u8], usize),
 }
 
-/// What a string is.
+/// Whether a string is the name of a member or a value.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Name,
     Value,
 }
 
-/// Where in a number.
+/// The position in a number.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Sign,
@@ -74,7 +74,7 @@ enum Number {
 }
 
 impl Number {
-    /// Behind a byte that is no further digit of a part.
+    /// Returns the position behind a byte that is no further digit of the current digits.
     fn next(self, byte: u8) -> Option<Number> {
         Some(match (self, byte) {
             (Number::Sign, b'0') => Number::Zero,
@@ -93,11 +93,11 @@ impl Number {
     }
 }
 
-/// What is left of a piece, or why reading ends.
+/// The remaining bytes of a piece, or the reason to end the scan.
 type Rest<'b> = Result<&'b [u8], Flow>;
 
 impl Scanner {
-    /// For a document with at most so many arrays and objects in each other.
+    /// Scans a document with at most `depth` nested arrays and objects.
     pub(super) fn new(depth: usize) -> Scanner {
         Scanner { state: State::Value, open: Vec::new(), depth, wanted: false, text: Vec::new(), high: 0 }
     }
@@ -126,7 +126,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Takes the document's end.
+    /// Handles the end of the document.
     pub(super) fn end(&mut self, sink: &mut impl Sink) -> Result<(), Flow> {
         match self.state {
             _ if !self.open.is_empty() => Err(malformed()),
@@ -198,14 +198,14 @@ impl Scanner {
         Ok(())
     }
 
-    /// Keeps a part of a text that is asked for.
+    /// Appends bytes to the current text, if it is needed.
     fn keep(&mut self, part: &[u8]) {
         if self.wanted {
             self.text.extend_from_slice(part);
         }
     }
 
-    /// A value ends with this part.
+    /// Ends the current value, whose last bytes are given.
     fn finish(&mut self, part: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
         self.state = State::After;
         match self.wanted {
@@ -299,7 +299,7 @@ impl Scanner {
         Ok(b"")
     }
 
-    /// Whether a byte may stand behind a value.
+    /// Whether a byte may follow a value.
     fn may_follow(&self, byte: u8) -> bool {
         match byte {
             b',' => !self.open.is_empty(),
@@ -324,7 +324,7 @@ impl Scanner {
     }
 }
 
-/// The text of this part and what was kept before it.
+/// Returns the text saved from earlier pieces, extended by these bytes.
 fn whole<'t>(kept: &'t mut Vec<u8>, part: &'t [u8]) -> &'t [u8] {
     if kept.is_empty() {
         return part;
@@ -341,8 +341,9 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// The number of bytes in front of a quote, a backslash or a control character, eight at a time. In a word without them the
-/// highest bits stay clear; the lowest of those that are set is the first (Mycroft; a borrow only reaches higher bytes).
+/// Returns the number of bytes before a quote, a backslash or a control character. It tests eight bytes at a time: in
+/// a 64-bit word without such a byte, all high bits stay clear. The lowest set high bit marks the first such byte
+/// (Mycroft); a borrow only affects higher bytes.
 fn plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;

@@ -1,4 +1,4 @@
-//! Checks of what a client says to an open server, the same for every protocol.
+//! Checks of a client's commands to an open server, which are the same for every protocol.
 
 use crate::mail::asker::Asker;
 use crate::mail::sasl;
@@ -6,10 +6,11 @@ use crate::refusal::Refusal;
 use crate::ruleset::Action;
 use crate::run::Outcome;
 
-/// So many bytes may be handed on, or a refusal.
+/// The number of bytes that may be forwarded, or a refusal.
 pub(super) type Passed = Result<usize, Refusal>;
 
-/// The first line, without its end, and its bytes; none while it is incomplete. What servers end lines by differs.
+/// Returns the first line without its end, and its length with it; none while the line is incomplete. A line must end
+/// by CR LF, because servers differ about other line ends.
 pub(super) fn line<'b>(asker: &Asker, bytes: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, Refusal> {
     let fault = |why| Err(asker.rules.refusal(500, why));
     let Some(end) = memchr::memchr(b'\n', bytes) else {
@@ -22,12 +23,12 @@ pub(super) fn line<'b>(asker: &Asker, bytes: &'b [u8]) -> Result<Option<(&'b [u8
     }
 }
 
-/// A command that is not handed on: what follows it could not be read.
+/// Refuses a command that is not forwarded, because the bytes behind it could not be read.
 pub(super) fn not_offered<T>(asker: &Asker, status: u16, why: &'static str) -> Result<T, Refusal> {
     Err(asker.rules.refusal(status, why))
 }
 
-/// Whether the rules let something pass.
+/// Whether the rules let a command pass.
 pub(super) fn pass(asker: &Asker, outcome: Option<Outcome>) -> Result<(), Refusal> {
     match outcome {
         Some(Outcome { rule, action: Action::Refuse(status) }) => Err(asker.rules.refused(rule, status)),
@@ -35,7 +36,7 @@ pub(super) fn pass(asker: &Asker, outcome: Option<Outcome>) -> Result<(), Refusa
     }
 }
 
-/// Asks about the names in a response of SASL's PLAIN mechanism.
+/// Evaluates the rules on the names in a response of the SASL mechanism PLAIN.
 pub(super) fn authenticates(asker: &Asker, response: &[u8]) -> Result<(), Refusal> {
     match sasl::users(response) {
         Some(users) => pass(asker, Some(asker.conclude_users(&users))),

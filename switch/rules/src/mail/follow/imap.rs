@@ -1,4 +1,4 @@
-//! IMAP with an open server, until the client has logged in: each login is asked about.
+//! IMAP with an open server, until the client has logged in: the rules are evaluated for each login.
 
 use super::checks::{Passed, authenticates, line, not_offered, pass};
 use crate::mail::asker::Asker;
@@ -8,25 +8,25 @@ use crate::mail::replay::Step;
 use crate::refusal::Refusal;
 use crate::values::taken;
 
-/// What the client's next bytes are.
+/// The expected kind of the client's next bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Imap {
-    /// What was handed on of a command.
+    /// The bytes of the current command that were forwarded.
     command: Vec<u8>,
     state: State,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// A command, or what follows a literal in it.
+    /// A command, or its continuation behind a literal.
     Command,
-    /// So many bytes of a literal.
+    /// A literal, of which this many bytes are missing.
     Literal(usize),
-    /// A command that the server has not answered.
+    /// None before the server has answered a command.
     Asked(Asked),
     /// A response to a challenge of AUTHENTICATE.
     Response,
-    /// Nothing: the client leaves.
+    /// None: the client has sent LOGOUT.
     Over,
     /// The client has logged in.
     Open,
@@ -35,7 +35,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Nothing,
-    /// For a literal of so many bytes.
+    /// A literal of this many bytes.
     Literal(usize),
     Login,
     Authenticate,
@@ -53,7 +53,7 @@ impl Imap {
         Imap { command, state }
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub(super) fn memory(&self) -> usize {
         taken(&self.command)
     }
@@ -98,7 +98,7 @@ impl Imap {
         }
     }
 
-    /// What follows a line that may be handed on.
+    /// Returns the state behind a line that may be forwarded.
     fn command(&self, asker: &Asker, line: &[u8]) -> Result<State, Refusal> {
         let text = [&self.command[..], line].concat();
         let Some((_, name, arguments)) = parts(&text) else { return not_offered(asker, 500, "a tag is missing") };

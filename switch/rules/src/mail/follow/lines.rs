@@ -1,18 +1,18 @@
-//! A server's lines.
+//! Splits a server's bytes into lines.
 
 use crate::mail::imap::literal;
 use crate::values::taken;
 
-/// Bytes that a line may have. What is read of servers is shorter.
+/// Bytes of a line that are stored. The lines that matter are shorter.
 const LONGEST: usize = 16 << 10;
 
-/// Cuts what a server says into lines.
+/// Splits a server's bytes into lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     line: Vec<u8>,
-    /// Bytes of a literal that are yet to come.
+    /// Bytes of an announced literal that have not arrived.
     literal: usize,
-    /// Where lines may announce literals.
+    /// Whether lines may announce literals (IMAP).
     has_literals: bool,
 }
 
@@ -21,12 +21,12 @@ impl Lines {
         Lines { has_literals, ..Lines::default() }
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         taken(&self.line)
     }
 
-    /// Takes bytes, and hands out each line that ends in them, without its end. A line's literals are left out.
+    /// Takes bytes, and passes each line that ends in them to `each`, without its line end and its literals.
     pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut impl FnMut(&[u8])) {
         while !bytes.is_empty() {
             let skipped = self.literal.min(bytes.len());

@@ -1,7 +1,8 @@
-//! Follows a dialogue whose server is open, where rules may refuse: every login and every envelope is asked about.
+//! Checks a dialogue whose server is open, where rules may refuse: the rules are evaluated for every login and every
+//! envelope.
 //!
-//! One command is handed on at a time: the next one waits until the server has answered. So it is always known what the client's
-//! bytes are to the server: a command, counted bytes, the text of a mail, or a response to a challenge.
+//! One command is forwarded at a time; the next one waits for the server's answer. So the kind of the client's next
+//! bytes is always known: a command, counted bytes, the text of a mail, or a response to a challenge.
 
 mod checks;
 mod imap;
@@ -17,18 +18,18 @@ use crate::refusal::Refusal;
 use crate::ruleset::RuleSet;
 use lines::Lines;
 
-/// What becomes of a client's bytes.
+/// What may be forwarded of a client's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// So many of them may be handed on. The others wait for more, of the client or of the server.
+    /// The first so many bytes. The others wait for more bytes of the client or of the server.
     Pass(usize),
-    /// All that follows may be handed on: nothing more can be refused.
+    /// All following bytes: nothing more can be refused.
     Open,
-    /// Say [`Refusal::say`] and close.
+    /// Nothing: send [`Refusal::reply`], and close.
     Refuse(Refusal),
 }
 
-/// Reads a dialogue on, from where a server has taken it over.
+/// Checks the rest of a dialogue, from where a server has taken it over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follower {
     facts: ConnectionFacts,
@@ -44,7 +45,7 @@ enum Side {
 }
 
 impl Follower {
-    /// Begins where a server has heard these steps, and hears next what comes behind them.
+    /// Begins when the server has answered these commands.
     pub(super) fn new(speaker: &Speaker, facts: ConnectionFacts, steps: &[Step]) -> Follower {
         let (side, has_literals) = match speaker {
             Speaker::Smtp(smtp) => (Side::Smtp(smtp::Smtp::new(smtp.envelope())), false),
@@ -54,7 +55,7 @@ impl Follower {
         Follower { facts, server: Lines::new(has_literals), side }
     }
 
-    /// Looks at all bytes of the client that were not handed on.
+    /// Checks all bytes of the client that were not forwarded.
     pub fn client(&mut self, rules: &RuleSet, bytes: &[u8]) -> Followed {
         let asker = Asker { rules, facts: &self.facts };
         if self.is_open() {
@@ -78,7 +79,7 @@ impl Follower {
         });
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let side = match &self.side {
             Side::Smtp(smtp) => smtp.memory(),
@@ -88,7 +89,7 @@ impl Follower {
         size_of::<Follower>() + self.server.memory() + side
     }
 
-    /// Whether nothing more can be refused: the client has logged in.
+    /// Whether nothing more can be refused, because the client has logged in.
     pub fn is_open(&self) -> bool {
         match &self.side {
             Side::Smtp(_) => false,

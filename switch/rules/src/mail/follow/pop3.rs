@@ -1,4 +1,4 @@
-//! POP3 with an open server, until the client has logged in: each name is asked about.
+//! POP3 with an open server, until the client has logged in: the rules are evaluated for each user name.
 
 use super::checks::{Passed, authenticates, line, not_offered, pass};
 use crate::mail::asker::Asker;
@@ -6,7 +6,7 @@ use crate::mail::line::word;
 use crate::mail::replay::Step;
 use crate::refusal::Refusal;
 
-/// What the client's next bytes are.
+/// The expected kind of the client's next bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pop3 {
     state: State,
@@ -15,11 +15,11 @@ pub(super) struct Pop3 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Command,
-    /// A command that the server has not answered.
+    /// None before the server has answered a command.
     Asked(Asked),
     /// A response to a challenge of AUTH.
     Response,
-    /// Nothing: the client leaves.
+    /// None: the client has sent QUIT.
     Over,
     /// The client has logged in.
     Open,
@@ -28,7 +28,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Nothing,
-    /// Behind a yes come lines up to a dot.
+    /// An answer of several lines up to a dot, if it begins with `+OK`.
     List,
     Lines,
     Login,
@@ -79,7 +79,7 @@ fn respond(asker: &Asker, response: &[u8]) -> Result<State, Refusal> {
     Ok(State::Asked(Asked::Auth))
 }
 
-/// What follows a command that may be handed on.
+/// Returns the state behind a command that may be forwarded.
 fn command(asker: &Asker, line: &[u8]) -> Result<State, Refusal> {
     let (command, rest) = word(line);
     let asked = match &command.to_ascii_uppercase()[..] {

@@ -1,4 +1,4 @@
-//! SMTP with an open server: each name, sender and recipient is asked about.
+//! SMTP with an open server: the rules are evaluated for each host name, sender and recipient.
 
 use super::checks::{Passed, line, not_offered, pass};
 use crate::mail::asker::Asker;
@@ -8,7 +8,7 @@ use crate::mail::smtp::{Envelope, bdat, name, path, sent};
 use crate::refusal::Refusal;
 use crate::values::taken;
 
-/// What the client's next bytes are, and what the server has taken of the dialogue.
+/// The expected kind of the client's next bytes, and the envelope that the server has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Smtp {
     helo: Option<Vec<u8>>,
@@ -19,19 +19,19 @@ pub(super) struct Smtp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Command,
-    /// A command that the server has not answered.
+    /// None before the server has answered a command.
     Asked(Asked),
-    /// So many bytes of a chunk.
+    /// A chunk (BDAT), of which this many bytes are missing.
     Chunk(u64),
-    /// The text of a mail (RFC 5321, section 4.1.1.4): how many bytes of its end have come.
+    /// The text of a mail (RFC 5321, section 4.1.1.4): the number of bytes of `END` that were matched so far.
     Text(usize),
     /// A response to a challenge of AUTH.
     Response,
-    /// Nothing: the client leaves, or the server said what is not understood.
+    /// None: the client has sent QUIT, or the server's answer is not understood.
     Over,
 }
 
-/// What a server's yes means.
+/// The command that the server has not answered; the value counts once the server accepts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     Nothing,
@@ -48,7 +48,7 @@ impl Smtp {
         Smtp { helo, mail, state: State::Command }
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub(super) fn memory(&self) -> usize {
         [&self.helo, &self.mail].into_iter().flatten().map(taken).sum()
     }
@@ -91,7 +91,7 @@ impl Smtp {
         }
     }
 
-    /// What follows a command that may be handed on.
+    /// Returns the state behind a command that may be forwarded.
     fn command(&self, asker: &Asker, line: &[u8]) -> Result<State, Refusal> {
         let (command, rest) = word(line);
         let syntax = |why| asker.rules.refusal(501, why);
@@ -138,7 +138,7 @@ impl Smtp {
         self.state = match (says_yes, std::mem::replace(asked, Asked::Nothing)) {
             (None, Asked::Text) => State::Text(2),
             (None, Asked::Auth) => State::Response,
-            // It waits for something that no command asks for.
+            // The server asks for more, although no command has announced it.
             (None, _) => State::Over,
             (Some(true), Asked::Helo(name)) => {
                 (self.helo, self.mail) = (Some(name), None);
@@ -153,8 +153,8 @@ impl Smtp {
     }
 }
 
-/// Takes the text of a mail up to its end. None when a line ends by CR or LF alone: servers differ in whether it is a line's end, and
-/// so in where the text ends.
+/// Matches the text of a mail up to its end, and returns the number of bytes read. Returns none when CR or LF stands
+/// alone: servers differ on whether it ends a line, and so on where the text ends.
 fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
     for (at, &byte) in bytes.iter().enumerate() {
         let has_cr = matches!(*matched, 1 | 4);
@@ -177,7 +177,7 @@ fn text(matched: &mut usize, bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::{END, text};
 
-    /// What is left behind the text, however it is cut; none where it is refused.
+    /// Returns the bytes behind the mail's text, whatever the pieces; none when the text is refused or incomplete.
     fn rest(mail: &str) -> Option<&str> {
         let mut found = Vec::new();
         for size in 1..=mail.len() {
