@@ -1,12 +1,14 @@
-//! The load of content switching's figures: a new connection for each request, and the time to the answer's first byte.
+//! Generates the load for the content switching figures: a new connection per request. Measures the time to the first
+//! byte of the answer.
 //!
 //! `first_byte ADDRESS:PORT PATHS BODY RATE SECONDS`
 //!
-//! Asks for the paths (separated by commas) in turn: GET, or with a BODY above 0 POST with an XML document of so many bytes. The
-//! rule's element comes last in it. Requests begin at exponential intervals, RATE a second in the mean, the same in every run;
-//! with a RATE of 0, 16 at a time, each as soon as the one before is over. Prints for every answer the microseconds from before
-//! the connection to its first byte and to its end, and its bytes. Then `failed N: WHY`, and `late US`: 99 of 100 requests began
-//! at most so long after their time. An answer that is not 200, or does not come within 5 s, has failed.
+//! Requests the paths (separated by commas) in turn: by GET, or with a BODY above 0 by POST with an XML document of
+//! that many bytes, in which the element of the rule comes last. Requests begin at exponential intervals with a mean
+//! of RATE per second, the same in every run. With a RATE of 0, 16 run at a time, each as soon as one ends. Prints
+//! for each answer the microseconds from before the connection to its first byte and to its end, and its bytes. Then
+//! prints `failed N: WHY`, and `late US`: 99 of 100 requests began at most that late. An answer fails if it is not
+//! 200, or does not arrive within 5 s.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// As many requests at once; one that finds none free begins late.
+/// The number of concurrent requests; a request that finds no free worker begins late.
 const OPEN_LOOP: usize = 128;
 const CLOSED_LOOP: usize = 16;
 const OK: &[u8] = b"HTTP/1.1 200 ";
@@ -25,12 +27,12 @@ const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
 struct Load {
     server: SocketAddr,
     requests: Vec<Vec<u8>>,
-    /// When each begins; none: as soon as the one before is over.
+    /// The start time of each request; none: each begins as soon as one ends.
     times: Option<Vec<Duration>>,
     length: Duration,
 }
 
-/// Microseconds to the first byte and to the last one, and bytes.
+/// Microseconds to the first and to the last byte, and the number of bytes.
 struct Answer {
     first: u128,
     last: u128,
@@ -56,7 +58,7 @@ impl Load {
         })
     }
 
-    /// When the request of this number begins; none when there are no more.
+    /// Returns the start time of the request with this number; none when there are no more requests.
     fn time(&self, number: usize, now: Duration) -> Option<Duration> {
         match &self.times {
             Some(times) => times.get(number).copied(),
@@ -117,7 +119,7 @@ fn document(size: usize) -> String {
     text + end
 }
 
-/// Exponential intervals until the end, from the generator splitmix64 with a fixed seed.
+/// Returns arrival times at exponential intervals up to `seconds`, from the generator splitmix64 with a fixed seed.
 fn arrivals(rate: f64, seconds: f64) -> Vec<Duration> {
     let (mut state, mut at, mut times) = (1_u64, 0.0, Vec::new());
     loop {

@@ -1,5 +1,5 @@
-//! Connections a second of one core, by the engine alone: SYN, acknowledgement and request of a client, SYN-ACK of a server, the data
-//! plane's confirmation. Prints the time for each connection.
+//! Measures how many connections per second one core of the engine handles: SYN, ACK and request of a client, SYN-ACK
+//! of a server, and the data plane's answer to the splice order. Prints the time per connection.
 //!
 //! `cargo run --release --example handshakes`
 
@@ -48,14 +48,14 @@ fn engine() -> Engine {
     engine
 }
 
-/// A frame from the router, built in `frame`.
+/// Builds a frame from the router in the buffer `frame`.
 fn built<'f>(frame: &'f mut Vec<u8>, head: Head, options: &[u8], payload: &[u8]) -> &'f [u8] {
     frame.clear();
     head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);
     frame
 }
 
-/// One connection; what it costs the engine goes by, what building its frames costs as well.
+/// Runs one connection. The measured time includes building its frames.
 fn connect(engine: &mut Engine, number: u32, frame: &mut Vec<u8>, out: &mut Frames) {
     let now = u64::from(number) * 1000 + 1;
     let client = SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + number / 50_000), (number % 50_000) as u16 + 1024);

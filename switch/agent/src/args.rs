@@ -8,7 +8,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-/// What `--help` says.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags]
        sluice-agent check FILE                           look for mistakes in rules (the `content:` block as JSON)
@@ -30,44 +30,44 @@ SIGHUP, SIGUSR1 and SIGUSR2: a line in the log, no more.
 Exit codes: 0, 1 for a failure (check: a mistake; match: refused), 2 for a wrong command line.
 ";
 
-/// The flags of a run.
+/// The flags of `sluice-agent`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The network interface.
     pub interface: String,
-    /// The agent's address.
+    /// The agent's IPv4 address.
     pub address: Ipv4Addr,
-    /// The router's address.
+    /// The switch's IPv4 address on the agent's link.
     pub gateway: Ipv4Addr,
-    /// Where the controller connects.
+    /// The address at which the controller connects.
     pub control: String,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub metrics: Option<String>,
-    /// Bytes for connections.
+    /// Memory for connections, in bytes.
     pub memory: usize,
-    /// How much to log.
+    /// The least severe level that is logged.
     pub log: LevelFilter,
 }
 
-/// What the command line asks for.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     /// Run the agent.
     Run(Args),
-    /// Look for mistakes in rules.
+    /// Check rules for mistakes.
     Check(PathBuf),
-    /// Tell which rule takes a request.
+    /// Print which rule matches a request.
     Match {
-        /// The rules.
+        /// The file with the rules.
         rules: PathBuf,
-        /// Who sends it.
+        /// The client's address.
         source: IpAddr,
-        /// Whom it is sent to.
+        /// The service's address and port.
         service: SocketAddr,
-        /// Where it is; none: standard input.
+        /// The file with the request; none: standard input.
         request: Option<PathBuf>,
     },
-    /// Say something and end.
+    /// Print a text and end.
     Print(String),
 }
 
@@ -82,10 +82,10 @@ impl From<lexopt::Error> for UsageError {
     }
 }
 
-/// Reads the command line, without the program's own name.
+/// Parses the command line, given without the program's own name.
 ///
 /// # Errors
-/// Names the flag that is unknown, missing or wrong.
+/// An error that names the unknown, missing or wrong flag.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let words: Vec<OsString> = words.into_iter().collect();
     match words.first().and_then(|word| word.to_str()) {

@@ -1,50 +1,52 @@
-//! A stream's bytes put in order: segments may come out of order, repeated and overlapping.
+//! Reassembles a byte stream: segments may arrive out of order, repeated and overlapping.
 
 use std::ops::Range;
 
 use crate::seq::Seq;
 
-/// How many islands there may be. A sender that leaves more gaps repeats what lies beyond them.
+/// The number of ranges beyond a gap that are buffered. A sender with more gaps retransmits the bytes of further
+/// ranges.
 const ISLANDS: usize = 32;
 
-/// Received bytes from `base` on. What came first stays: a later segment only fills gaps.
+/// The received bytes from `base` on. The first copy of a byte counts: later segments only fill gaps.
 #[derive(Debug)]
 pub struct Assembler {
     base: Seq,
-    /// What is forgotten, and bytes from `base` to the end of the last island; what lies between islands is zero.
+    /// Forgotten bytes, and then the bytes from `base` to the end of the last range; gaps between ranges are zero.
     bytes: Vec<u8>,
-    /// How many of the bytes are forgotten. They go when they are half of all, so that no more are moved than go.
+    /// The number of forgotten bytes. They are removed when they make up half of `bytes`, so that a removal moves at
+    /// most as many bytes as it frees.
     forgotten: usize,
-    /// Without gaps from `base`.
+    /// The number of bytes from `base` on without a gap.
     ready: usize,
-    /// What came beyond a gap, in order, neither touching nor overlapping; offsets from `base`.
+    /// Ranges received beyond a gap, as offsets from `base`: ascending, and neither touching nor overlapping.
     islands: Vec<Range<usize>>,
-    /// Bytes that may be buffered, from `base` on.
+    /// Capacity in bytes, from `base` on.
     room: usize,
 }
 
 impl Assembler {
-    /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be buffered.
+    /// Creates an empty buffer of `room` bytes for a stream that begins at `base`.
     pub fn new(base: Seq, room: usize) -> Assembler {
         Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, islands: Vec::new(), room }
     }
 
-    /// The number of the first buffered byte.
+    /// The sequence number of the first buffered byte.
     pub fn base(&self) -> Seq {
         self.base
     }
 
-    /// The number behind the last byte that came without a gap.
+    /// The number behind the last byte that was received without a gap.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
 
-    /// The number behind the last byte that may come.
+    /// The number behind the last byte that there is room for.
     pub fn edge(&self) -> Seq {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// The number behind the last byte that has come, with or without gaps before it.
+    /// The number behind the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
         self.base + self.islands.last().map_or(self.ready, |island| island.end) as u32
     }
@@ -53,44 +55,45 @@ impl Assembler {
         &self.bytes[self.forgotten..]
     }
 
-    /// The bytes without a gap.
+    /// The bytes received without a gap.
     pub fn ready(&self) -> &[u8] {
         &self.buffered()[..self.ready]
     }
 
-    /// The bytes from one number to another, as far as they have come without a gap.
+    /// The bytes from `start` to `end`, as far as they were received without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
         self.buffered().get(start..end).unwrap_or(&[])
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.bytes.capacity() + self.islands.capacity() * size_of::<Range<usize>>()
     }
 
-    /// How many more bytes may come behind those without a gap.
+    /// The number of bytes that there is room for, behind those without a gap.
     pub fn room(&self) -> usize {
         self.room.saturating_sub(self.ready)
     }
 
-    /// Allows the stream to hold this many bytes.
+    /// Sets the capacity in bytes.
     pub fn set_room(&mut self, room: usize) {
         self.room = room;
     }
 
-    /// What lies beyond a gap, the latest first as far as it is known: numbers for a SACK option.
+    /// The ranges beyond a gap in ascending order, as pairs of first number and number behind the last, for a SACK
+    /// option.
     pub fn islands(&self) -> impl Iterator<Item = (Seq, Seq)> {
         self.islands.iter().map(|island| (self.base + island.start as u32, self.base + island.end as u32))
     }
 
-    /// Whether [`Self::insert`] would take all of a segment that is not there yet.
+    /// Whether [`Self::insert`] would store all new bytes of a segment.
     pub fn can_take(&self, seq: Seq, length: usize) -> bool {
         let is_next = !self.end().is_before(seq);
         (seq + length as u32).since(self.base) <= self.room && (is_next || self.islands.len() < ISLANDS)
     }
 
-    /// Takes a segment's bytes; what is outside the room is left out. True when there is something new.
+    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether any byte was new.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);
@@ -114,7 +117,7 @@ impl Assembler {
         let buffered = &mut self.bytes[self.forgotten..];
         let mut is_new = false;
         let mut at = start.max(self.ready);
-        // Fill the gaps between what is there.
+        // Fill the gaps between the ranges.
         for island in self.islands.iter().chain(std::iter::once(&(usize::MAX..usize::MAX))) {
             if at >= end {
                 break;
@@ -132,7 +135,7 @@ impl Assembler {
         is_new
     }
 
-    /// Notes that the bytes of this range are there.
+    /// Records that the bytes from `start` to `end` were received.
     fn note(&mut self, start: usize, end: usize) {
         let mut whole = start..end;
         self.islands.retain(|island| {
@@ -150,7 +153,7 @@ impl Assembler {
         }
     }
 
-    /// Puts other bytes in place of those before this number, which must not lie behind a gap.
+    /// Replaces the bytes before `seq` by other bytes. No gap may precede `seq`.
     pub fn replace_before(&mut self, seq: Seq, bytes: &[u8]) {
         self.forget_before(seq);
         let count = bytes.len();
@@ -163,7 +166,7 @@ impl Assembler {
         }
     }
 
-    /// Forgets what comes before this number, which must not lie behind a gap.
+    /// Forgets the bytes before `seq`. No gap may precede `seq`.
     pub fn forget_before(&mut self, seq: Seq) {
         let count = seq.since(self.base).min(self.ready);
         if count == 0 {
@@ -231,7 +234,7 @@ mod tests {
         assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
     }
 
-    /// By every length that is forgotten at a time, while more comes in order and beyond gaps.
+    /// For every number of bytes forgotten at a time, while more bytes arrive in order and beyond gaps.
     #[test]
     fn what_is_forgotten_leaves_the_rest() {
         let text: Vec<u8> = (0..1000).map(|n| (n % 251) as u8).collect();
@@ -253,7 +256,7 @@ mod tests {
                 gone = (gone + step).min(sent);
                 stream.forget_before(number(gone));
                 assert_eq!((stream.base(), stream.end()), (number(gone), number(sent)));
-                // Forgotten bytes take less than half of the buffer.
+                // Forgotten bytes take up less than half of the buffer.
                 assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
             }
         }

@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071), and how it follows a change of what it covers (RFC 1624).
+//! The Internet checksum (RFC 1071), and its incremental update (RFC 1624).
 
-/// A one's complement sum of 16-bit words, not folded yet.
+/// A one's complement sum of 16-bit words that is not folded yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum(u64);
 
@@ -22,13 +22,13 @@ impl Sum {
         Sum(sum)
     }
 
-    /// Adds a word.
+    /// Adds a word of 16 bits.
     #[must_use]
     pub fn word(self, word: u16) -> Sum {
         Sum(self.0 + u64::from(word))
     }
 
-    /// The sum in 16 bits.
+    /// The sum, folded to 16 bits.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -43,7 +43,7 @@ impl Sum {
     }
 }
 
-/// The checksum after what it covers has changed from `old` to `new` (RFC 1624, equation 3).
+/// Returns the checksum after the covered bytes have changed from the sum `old` to `new` (RFC 1624, equation 3).
 pub fn changed(checksum: u16, old: Sum, new: Sum) -> u16 {
     Sum::default().word(!checksum).word(!old.folded()).word(new.folded()).checksum()
 }

@@ -1,22 +1,23 @@
-//! A connection from its first bytes of a request until the data plane has it.
+//! A client's connection, from the first bytes of its request until the data plane forwards it alone.
 //!
-//! Every segment is judged first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable one of the client
-//! changes the client's side, which is the same in every state, and then the state takes it: it owns what it works with, and gives
-//! the next state. What may stand beside each state:
+//! Each segment is checked first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable
+//! segment of the client updates the client's side, which is the same in every state. Then the current state
+//! processes it: each state owns its data, and returns the next state. The table lists what may accompany each state.
+//! Its column "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
 //!
-//! | state | server | guess | agent's words on their way | next |
+//! | state | server | guess | own bytes | next state |
 //! |---|---|---|---|---|
-//! | reading | none | none, direct, asked, taken | yes | opening, serving (right guess), refusing, over |
-//! | opening | asked | none, left | yes | serving, repeating, refusing, over |
-//! | repeating | hears a dialogue again | none | yes | serving, refusing, over |
-//! | serving, the agent's turn | has the request | any | yes, or the server owes an acknowledgement | ordered, over |
-//! | serving, ordered | has all that the agent owned | any but asked | no | over |
-//! | serving, each request | has one request | any but direct | yes | between, the agent's turn, over |
-//! | serving, between | has answered it | any but direct | yes | each, the agent's turn, opening, refusing, over |
-//! | refusing | none | none, left | yes | over |
+//! | reading | none | none, direct, requested, taken | yes | opening, serving (right guess), refusing, over |
+//! | opening | SYN sent | none, released | yes | serving, replaying, refusing, over |
+//! | replaying | receives the dialogue so far | none | yes | serving, refusing, over |
+//! | serving, agent | has the request | any | yes, or the server owes an ACK | ordered, over |
+//! | serving, ordered | has all bytes that the agent acknowledged | any but requested | no | over |
+//! | serving, each request | has one request | any but direct | yes | between, agent, over |
+//! | serving, between | has answered the request | any but direct | yes | each request, agent, opening, refusing, over |
+//! | refusing | none | none, released | yes | over |
 //! | over | none | | | |
 //!
-//! [`Connection::check`] asserts it; builds with debug assertions (tests, fuzzing) call it after every event.
+//! [`Connection::check`] asserts this table; builds with debug assertions (tests, fuzzing) call it after each event.
 
 mod client;
 mod context;
@@ -51,39 +52,39 @@ use refusing::Refusing;
 use repeating::Repeating;
 use serving::Serving;
 
-/// How long a connection may be silent in the agent's hands.
+/// Nanoseconds without a segment after which the agent ends a connection.
 const IDLE: u64 = 300_000_000_000;
-/// How long one that both sides have ended is kept for late segments.
+/// Nanoseconds for which a connection that both sides have closed is kept for late segments.
 const LINGER: u64 = 5_000_000_000;
 
-/// What becomes of a connection.
+/// Whether a connection continues after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fate {
-    /// The agent keeps it.
+    /// The agent keeps the connection.
     Stays,
-    /// The agent forgets it.
+    /// The agent forgets the connection.
     Ends,
 }
 
-/// Where a connection is on its way to a server.
+/// The state of a connection on its way to a server.
 enum State {
-    /// The request is not complete.
+    /// The agent reads the request, which is not complete.
     Reading(Reading),
-    /// A server is asked.
+    /// The agent has sent a SYN to a group, and waits for a server's answer.
     Opening(Opening),
-    /// What the client has sent is repeated to a server.
+    /// The agent replays the client's earlier commands to a server (mail).
     Repeating(Box<Repeating>),
-    /// A server has answered.
+    /// A server has accepted the connection.
     Serving(Box<Serving>),
-    /// The client hears why not.
+    /// The agent sends the client an error, and ends the connection.
     Refusing(Refusing),
-    /// Nothing is left: the agent forgets the connection.
+    /// The connection is over; the agent forgets it.
     Over,
 }
 
 impl State {
-    /// Begins what follows a state; `stay` makes a state of one that goes on.
+    /// The state that `next` asks for, after its first work; `stay` wraps the current state if it continues.
     fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
         match next {
             Next::Stay(state) => stay(state),
@@ -109,39 +110,41 @@ impl State {
     }
 }
 
-/// A connection.
+/// A client's connection.
 pub struct Connection {
     client: Client,
     state: State,
 }
 
 impl Connection {
-    /// A connection whose client has answered the cookie `own` with its first byte at `first`.
+    /// Creates a connection whose client has acknowledged the cookie `own`, and whose first byte has the number
+    /// `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Connection {
         let client = Client::new(terms, (first, own), now);
         let state = State::Reading(Reading::new(&client, now));
         Connection { client, state }
     }
 
-    /// The same, whose client the data plane has connected to a guessed server.
+    /// Creates a connection whose client the data plane has already connected to a guessed server.
     pub fn guessed(terms: Terms, (first, own): (Seq, Seq), facts: &Facts, now: u64) -> Connection {
         let mut connection = Connection::new(terms, (first, own), now);
         connection.client.guess = Some(Box::new(Guess::new(*facts, own + 1)));
         connection
     }
 
-    /// Client and content service.
+    /// Client, service and other fixed properties.
     pub fn terms(&self) -> &Terms {
         &self.client.terms
     }
 
-    /// Has the state work, which gives the next one.
+    /// Runs `work` on the current state, and stores the next state that it returns.
     fn step(&mut self, work: impl FnOnce(State, &mut Client) -> State) -> Fate {
         self.state = work(std::mem::replace(&mut self.state, State::Over), &mut self.client);
         if matches!(self.state, State::Over) { Fate::Ends } else { Fate::Stays }
     }
 
-    /// Takes the first segment of a client. An agent that greets does not wait for a request.
+    /// Processes a client's first segment. Where the agent sends a greeting, it does so without waiting for a
+    /// request.
     pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let fate = self.on_client(ctx, segment);
         let is_silent = self.client.speech.is_none() && self.client.request.ready().is_empty();
@@ -158,7 +161,7 @@ impl Connection {
         })
     }
 
-    /// Takes a segment of the client.
+    /// Processes a segment of the client.
     pub fn on_client(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         match self.client.judge(segment) {
             Verdict::Drop => return Fate::Stays,
@@ -203,12 +206,12 @@ impl Connection {
         })
     }
 
-    /// Whether the facts are of this connection, and not of a later one of the same client's port.
+    /// Whether these facts are of this connection, and not of a later one from the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }
 
-    /// Takes a segment of the client, with what the data plane knows by now.
+    /// Processes a segment of the client that arrived with the data plane's current facts of the guess.
     pub fn on_guessed(&mut self, ctx: &mut Context<'_>, facts: &Facts, segment: &Segment<'_>) -> Fate {
         if let Some(guess) = &mut self.client.guess {
             guess.update(facts);
@@ -216,12 +219,12 @@ impl Connection {
         self.on_client(ctx, segment)
     }
 
-    /// Takes a segment of a server.
+    /// Processes a segment of a server.
     pub fn on_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let verdict = match &self.state {
             State::Serving(serving) => serving.server.judge(&self.client, ctx.now, segment),
             State::Repeating(repeating) => repeating.server().judge(&self.client, ctx.now, segment),
-            // What answers a SYN is judged there.
+            // The opening state itself checks answers to its SYN.
             State::Opening(_) => Verdict::Accept,
             State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
         };
@@ -261,7 +264,7 @@ impl Connection {
         })
     }
 
-    /// Takes the data plane's confirmation of a splice order.
+    /// Processes the data plane's answer to a splice order.
     pub fn on_order(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.on_order(client, ctx, status), State::Serving, client, ctx),
@@ -269,12 +272,12 @@ impl Connection {
         })
     }
 
-    /// Takes the data plane's confirmation that the agent has a guessed connection.
+    /// Processes the data plane's answer to the order by which the agent takes a guessed connection.
     pub fn on_taken(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
         self.step(|state, client| if client.on_turn(ctx, status) { state } else { State::Over })
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.client.on_time(ctx);
         if !self.client.take_turn_again(ctx) {
@@ -298,7 +301,7 @@ impl Connection {
 
     fn idle_end(&self) -> u64 {
         if self.waits_since().is_some() {
-            // It ends when the client's time is up.
+            // Such a connection ends by the timeout of its request.
             return u64::MAX;
         }
         let is_over = self.client.has_all()
@@ -306,7 +309,7 @@ impl Connection {
         self.client.last_segment + if is_over { LINGER } else { IDLE }
     }
 
-    /// When [`Self::on_time`] has something to do.
+    /// The time of the next timer, at which [`Self::on_time`] is to be called.
     pub fn due(&self) -> u64 {
         let speech = self.client.speech.as_ref().and_then(Speech::due);
         let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
@@ -321,7 +324,7 @@ impl Connection {
         [speech, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
-    /// The request that is read, if one is.
+    /// The request that is being read, if any.
     fn reading(&self) -> Option<&Reading> {
         match &self.state {
             State::Reading(reading) => Some(reading),
@@ -330,16 +333,17 @@ impl Connection {
         }
     }
 
-    /// Since when a request waits for its other bytes, if one does.
+    /// The time at which the current request's first byte arrived, if the request is incomplete.
     pub fn waits_since(&self) -> Option<u64> {
         self.reading()?.since
     }
 
-    /// Since when the connection only waits for its client: it may be given up for others.
+    /// The time since which the connection waits for its client only, so that it may be closed to free memory. None
+    /// if it waits for a server.
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
-            // A client of a mail server may be silent for minutes, and the agent may stay in its dialogue.
+            // A client of a mail server may be idle for minutes, and the agent may stay in its dialogue.
             State::Serving(serving) if serving.server.fin_seen || self.client.terms.service.rules.greets() => {
                 Some(self.client.last_segment)
             }
@@ -347,7 +351,7 @@ impl Connection {
         }
     }
 
-    /// The server that would have to be left.
+    /// How to reset the connection's current server, if it has one.
     fn server(&self) -> Option<End> {
         match &self.state {
             State::Opening(opening) => Some(opening.end(&self.client)),
@@ -357,7 +361,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up for others: a request is refused, and one that has not begun finds no connection.
+    /// Closes the connection to free memory: a request is refused with an error, an idle connection is reset.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
@@ -378,7 +382,7 @@ impl Connection {
         })
     }
 
-    /// The agent takes no new work: the connection ends if no request is under way.
+    /// Ends the connection if no request is under way, because the agent is draining.
     pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.part(client, ctx), State::Serving, client, ctx),
@@ -386,7 +390,7 @@ impl Connection {
         })
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let state = match &self.state {
             State::Reading(reading) => reading.memory(),
@@ -398,7 +402,7 @@ impl Connection {
         size_of::<Self>() + self.client.memory() + state
     }
 
-    /// Asserts that state, guess and words go together as the table at the head says.
+    /// Asserts that state, guess and own bytes agree with the table at the head of this module.
     pub fn check(&self) {
         self.client.check();
         let is_left = self.client.guess.as_ref().is_none_or(|guess| guess.is_left());

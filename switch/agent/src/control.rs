@@ -1,4 +1,4 @@
-//! What the controller says to the agent, and hears of it.
+//! The controller's gRPC interface: it configures the agent, and receives its reports.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::pin::Pin;
@@ -15,45 +15,45 @@ use crate::pool::{self, Learned};
 use crate::proto;
 use crate::rules::Rules;
 
-/// What the engine's thread and the control share.
+/// The state that the engine's thread and the control server share.
 #[derive(Default)]
 pub struct Shared {
-    /// A configuration that the engine has not taken yet.
+    /// A configuration that the engine has not applied yet.
     pub next: Mutex<Option<Configuration>>,
     /// The configuration in force.
     pub current: Mutex<Option<Arc<InForce>>>,
-    /// What other agents have learned of groups' servers, which the engine has not taken yet.
+    /// What other agents have learned about the groups' servers, and the engine has not applied yet.
     pub others: Mutex<Option<Vec<pool::Shared>>>,
-    /// What this one has learned of them.
+    /// What this agent has learned about the groups' servers.
     pub learned: Mutex<Vec<pool::Shared>>,
-    /// What the engine holds.
+    /// The engine's load.
     pub load: Mutex<Load>,
-    /// The agent is to end when nothing waits.
+    /// Notified when the controller asks the agent to drain.
     pub drain: Notify,
 }
 
-/// The state of the configuration that is in force, for reports.
+/// The configuration in force, for reports.
 pub struct InForce {
-    /// Of the rules.
+    /// The generation of the rules.
     pub generation: u32,
-    /// The services with their rules.
+    /// The services, each with its rules.
     pub services: Vec<(Arc<Service>, Arc<RuleSet>)>,
 }
 
-/// What the engine holds at a moment.
+/// The engine's load at one moment.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Load {
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Requests that are not complete.
+    /// The number of incomplete requests.
     pub waiting: usize,
-    /// Bytes.
+    /// Memory in use, in bytes.
     pub memory: usize,
-    /// No new work is taken.
+    /// Whether the agent is draining.
     pub is_draining: bool,
 }
 
-/// The value behind a lock.
+/// Locks a mutex; a panic of another thread does not poison it.
 pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,12 +62,12 @@ pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Control<W> {
     shared: Arc<Shared>,
     started: Instant,
-    /// Has the engine's thread look at what is new.
+    /// Wakes the engine's thread, so that it applies the shared state.
     wake: W,
 }
 
 impl<W: Fn()> Control<W> {
-    /// Serves what the engine shares.
+    /// Creates the service over the state that the engine shares.
     pub fn new(shared: Arc<Shared>, wake: W) -> Self {
         Self { shared, started: Instant::now(), wake }
     }
@@ -80,10 +80,10 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
     proto::Problem { service: service.to_owned(), path, message, remedy: remedy.to_owned() }
 }
 
-/// Compiles a configuration. Its services count on from those of the same names.
+/// Compiles a configuration. Services continue the counters of the same name in the previous configuration.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Every mistake in the configuration.
 pub fn compile(wanted: &proto::Configuration, before: Option<&InForce>) -> Result<(Configuration, InForce), Problems> {
     let mut problems = Problems::new();
     let services: Vec<_> =
@@ -159,7 +159,8 @@ fn compiled(
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
     let address = SocketAddrV4::new(address, port);
     let mut service = Service::new(name.clone(), address, agent_port, groups, deciding);
-    // A guessed connection reaches its server before its request is read.
+    // A guessed connection reaches its server before its request is read, so services with refusing rules never
+    // guess.
     service.guess = wanted.guess && !rules.guards();
     for (group, servers) in service.groups.iter_mut().zip(servers) {
         group.servers = servers;
@@ -171,7 +172,7 @@ fn compiled(
     Some((Arc::new(service), rules))
 }
 
-/// The servers of a group; without them each guess is wrong.
+/// Returns the numbers of a group's servers. A group without numbers makes each guess wrong.
 fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec<u16> {
     let ids = wanted.servers.get(group).map_or(&[][..], |servers| &servers.ids);
     let numbers = ids.iter().map(|id| u16::try_from(*id)).collect::<Result<_, _>>();
@@ -182,7 +183,7 @@ fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec
     })
 }
 
-/// What SYN-ACKs of a group's servers have shown, as a message.
+/// Converts the abilities of a group's servers to a message.
 fn ability(shared: &pool::Shared) -> proto::Ability {
     let Learned { mss, window, sack, scales, scale } = shared.learned;
     proto::Ability {
@@ -195,7 +196,7 @@ fn ability(shared: &pool::Shared) -> proto::Ability {
     }
 }
 
-/// The groups of a message as the engine takes them. Those that are not configured, and numbers that cannot be, are left out.
+/// Converts a message to the engine's form. Omits groups that are not configured, and numbers out of range.
 fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::Shared> {
     let read = |group: proto::GroupAbility| {
         let mut services = in_force?.services.iter().map(|(service, _)| service);
@@ -211,7 +212,7 @@ fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<po
     message.groups.into_iter().filter_map(read).collect()
 }
 
-/// A service's counters, and what its pools have learned.
+/// Reports a service's counters, and what this agent has learned about its groups.
 fn service_status((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[pool::Shared]) -> proto::ServiceStatus {
     let counters = &service.counters;
     let hits = rules.rules().iter().zip(&service.hits);
@@ -240,7 +241,7 @@ fn service_status((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[po
     }
 }
 
-/// The agent's state, for the controller and for Prometheus.
+/// Reports the agent's state, for the controller and for Prometheus.
 pub fn status(shared: &Shared, started: Instant) -> proto::Status {
     let (load, current) = (*locked(&shared.load), locked(&shared.current).clone());
     let learned = locked(&shared.learned).clone();
@@ -263,7 +264,7 @@ impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> 
     async fn configure(&self, request: Request<proto::Configuration>) -> Result<Response<proto::Verdict>, Refused> {
         let wanted = request.into_inner();
         let before = locked(&self.shared.current).clone();
-        // Rules may take a while to compile.
+        // Compiling rules may take a while, so it runs on a thread for blocking work.
         let compiled = tokio::task::spawn_blocking(move || compile(&wanted, before.as_deref())).await;
         let problems = match compiled.map_err(|error| Refused::internal(error.to_string()))? {
             Ok((configuration, in_force)) => {

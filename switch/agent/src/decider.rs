@@ -1,110 +1,111 @@
-//! What the agent asks of a service's rules.
+//! The interface between the engine and the rules of a service.
 
 use std::fmt;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// The rules of a content service.
+/// The policy of a content service: its rules, as the engine uses them.
 pub trait Decider: Send + Sync + fmt::Debug {
-    /// Begins to read a request of a connection.
+    /// Creates the reader of one request of a connection.
     fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn Reader>;
 
-    /// Whether the server speaks first, and the agent in its place.
+    /// Whether the server speaks first in this protocol, so that the agent sends a greeting in its place.
     fn greets(&self) -> bool;
 
-    /// How many bytes of a request may be buffered.
+    /// Bytes of a request that may be buffered.
     fn room(&self) -> usize;
 
-    /// How long a request may take to come.
+    /// The time that a request may take to arrive.
     fn wait(&self) -> Duration;
 
-    /// How many rules there are.
+    /// The number of rules.
     fn rules(&self) -> usize;
 
-    /// What to say to a client for a reason of the agent's own, in answer to a request as far as it has come. Nothing to say: the
-    /// connection is reset.
+    /// Returns the bytes to send to a client that is rejected for a reason of the agent; `request` are the request's
+    /// bytes so far. If the result is empty, the connection is reset.
     fn apology(&self, reason: Reason, request: &[u8]) -> Vec<u8>;
 }
 
-/// Reads one request.
+/// Reads one request, and decides about it.
 pub trait Reader: Send {
-    /// What to do, with all bytes of the request that have come so far, in order.
+    /// Decides, given all bytes of the request that have arrived in order.
     fn read(&mut self, bytes: &[u8]) -> Decision;
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     fn memory(&self) -> usize {
         size_of_val(self)
     }
 }
 
-/// What to do with a request.
+/// The decision about a request.
 pub enum Decision {
-    /// Nothing is decided. Say this (mostly nothing) to the client and come again with more.
+    /// None yet: send `reply` (often empty) to the client, and read again when more bytes have arrived.
     NeedMore {
         /// Bytes for the client.
         say: Vec<u8>,
     },
-    /// It goes to a group.
+    /// The request is forwarded to a group.
     Route(Route),
-    /// Say this and close.
+    /// The request is rejected: send the rejection's bytes, and close.
     Refuse(Refusal),
 }
 
-/// Where a request goes.
+/// The group that gets a request, and how the agent continues behind the request.
 pub struct Route {
-    /// The rule that took it; none: the default.
+    /// The rule that matched; none: the default.
     pub rule: Option<u32>,
-    /// The group: an index into the service's.
+    /// The group, an index into the service's groups.
     pub group: usize,
     /// How long the decision holds.
     pub sticky: Sticky,
-    /// Where request and response end, if the agent is to read what follows: a decision that holds for one request, or rules that
-    /// may refuse it.
+    /// Finds the end of request and response, if the agent has to read further requests: because the decision holds
+    /// for one request, or because rules may refuse a later one.
     pub framing: Option<Box<dyn Framing>>,
-    /// What the server is to hear of a dialogue that the agent had in its place.
+    /// The dialogue that the agent has to replay to the server.
     pub repetition: Option<Repetition>,
 }
 
-/// A dialogue with a client, as the server is to hear it.
+/// The part of a mail dialogue that the agent has had in the server's place, and replays to the server.
 pub struct Repetition {
-    /// What the client is still to hear of the agent.
+    /// Bytes that the client still has to get from the agent.
     pub say: Vec<u8>,
-    /// So many bytes of the client are answered. The server gets `lines` in their place.
+    /// The number of the client's bytes that were answered. The server gets `lines` in their place.
+    /// : The commands for the server; not longer than the answered bytes.
     pub answered: usize,
-    /// What is repeated to the server: not more bytes than were answered.
     pub lines: Vec<u8>,
-    /// What the server answers.
+    /// Checks the server's answers.
     pub answers: Box<dyn Answers>,
 }
 
 impl Repetition {
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.lines.capacity()
     }
 }
 
-/// Listens to a server that hears a dialogue again.
+/// Controls a replay by the server's answers.
 pub trait Answers: Send {
-    /// What to do, with all bytes of the server so far.
+    /// Returns the next step, given all bytes of the server so far.
     fn hear(&mut self, bytes: &[u8]) -> Heard;
 }
 
-/// What a server's answers ask for.
+/// The next step of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// Wait for more of them.
+    /// Wait for more bytes of the server.
     Nothing,
-    /// So many more bytes of the lines may be sent.
+    /// Send this many more bytes of the lines.
     GoOn(usize),
-    /// The server is where the client believes it is.
+    /// The replay is complete: the server's state is the one that the client expects.
     Ready {
-        /// So many bytes of the server are in place of what the agent has sent the client; the others are for the client.
+        /// The number of the server's bytes that stand for bytes the agent has sent; the later ones are for the
+        /// client.
         used: usize,
     },
-    /// The server refuses what the agent has granted.
+    /// The server refuses a command that the agent has accepted.
     Failed {
-        /// What to say to the client before closing.
+        /// Bytes to send to the client before closing.
         say: Vec<u8>,
     },
 }
@@ -112,7 +113,7 @@ pub enum Heard {
 /// How long a decision holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sticky {
-    /// For the connection.
+    /// For the whole connection.
     Connection,
     /// For the client's later connections as well.
     Client,
@@ -120,72 +121,73 @@ pub enum Sticky {
     None,
 }
 
-/// Why and how a connection ends.
+/// Why and how the agent ends a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// One of few texts, for counters.
+    /// The reason for counters: one of a few fixed texts.
     pub why: &'static str,
-    /// The rule that refused.
+    /// The rule that refused, if one did.
     pub rule: Option<u32>,
-    /// What to say. Nothing: the connection is reset.
+    /// Bytes to send to the client; empty: the connection is reset.
     pub say: Vec<u8>,
 }
 
-/// Finds where a request ends, and its response.
+/// Finds the end of a request and of its response.
 pub trait Framing: Send {
-    /// Looks at the bytes of the request that were not handed on, from its first on.
+    /// Parses the bytes of the request that were not forwarded, beginning with its first byte.
     fn request(&mut self, bytes: &[u8]) -> Progress;
 
-    /// Looks at further bytes of the response.
+    /// Parses further bytes of the response.
     fn response(&mut self, bytes: &[u8]) -> Progress;
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     fn memory(&self) -> usize {
         size_of_val(self)
     }
 }
 
-/// How far a message has come.
+/// How far a message extends into the given bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes belong to it, and it goes on.
+    /// All bytes belong to the message, which continues.
     More,
-    /// So many of the bytes belong to it. What the others are depends on what else comes, of client or server.
+    /// This many bytes belong to the message. The meaning of the others depends on further bytes of the client or the
+    /// server.
     Part(usize),
-    /// So many of the bytes belong to it, and it is complete; another one may follow it, or none.
+    /// This many bytes belong to the message, which is complete.
     Ended {
-        /// Bytes of the message.
+        /// The number of bytes of the message.
         used: usize,
-        /// Whether the connection goes on behind it.
+        /// Whether the connection can carry another message.
         goes_on: bool,
     },
-    /// The connection carries something else from here on, which is not read.
+    /// From here on the connection carries bytes that the agent does not parse.
     Opaque,
-    /// The response ends with the connection, or where it ends is not known: no request may follow it.
+    /// The response ends with the connection, or its end cannot be found: no request may follow it.
     Last,
-    /// It is not handed on: say this and close.
+    /// The message is not forwarded: send the rejection's bytes, and close.
     Refused(Refusal),
 }
 
-/// The agent's own reasons to refuse.
+/// Reasons of the agent itself to reject a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The request did not come in time.
+    /// The request did not arrive in time.
     Timeout,
-    /// Other requests need the memory.
+    /// The memory is needed for other requests.
     Crowded,
-    /// The client ended the request in the middle.
+    /// The client closed in the middle of the request.
     CutShort,
-    /// More has come than may be buffered.
+    /// The request is larger than the buffer.
     TooLarge,
-    /// No server answers.
+    /// No server has answered.
     NoServer,
-    /// The server refuses.
+    /// The server has refused the connection or a command.
     ServerRefused,
 }
 
 impl Reason {
-    /// Its name, for counters.
+    /// The reason's name, for counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",

@@ -1,40 +1,41 @@
-//! The header that the data plane puts in front of a guessed connection's segment: the handshake's options, and its server.
+//! The header that the data plane puts before a segment of a guessed connection: the options of the handshake, and
+//! the server.
 
 use crate::seq::Seq;
 use crate::wire::{ETHERNET, IPV4, ether_type};
 
-/// EtherType of guessed connections' segments (IEEE local experimental).
+/// EtherType of segments of guessed connections (IEEE 802 local experimental).
 pub const GUESSED: u16 = 0x88b6;
 
 const LENGTH: usize = 14;
 const NO_SCALE: u8 = 255;
 const LARGEST_SCALE: u8 = 14;
-/// Flag: the server has sent data, or its FIN.
+/// Flag: the server has sent data or its FIN.
 const SPOKEN: u8 = 1;
-/// The MSS of a client or a server that tells less.
+/// The MSS assumed for a client or server that announces less, in bytes.
 pub const SMALLEST: u16 = 64;
 
-/// What the data plane knows of a guessed connection.
+/// The data plane's knowledge of a guessed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// The server's window scale; none where windows are not scaled.
     pub server_scale: Option<u8>,
-    /// The client's.
+    /// The client's window scale.
     pub client_scale: Option<u8>,
-    /// Whether both permit SACK.
+    /// Whether both sides permit SACK.
     pub sack: bool,
-    /// Whether the server has sent data already.
+    /// Whether the server has already sent data.
     pub has_spoken: bool,
-    /// Largest segment that the client takes.
+    /// The client's MSS in bytes.
     pub mss: u16,
-    /// The guessed server, by the data plane's number.
+    /// The guessed server, by its number in the data plane.
     pub server: u16,
     /// The client's initial sequence number.
     pub isn: Seq,
 }
 
 impl Facts {
-    /// Reads a frame with the EtherType of guessed connections: the facts, and the IPv4 packet behind them.
+    /// Parses a frame with the EtherType of guessed connections; returns the facts, and the IPv4 packet behind them.
     pub fn read(frame: &[u8]) -> Option<(Facts, &[u8])> {
         let (facts, packet) = frame.get(ETHERNET..)?.split_at_checked(LENGTH)?;
         let word = |at: usize| u16::from_be_bytes([facts[at], facts[at + 1]]);
@@ -58,7 +59,7 @@ impl Facts {
         Some((facts, packet))
     }
 
-    /// Puts them in front of what is in a frame.
+    /// Returns the frame with this header before its IPv4 packet.
     pub fn write(&self, frame: &[u8]) -> Vec<u8> {
         let (mss, server, isn) = (self.mss.to_be_bytes(), self.server.to_be_bytes(), self.isn.0.to_be_bytes());
         let scales = [self.server_scale, self.client_scale].map(|scale| scale.unwrap_or(NO_SCALE));

@@ -1,51 +1,53 @@
-//! Hands a client's bytes on to a server, within what the server takes, and repeats what the client no longer does.
+//! Sends a client's bytes to a server within the server's window, and retransmits those that the client no longer
+//! does.
 //!
-//! A small sender of TCP: slow start and congestion avoidance as one (RFC 5681 without its finer points, for at most some tens of
-//! KB), fast retransmit after three duplicates (section 3.2), one segment at each partial acknowledgement (RFC 6582), the time to
-//! repeat doubles (RFC 6298), and a closed window is probed.
+//! A minimal TCP sender. Slow start and congestion avoidance are one mechanism (a simplified RFC 5681, for at most
+//! some tens of KB). It retransmits after three duplicate ACKs (section 3.2), and one segment per partial ACK (RFC
+//! 6582). Its timeout doubles (RFC 6298), and it probes a closed window.
 
 use crate::seq::Seq;
 
-/// Segments sent before the first acknowledgement (RFC 6928).
+/// Segments sent before the first ACK (RFC 6928).
 const FIRST_SEGMENTS: usize = 10;
 const DUPLICATES: u32 = 3;
-/// Time until the first repetition: that of Linux at its least, for servers are near.
+/// Nanoseconds until the first retransmission: the minimum of Linux, because servers are near.
 const TIMEOUT: u64 = 200_000_000;
 const LONGEST: u64 = 5_000_000_000;
 const TIMEOUTS: u32 = 8;
 
-/// How far a server has come with what it is sent. All numbers are the client's, which the server has as well.
+/// The state of sending to one server. All numbers are the client's, which are valid for the server as well.
 #[derive(Debug)]
 pub struct Handover {
-    /// The first number that the server has not acknowledged.
+    /// The first number that the server has not acknowledged (SND.UNA).
     pub una: Seq,
-    /// The first that was not sent.
+    /// The first number that was not sent (SND.NXT).
     pub next: Seq,
-    /// Largest segment the server takes.
+    /// The server's MSS in bytes.
     pub mss: usize,
-    /// The number that the server's window ends before; none while only the client knows it.
+    /// The number at which the server's window ends; none while it was announced to the client only.
     edge: Option<Seq>,
     congestion: usize,
     duplicates: u32,
-    /// While a loss is made good: what was sent when it was noticed.
+    /// During loss recovery, the value of `next` when the loss was detected.
     recover: Option<Seq>,
     due: Option<u64>,
     timeouts: u32,
-    /// A byte is out that the closed window does not allow.
+    /// A window probe was sent: one byte beyond the closed window.
     is_probing: bool,
 }
 
-/// What an acknowledgement asks for.
+/// What to do after an ACK.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Nothing but more of what is new.
+    /// Send new bytes, as far as allowed.
     GoOn,
-    /// The first segment that was not acknowledged, up to this number at most.
+    /// Retransmit the first unacknowledged segment, at most up to this number.
     Repeat(Seq),
 }
 
 impl Handover {
-    /// Nothing is sent yet to a server that opened with this window; none: the client knows it, and obeys it.
+    /// Creates the sender for a server with this initial window in bytes; none: the window was announced to the
+    /// client only, which keeps within it.
     pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Handover {
         let mss = usize::from(mss.max(64));
         Handover {
@@ -62,7 +64,8 @@ impl Handover {
         }
     }
 
-    /// What may be sent next, of bytes that end before `end`. What ends before `owned` is paced here, the rest by the client.
+    /// Returns the range of the next segment of new bytes before `end`. The bytes before `owned` are subject to
+    /// congestion control here; the client paces the later ones itself.
     pub fn next_segment(&self, owned: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let paced = self.next.is_before(owned);
         let allowed = self.edge.map_or(end, |edge| edge.earlier(end));
@@ -71,18 +74,19 @@ impl Handover {
         (length > 0).then(|| (self.next, self.next + length as u32))
     }
 
-    /// Whether the server's window is closed, with nothing on its way that would be answered.
+    /// Whether the server's window is closed, and no byte is in flight whose ACK could open it.
     pub fn is_closed(&self) -> bool {
         self.una == self.next && self.edge.is_some_and(|edge| !self.una.is_before(edge))
     }
 
-    /// Notes that what comes before `end` was sent.
+    /// Records that the bytes before `end` were sent.
     pub fn sent(&mut self, end: Seq, owned: Seq, now: u64) {
         self.next = self.next.later(end);
         self.watch(owned, now);
     }
 
-    /// Sees to it that what the agent owns does not wait for ever: a lost segment is repeated, a closed window probed.
+    /// Sets the retransmission timer while bytes that the agent has acknowledged are outstanding; it covers lost
+    /// segments and closed windows.
     pub fn watch(&mut self, owned: Seq, now: u64) {
         let is_owing = self.una.is_before(owned);
         let timeout = (TIMEOUT << self.timeouts).min(LONGEST);
@@ -93,7 +97,7 @@ impl Handover {
         };
     }
 
-    /// Takes an acknowledgement; `is_bare` when the segment carried nothing else, `sacked` where its first SACK block begins.
+    /// Processes an ACK. `is_bare`: the segment carried nothing else; `sacked`: the start of its first SACK block.
     pub fn acknowledge(
         &mut self,
         ack: Seq,
@@ -106,13 +110,13 @@ impl Handover {
         let edge = ack + window;
         let opened = self.edge.is_none_or(|known| known.is_before(edge));
         if window < self.mss as u32 {
-            // The server is there, and lets wait.
+            // The server is alive, and holds the agent back by its window.
             self.timeouts = 0;
         }
         self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));
         if self.is_probing && (opened || self.una.is_before(ack)) {
             self.is_probing = false;
-            // A probe that the server has not taken is sent with the rest, now that there is room for it.
+            // If the server has not taken the probe, its byte is sent again with the following ones.
             self.next = self.una.later(ack);
         }
         let until = sacked.unwrap_or(self.next);
@@ -141,20 +145,20 @@ impl Handover {
         self.congestion = (self.next.since(self.una) / 2).max(segments * self.mss);
     }
 
-    /// The segment to repeat first, of bytes that end before `end`.
+    /// Returns the range of the first unacknowledged segment, of bytes before `end`.
     pub fn first_segment(&self, end: Seq) -> (Seq, Seq) {
         (self.una, self.una + end.since(self.una).min(self.mss) as u32)
     }
 
-    /// When the server is to have answered.
+    /// The time at which the retransmission timer expires.
     pub fn due(&self) -> Option<u64> {
         self.due
     }
 
-    /// What to repeat now; an error when the server has not answered for too long.
+    /// Returns the range to retransmit now, if any.
     ///
     /// # Errors
-    /// The server is given up.
+    /// When the server has not answered for too long, so that it is given up.
     pub fn timeout(&mut self, owned: Seq, now: u64) -> Result<Option<(Seq, Seq)>, ()> {
         if self.due.is_none_or(|due| due > now) || !self.una.is_before(owned) {
             return Ok(None);
@@ -166,7 +170,7 @@ impl Handover {
         self.due = Some(now + (TIMEOUT << self.timeouts).min(LONGEST));
         self.duplicates = 0;
         if self.una == self.next {
-            // RFC 9293, section 3.8.6.1: a closed window is probed with a byte.
+            // RFC 9293, section 3.8.6.1: probe a closed window with one byte.
             self.next += 1;
             self.is_probing = true;
             return Ok(Some((self.una, self.next)));
@@ -237,7 +241,7 @@ mod tests {
         handover.watch(owned, 0);
         assert_eq!(handover.timeout(owned, 200 * MS), Ok(Some((first, Seq(1001)))));
         assert_eq!(handover.acknowledge(first, 0, owned, true, None, 201 * MS), Then::GoOn);
-        // Still closed: the same byte.
+        // The window is still closed: the same byte is sent again.
         assert_eq!(handover.timeout(owned, 600 * MS), Ok(Some((first, Seq(1001)))));
         assert_eq!(handover.acknowledge(first, 5000, owned, true, None, 601 * MS), Then::GoOn);
         assert_eq!(handover.next_segment(owned, owned), Some((first, Seq(1100))));

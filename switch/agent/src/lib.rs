@@ -1,7 +1,9 @@
-//! The agent of a content switch: takes handshakes and requests of content services, asks the rules, opens a server in the client's
-//! name, and has the data plane translate from there on.
+//! The agent of a content switch. It accepts the connections of content services, applies their rules to the
+//! requests, connects to a server with the client's source address, and orders the data plane to translate from then
+//! on.
 //!
-//! [`Engine`] is pure: frames and the time in, frames out. [`runner`] joins it to an interface, [`control`] to the controller.
+//! [`Engine`] is pure: it maps frames and the time to frames. [`runner`] connects it to an interface, [`control`] to
+//! the controller.
 
 pub mod acceptance;
 pub mod args;

@@ -1,4 +1,5 @@
-//! Mail protocols, where the server speaks first: what the agent says for reasons of its own, and how a server hears a dialogue again.
+//! Mail protocols, where the server speaks first: the agent's own error replies, and the replay of a dialogue to a
+//! server.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use sluice_rules::{Followed, Follower, Replay, Replayed, RuleSet};
 use crate::decider::{Answers, Framing, Heard, Progress, Reason, Repetition};
 use crate::rules::refused;
 
-/// What a client hears for a reason of the agent's own. SMTP: 421, after which clients come again (RFC 5321, section 3.8).
+/// Returns the reply for a reason of the agent. SMTP: 421, after which clients try again (RFC 5321, section 3.8).
 pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     let why = match reason {
         Reason::Timeout => "no command came in time",
@@ -21,7 +22,7 @@ pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     rules.refusal(status, why).say
 }
 
-/// How a server is to hear a dialogue whose first `answered` bytes the agent has answered.
+/// Builds the replay of a dialogue whose first `answered` bytes the agent has answered.
 pub fn repetition(replay: Replay, answered: usize, say: Vec<u8>) -> Repetition {
     let lines = replay.lines();
     debug_assert!(lines.len() <= answered, "a line is repeated that the client has not sent");
@@ -39,14 +40,14 @@ impl Answers for Replay {
     }
 }
 
-/// A dialogue that is read to its end, or until nothing more can be refused.
+/// A dialogue whose commands are checked, until nothing more can be refused.
 pub struct Dialogue {
     rules: Arc<RuleSet>,
     follower: Follower,
 }
 
 impl Dialogue {
-    /// Begins where the dialogue has been repeated to the server.
+    /// Begins when the dialogue so far was replayed to the server.
     pub fn new(rules: &Arc<RuleSet>, follower: Follower) -> Dialogue {
         Dialogue { rules: Arc::clone(rules), follower }
     }

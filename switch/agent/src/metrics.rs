@@ -1,4 +1,4 @@
-//! The agent's state for Prometheus.
+//! The agent's metrics for Prometheus.
 
 use std::fmt;
 use std::io;
@@ -14,13 +14,13 @@ use tokio::net::TcpListener;
 use crate::control::{Shared, status};
 use crate::proto;
 
-/// What is reported.
+/// The sources of the metrics.
 pub struct Metrics {
     /// The engine's state.
     pub shared: Arc<Shared>,
     /// The interface's counters.
     pub interface: Arc<Counters>,
-    /// When the agent began.
+    /// The time at which the agent started.
     pub started: Instant,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Answers `GET /metrics` for as long as it is polled.
+/// Serves `GET /metrics` for as long as the future is polled.
 ///
 /// # Errors
 /// When the listener fails.
@@ -40,10 +40,10 @@ pub async fn serve(listener: TcpListener, metrics: Metrics) -> io::Result<()> {
 
 type Values = Vec<(Labels, u64)>;
 
-/// Name, help and value of a family.
+/// Name, help text and value of a metric of a service.
 type Number = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
 
-/// A family for each number that every service has.
+/// The metrics of which every service has one number.
 const NUMBERS: [Number; 10] = [
     ("handshakes", "SYNs answered", |service| service.handshakes),
     ("spliced", "Connections that the data plane took over", |service| service.spliced),

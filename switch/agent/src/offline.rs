@@ -1,4 +1,4 @@
-//! `check` and `match`: rules looked at without an agent.
+//! The commands `check` and `match`, which use rules without a running agent.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 
-/// What rules are, and those that no request can reach, a line each.
+/// Checks rules. Returns a summary, and a line for each rule that no request can reach.
 ///
 /// # Errors
-/// What is wrong with them, a line each.
+/// Every mistake in the rules, one per line.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
     let (protocol, count) = (rules.protocol(), rules.rules().len());
@@ -40,7 +40,7 @@ fn load(content: &[u8]) -> Result<RuleSet, String> {
     })
 }
 
-/// Which rule takes a request.
+/// Returns the rule that matches a request, with the group.
 ///
 /// # Errors
 /// When the rules are wrong, or the request is refused or incomplete.

@@ -1,4 +1,4 @@
-//! The rules of `sluice-rules`, as the engine asks them.
+//! Implements the engine's interface to rules by the crate `sluice-rules`.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use sluice_rules::{
 use crate::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
 use crate::mail;
 
-/// Bytes of a body that its framing may add: sizes of chunks, and a trailer.
+/// Bytes that chunked framing may add to a body: chunk sizes, and a trailer.
 const FRAMING: usize = 16 << 10;
 
-/// A rule set in use.
+/// A compiled rule set as the policy of a service.
 #[derive(Debug)]
 pub struct Rules(pub Arc<RuleSet>);
 
@@ -58,7 +58,7 @@ impl Decider for Rules {
     }
 }
 
-/// Reads a request.
+/// Reads one request by a decider.
 struct Reading {
     rules: Arc<RuleSet>,
     decider: Deciding,
@@ -103,29 +103,30 @@ impl Reading {
     }
 }
 
-/// A refusal in the engine's words.
+/// Converts a refusal to the engine's type.
 pub(crate) fn refused(refusal: sluice_rules::Refusal) -> Refusal {
     Refusal { why: refusal.why, rule: refusal.rule, say: refusal.say }
 }
 
-/// A request and its response.
+/// The framing of one HTTP request and its response.
 struct Exchange {
     rules: Arc<RuleSet>,
     request: RequestFramer,
     response: ResponseFramer,
-    /// The client sends another request on this connection.
+    /// Whether the client may send another request on this connection.
     persists: bool,
-    /// Rules may refuse what follows.
+    /// Whether rules may refuse a later request.
     guarded: bool,
-    /// The client may leave out the body, if the server answers before it asks for it (RFC 9110, section 10.1.1). Where rules may
-    /// refuse, so that body and next request must not be mistaken for each other, the body waits for the server's 100.
+    /// Whether the client waits for `100 Continue`. It may omit the body if the server answers otherwise (RFC 9110,
+    /// section 10.1.1). Where rules may refuse, the body must not be mistaken for the next request, so it waits for
+    /// the server's 100.
     expects_continue: bool,
-    /// Bytes of the head that were not handed on.
+    /// Bytes of the head that were not forwarded.
     head: usize,
     is_asked: bool,
-    /// The server has sent a part of the response.
+    /// Whether the server has sent a part of the response.
     is_answering: bool,
-    /// The response is complete, and whether the client sends the body is not known.
+    /// Whether the response is complete while it is unknown whether the client will send the body.
     is_void: bool,
 }
 
@@ -145,7 +146,7 @@ impl Exchange {
         }
     }
 
-    /// Closes the connection: with these words, unless the client has got a part of the response.
+    /// Closes the connection, with an error reply unless the client has received a part of the response.
     fn close(&self, status: u16, why: &'static str) -> Progress {
         let mut refusal = refused(self.rules.refusal(status, why));
         if self.is_answering {

@@ -1,4 +1,4 @@
-//! The thread that owns the engine and its interface.
+//! The thread that runs the engine on its interface.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::control::{Load, Shared, locked};
 use crate::{Engine, Frames};
 
-/// How often the load is reported, an interface looked for that is gone, and so on.
+/// The interval of periodic work: reporting the load, and reopening a lost interface.
 const CHORES: Duration = Duration::from_millis(100);
 
 /// Moves frames between an interface and the engine.
@@ -29,7 +29,7 @@ pub struct Runner {
     out: Frames,
 }
 
-/// Says to the thread what it is to do.
+/// Controls the thread from other threads.
 #[derive(Clone)]
 pub struct Handle {
     is_draining: Arc<AtomicBool>,
@@ -38,23 +38,23 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Look at what is new.
+    /// Wakes the thread, so that it applies the shared state.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Take no new work, and end when nothing is left.
+    /// Orders the thread to drain: to take no new work, and to end without connections.
     pub fn drain(&self) {
         self.is_draining.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// Whether the thread goes on.
+    /// Returns a probe that shows whether the thread is running.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
 
-    /// End.
+    /// Orders the thread to end.
     pub fn end(&self) {
         self.is_ending.store(true, Relaxed);
         self.waker.wake();
@@ -62,10 +62,10 @@ impl Handle {
 }
 
 impl Runner {
-    /// Over an open interface.
+    /// Creates the runner of an engine over an open interface.
     ///
     /// # Errors
-    /// When the kernel refuses what waiting needs.
+    /// When the kernel refuses the resources for waiting.
     pub fn new(engine: Engine, interface: Interface, shared: Arc<Shared>) -> io::Result<Runner> {
         let poller = Poller::new()?;
         if let Some(socket) = interface.raw_fd() {
@@ -86,16 +86,16 @@ impl Runner {
         })
     }
 
-    /// A handle to the thread.
+    /// Returns a handle that controls the thread.
     pub fn handle(&self) -> Handle {
         let (is_draining, is_ending) = (Arc::clone(&self.is_draining), Arc::clone(&self.is_ending));
         Handle { is_draining, is_ending, waker: self.poller.waker() }
     }
 
-    /// Works until its handle ends it, or until it has nothing left when it drains.
+    /// Runs until the handle ends it, or, when draining, until no connection is left.
     ///
     /// # Errors
-    /// When the kernel refuses to let it wait.
+    /// When the kernel cannot wait for events.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut events, mut chores_due) = (Vec::new(), Instant::now());
         while !self.is_ending.load(Relaxed) {

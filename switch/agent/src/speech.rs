@@ -1,12 +1,12 @@
-//! What the agent itself says to a client, and repeats until the client has it.
+//! Bytes that the agent itself sends to a client, and retransmits until the client acknowledges them.
 
 use crate::seq::Seq;
 
-/// The first repetition comes after this time, the next after twice as long.
+/// Nanoseconds until the first retransmission; the interval doubles each time.
 const FIRST: u64 = 250_000_000;
 const REPETITIONS: u32 = 5;
 
-/// Bytes for a client, and perhaps the end of the connection.
+/// Bytes for a client, with an optional FIN behind them.
 #[derive(Debug)]
 pub struct Speech {
     from: Seq,
@@ -17,40 +17,40 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// Bytes from this number on, sent at this time.
+    /// Creates the buffer with bytes that begin at the number `from`, sent at the time `now`.
     pub fn new(from: Seq, bytes: Vec<u8>, ends: bool, now: u64) -> Speech {
         Speech { from, bytes, ends, due: now + FIRST, repeated: 0 }
     }
 
-    /// Says more.
+    /// Appends bytes.
     pub fn add(&mut self, bytes: &[u8], ends: bool, now: u64) {
         self.bytes.extend_from_slice(bytes);
         self.ends |= ends;
         (self.due, self.repeated) = (now + FIRST, 0);
     }
 
-    /// The number behind it.
+    /// The number behind the last byte and FIN.
     pub fn end(&self) -> Seq {
         self.from + self.bytes.len() as u32 + u32::from(self.ends)
     }
 
-    /// Whether it ends the connection.
+    /// Whether a FIN follows the bytes.
     pub fn ends(&self) -> bool {
         self.ends
     }
 
-    /// What follows this number.
+    /// Returns the bytes from the number `from` on, with the number of the first one.
     pub fn rest(&self, from: Seq) -> (Seq, &[u8]) {
         let sent = from.since(self.from).min(self.bytes.len());
         (self.from + sent as u32, &self.bytes[sent..])
     }
 
-    /// When it is to be repeated; never again after some times.
+    /// The time of the next retransmission; none after the last one.
     pub fn due(&self) -> Option<u64> {
         (self.repeated < REPETITIONS).then_some(self.due)
     }
 
-    /// Whether to repeat it now.
+    /// Whether to retransmit now; if so, sets the next timer.
     pub fn is_due(&mut self, now: u64) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         if is_due {
@@ -60,7 +60,7 @@ impl Speech {
         is_due
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
     }

@@ -1,8 +1,8 @@
-//! Segments that no connection and no cookie explains: a sender that repeats them is reset.
+//! Stray segments, which belong to no connection and have no valid cookie. A sender that repeats them is reset.
 //!
-//! Data may overtake the first segment of its request, which alone brings a connection back from its cookie. So a stranger is
-//! not reset at once, but when the same data comes for the third time, or later than any first segment is overtaken: that would
-//! have been repeated before.
+//! Data may overtake the first segment of its request, without which the cookie cannot be checked. So a stray segment
+//! is not answered by a reset at once, but when the same data arrives for the third time, or 1 s after its first
+//! arrival: by then the sender would have repeated an overtaken first segment.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -12,12 +12,12 @@ use crate::seq::Seq;
 
 const PLACES: usize = 1 << 12;
 const PATIENCE: u8 = 3;
-/// Longer than data overtakes what was sent before it, and than a sender waits until it repeats that (RFC 6298).
+/// Longer than data overtakes an earlier segment, and than a sender waits to repeat that segment (RFC 6298).
 const LATE: u64 = 1_000_000_000;
 
-/// What was seen lately, of bounded size: newer ones push older ones out.
+/// The recent stray segments, in a table of fixed size: newer ones replace older ones.
 pub struct Strangers {
-    /// A segment's mark, how often it has come, and when first.
+    /// For each entry: a hash of the segment, how often it has arrived, and when it first did.
     seen: Box<[(u32, u8, u64)]>,
     hash: RandomState,
 }
@@ -29,7 +29,7 @@ impl Default for Strangers {
 }
 
 impl Strangers {
-    /// Notes a segment at this time; true when it insists.
+    /// Records a segment, and returns whether its sender is to be reset.
     pub fn is_persistent(&mut self, now: u64, client: SocketAddrV4, port: u16, seq: Seq) -> bool {
         let hash = self.hash.hash_one((client, port, seq.0));
         let (place, mark) = (hash as usize % PLACES, (hash >> 32) as u32);

@@ -1,40 +1,40 @@
-//! A request and its response, of a connection whose every request is decided anew.
+//! One request and its response, on a connection whose every request is decided separately.
 
 use crate::assembler::Assembler;
 use crate::decider::{Framing, Progress};
 use crate::seq::Seq;
 
-/// Bytes of a response that may come beyond a gap.
+/// Capacity in bytes for parts of a response beyond a gap.
 pub const RESPONSE_ROOM: usize = 256 << 10;
 
-/// A request and its response.
+/// One request and its response.
 pub struct Exchange {
     framing: Box<dyn Framing>,
-    /// The client's bytes before this number are meant for this server.
+    /// The client's bytes before this number are for the current server.
     pub limit: Seq,
-    /// The request is complete.
+    /// Whether the request is complete.
     pub is_asked: bool,
-    /// The response is complete, and whether the connection goes on behind it.
+    /// None until the response is complete; then, whether the connection can carry another request.
     pub answered: Option<bool>,
-    /// Where the response ends is not known; no request may follow it.
+    /// The end of the response cannot be found, so no request may follow it.
     is_last: bool,
-    /// What came of the response beyond gaps.
+    /// The parts of the response received beyond gaps.
     pub response: Assembler,
 }
 
 impl Exchange {
-    /// Begins with a request at this number of the client's, and its response at this one of the server's.
+    /// Begins with a request at this number of the client, and its response at this number of the server.
     pub fn new(framing: Box<dyn Framing>, request: Seq, response: Seq) -> Exchange {
         let response = Assembler::new(response, RESPONSE_ROOM);
         Exchange { framing, limit: request, is_asked: false, answered: None, is_last: false, response }
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
         self.response.memory() + self.framing.memory()
     }
 
-    /// Looks at what has come of the request behind the limit.
+    /// Parses the bytes of the request that arrived behind the limit.
     pub fn follow_request(&mut self, request: &Assembler) -> Progress {
         let new = request.between(self.limit, request.end());
         if self.is_asked || new.is_empty() {
@@ -53,7 +53,8 @@ impl Exchange {
         progress
     }
 
-    /// Takes bytes of the server: what comes of the response, or `None` when there is no room for them now.
+    /// Takes bytes of the server. Returns how far the response has come, or `None` when there is no room for the
+    /// bytes now.
     pub fn take(&mut self, seq: Seq, bytes: &[u8]) -> Option<Progress> {
         if !self.response.can_take(seq, bytes.len()) {
             return None;
@@ -73,8 +74,9 @@ impl Exchange {
         Some(progress)
     }
 
-    /// Whether the client, which has all that the server has sent, asks for more although nothing more may follow. Of a response
-    /// without an end only a request that comes now shows that the client takes it for complete.
+    /// Whether the client, which has acknowledged everything of the server, sends a request although none may follow.
+    /// Behind a response of unknown end, only a request that arrives now shows that the client considers the response
+    /// complete.
     pub fn asks_too_much(&self, request: &Assembler, has_come: bool) -> bool {
         let is_over = self.answered == Some(false) || self.is_last && self.is_asked && has_come;
         is_over && self.limit.is_before(request.end())

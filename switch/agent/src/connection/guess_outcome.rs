@@ -1,4 +1,4 @@
-//! What becomes of a guessed server when the rules have decided: it is kept, or left.
+//! Keeps or leaves a guessed server, once the rules have decided.
 
 use super::client::Client;
 use super::context::Context;
@@ -7,17 +7,18 @@ use super::next::Next;
 use super::server::{Answer, Server};
 use crate::decider::Route;
 
-/// The window of a server that has not announced one, in bytes: as much as clients may send at first (RFC 3390).
+/// Window in bytes of a server that has not announced one to the agent: as much as clients may send at first (RFC
+/// 3390).
 const WINDOW: u32 = 4096;
 
-/// Ends a connection whose client has got data of the wrong server.
+/// Ends a connection whose client has received data of the wrong server.
 pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);
     client.reset(ctx);
 }
 
-/// Keeps the guessed server, or leaves it, now that the rules have decided.
+/// Keeps the guessed server if the rules select one of its groups; otherwise leaves it.
 pub fn follow<S>(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> Next<S> {
     let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_left()) else {
         return Next::Ask { route, has_left: true };
@@ -36,7 +37,7 @@ pub fn follow<S>(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> Ne
     counters.guesses_right.add(1);
     if route.framing.is_some() {
         if facts.has_spoken {
-            // The end of its response, from which on requests are for the rules, cannot be found.
+            // The end of the server's response cannot be found, and with it the start of the next request.
             give_up(client, ctx, server);
             return Next::Over;
         }
@@ -45,15 +46,15 @@ pub fn follow<S>(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> Ne
     keep(client, route)
 }
 
-/// Goes on with the guessed server, as if it had just been opened.
+/// Continues with the guessed server as if it had just accepted the connection.
 fn keep<S>(client: &Client, route: Route) -> Next<S> {
     let Some(guess) = &client.guess else { return Next::Over };
     let answer = Answer {
         first: guess.next,
         scale: guess.facts.server_scale,
-        // What the client sent was as large as the server had allowed.
+        // The server has allowed segments of the size that the client sent.
         mss: Some(guess.largest),
-        // Of what the client sends unasked the server has allowed all.
+        // The server's window has allowed all bytes that the client sent without the agent's ACKs.
         window: (client.owned != client.request.base()).then_some(WINDOW),
     };
     let server = Server::new(client, route.group, &answer);

@@ -1,4 +1,4 @@
-//! A group is asked for a server in the client's name, with the client's own sequence number.
+//! Opens a connection to a server of a group, with the client's source address and sequence numbers.
 
 use super::client::Client;
 use super::context::Context;
@@ -12,38 +12,40 @@ use crate::seq::Seq;
 use crate::wire::flags::SYN;
 use crate::wire::{Head, RawOffer, Segment};
 
-/// Time until the SYN is repeated; each further one takes twice as long.
+/// Nanoseconds until the SYN is sent again; the interval doubles each time.
 const REPEAT: u64 = 250_000_000;
-/// How often it is sent in all, in 3.75 s: a hundredth lost takes one server in 10^8 for silent.
+/// How often the SYN is sent in all, within 3.75 s. With 1% packet loss, one server in 10^8 is mistaken for silent.
 const SYNS: u32 = 4;
-/// How many servers of the group are asked at most, when they refuse. The same one may be asked twice.
+/// How many SYNs with a new attempt number are sent when servers refuse. Two attempts may reach the same server.
 const ATTEMPTS: u16 = 4;
 
-/// Bytes that a server is taken to have sent on a connection that another agent has opened.
+/// Bytes that a server may have sent on a connection that another agent opened.
 const SENT: u32 = 16 << 20;
 
-/// A server that is asked.
+/// A connection attempt to a server.
 pub struct Opening {
-    /// The group that it is to be of.
+    /// Index of the group.
     group: usize,
-    /// When to ask again.
+    /// The time at which the SYN is sent again.
     pub due: u64,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
     repetition: Option<Repetition>,
     asked: u32,
-    /// How many servers have refused. The SYN carries it in its IPv4 identification: the data plane draws another server by it.
+    /// The number of servers that have refused. The SYN carries it as its IPv4 identification, by which the data
+    /// plane selects another server.
     attempt: u16,
     former: Former,
 }
 
-/// A connection of this client's that a server may have from before.
+/// An earlier connection of this client that a server may still have.
 enum Former {
-    /// None that the agent knows of; another agent may have opened one.
+    /// The agent has opened none; another agent may have opened one.
     Unknown,
-    /// The agent has reset the server.
+    /// The agent has reset it.
     Reset,
-    /// The agent resets the server at this number before each repeated SYN: its first reset may be lost.
+    /// The agent resets the server at this number before each further SYN, because its first reset may have been
+    /// lost.
     Left(Seq),
 }
 
@@ -53,7 +55,7 @@ fn offered(client: &Client) -> RawOffer {
 }
 
 impl Opening {
-    /// Asks a group for a server. With `has_left` the connection has left one before.
+    /// Sends a SYN to a group. `has_left`: the connection has left another server before.
     pub fn begin(client: &Client, ctx: &mut Context<'_>, route: Route, has_left: bool) -> Opening {
         let Route { group, sticky, framing, repetition, .. } = route;
         let former = if has_left { Former::Left(client.request.base()) } else { Former::Unknown };
@@ -63,12 +65,12 @@ impl Opening {
         opening
     }
 
-    /// How the server is left.
+    /// How to reset the server.
     pub fn end(&self, client: &Client) -> End {
         End { group: self.group, seq: client.request.base() }
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
         let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
         framing + self.repetition.as_ref().map_or(0, Repetition::memory)
@@ -82,14 +84,14 @@ impl Opening {
             seq: client.request.base() - 1,
             ack: Seq(0),
             flags: SYN,
-            // RFC 7323, section 2.2: a SYN's window is not scaled.
+            // RFC 7323, section 2.2: the window of a SYN is not scaled.
             window: u16::try_from(client.window_bytes()).unwrap_or(u16::MAX),
         };
         let options = &options[..length];
         ctx.out.push_with(|frame| head.write_identified(&ctx.link, self.attempt, options, [b"", b""], frame));
     }
 
-    /// Takes an acceptable segment of the client: it is for later.
+    /// Processes an acceptable segment of the client: its bytes wait until the server has accepted the connection.
     pub fn on_client(self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         if segment.seq().is_before(client.owned) && !segment.payload().is_empty() {
             client.acknowledge(ctx);
@@ -97,7 +99,7 @@ impl Opening {
         Next::Stay(self)
     }
 
-    /// Repeats the SYN, or gives up.
+    /// Sends the SYN again, or gives up.
     pub fn on_time(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         if ctx.now < self.due {
             return Next::Stay(self);
@@ -121,7 +123,7 @@ impl Opening {
         Next::Refuse(asked, refusal)
     }
 
-    /// Takes what a server answers to the SYN.
+    /// Processes a server's segment, as far as it answers the SYN.
     pub fn on_server(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         match judge_reply(client.request.base(), segment) {
             Reply::Nothing => Next::Stay(self),
@@ -132,10 +134,11 @@ impl Opening {
         }
     }
 
-    /// Takes a segment of a connection from before. One that another agent has opened is reset, and the server asked again, once.
-    /// Any other is late, or its server has missed its reset: the agent sends that with the next SYN. A reset frees the slot, and the SYN
-    /// behind it may go to another server while an answer to the SYN before is on its way: the agent would take the first server's
-    /// numbers for the second's.
+    /// Handles a segment of an earlier connection. A connection that another agent has opened is reset, and the SYN
+    /// sent again, once. Any other segment is late, or the server has missed its reset, which the agent then sends
+    /// with the next SYN. The reason for waiting: a reset frees the slot in the data plane, and the SYN behind it may
+    /// reach another server while an answer to the previous SYN is still under way. The agent would take the first
+    /// server's numbers for the second's.
     fn on_former(mut self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         let seq = segment.ack();
         self.former = match self.former {
@@ -145,13 +148,13 @@ impl Opening {
                 self.ask(client, ctx);
                 Former::Reset
             }
-            // The newest number counts: a server answers a reset with a wrong number by an ACK with the right one.
+            // The latest number counts: a server answers a reset with a wrong number by an ACK with the right one.
             Former::Reset | Former::Left(_) => Former::Left(seq),
         };
         Next::Stay(self)
     }
 
-    /// A server has refused, and none has seen the request: another one is asked.
+    /// Tries another server after a refusal; no server has received the request so far.
     fn ask_another(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         client.terms.service.groups[self.group].failed.add(1);
         client.leave(ctx, Some(self.end(client)));

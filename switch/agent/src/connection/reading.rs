@@ -1,4 +1,4 @@
-//! A request is read, and the rules decide.
+//! Reads a request until the rules decide.
 
 use std::time::Duration;
 
@@ -9,69 +9,71 @@ use super::{guess_outcome, refusing};
 use crate::decider::{Decision, Reader, Reason, Refusal, Repetition, Route};
 use crate::wire::Segment;
 
-/// Bytes that may wait for their acknowledgement: clients may send at least as much at first (RFC 3390).
+/// Bytes that may stay unacknowledged: clients may send at least as many at first (RFC 3390).
 const UNACKNOWLEDGED: usize = 4096;
-/// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
+/// Nanoseconds for which they may stay unacknowledged. Mostly the whole request arrives within, and needs no ACK of
+/// the agent.
 const PATIENCE: u64 = 10_000_000;
-/// The same of a request that the agent owns a part of: nothing is saved any more, and a client may hold back its last bytes until
-/// all others are acknowledged (Nagle, RFC 896). An agent with nothing else to do waits a whole millisecond.
+/// The same once the agent has acknowledged a part of the request. Then waiting saves nothing, and a client may hold
+/// back its last bytes until all others are acknowledged (Nagle, RFC 896). An otherwise idle agent waits a full
+/// millisecond.
 const OWNERS_PATIENCE: u64 = 500_000;
 
 /// A request that is being read.
 pub struct Reading {
     reader: Box<dyn Reader>,
-    /// When its first byte came.
+    /// The arrival time of its first byte.
     pub since: Option<u64>,
-    /// When the first byte came, or, before that, the request before was answered.
+    /// The arrival time of the first byte; before it, the time at which the previous request was answered.
     pub begun: u64,
-    /// When to acknowledge what has come.
+    /// The time at which to acknowledge the bytes so far.
     acknowledge_at: Option<u64>,
 }
 
-/// What the rules say of the bytes so far.
+/// The rules' decision by the bytes so far.
 pub enum Outcome {
-    /// Nothing yet.
+    /// None yet.
     More,
-    /// The request goes to a group.
+    /// The request gets a group.
     Route(Route),
     /// The client is refused.
     Refuse(Refusal),
 }
 
 impl Reading {
-    /// Begins, at the time of the first byte.
+    /// Begins when the first byte arrives.
     pub fn new(client: &Client, now: u64) -> Reading {
         Reading { since: Some(now), ..Reading::idle(client, now) }
     }
 
-    /// Begins, with no byte yet.
+    /// Begins before the first byte.
     pub fn idle(client: &Client, now: u64) -> Reading {
         let terms = &client.terms;
         let reader = terms.service.rules.begin(terms.client, terms.service.address);
         Reading { reader, since: None, begun: now, acknowledge_at: None }
     }
 
-    /// When the client's time is up.
+    /// The time at which the request times out.
     fn ends(&self, wait: Duration) -> Option<u64> {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether no byte has come.
+    /// Whether no byte has arrived.
     pub fn is_idle(&self) -> bool {
         self.since.is_none()
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.reader.memory()
     }
 
-    /// When there is something to do.
+    /// The time of the next timer.
     pub fn due(&self, client: &Client) -> Option<u64> {
         [self.ends(client.terms.service.rules.wait()), self.acknowledge_at].into_iter().flatten().min()
     }
 
-    /// Does what is due. A refusal when the client's time is up.
+    /// Runs expired timers. Returns a rejection when the request has timed out.
     pub fn on_time(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Option<Refusal> {
         if self.ends(client.terms.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
             return Some(refusing::apology(client, Reason::Timeout));
@@ -87,7 +89,7 @@ impl Reading {
         self.acknowledge_at = None;
     }
 
-    /// Takes what has come of a request.
+    /// Processes a client's segment: reads new bytes, or acknowledges repeated ones.
     pub fn read_or_acknowledge(
         &mut self,
         client: &mut Client,
@@ -98,14 +100,14 @@ impl Reading {
         if news.has_come {
             return self.read(client, ctx);
         }
-        // Repeated, or beyond a gap: the client wants to know what has come (RFC 5681, section 4.2).
+        // Repeated bytes, or bytes beyond a gap: acknowledge at once (RFC 5681, section 4.2).
         if !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged()) {
             self.own(client, ctx);
         }
         Outcome::More
     }
 
-    /// Asks the rules about the bytes so far.
+    /// Evaluates the rules on the bytes so far.
     pub fn read(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Outcome {
         if self.since.is_none() {
             (self.since, self.begun) = (Some(ctx.now), ctx.now);
@@ -132,11 +134,11 @@ impl Reading {
         }
     }
 
-    /// Sends what the rules answer, or acknowledges what has to be, and waits for more.
+    /// Sends the rules' reply, or acknowledges when that is due, and waits for more bytes.
     fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, say: Vec<u8>) {
         if !say.is_empty() {
             if client.terms.service.rules.greets() {
-                // The time for the next command begins.
+                // Restart the timeout for the next command.
                 self.since = Some(ctx.now);
             }
             client.say(ctx, say, false);
@@ -152,7 +154,7 @@ impl Reading {
         }
     }
 
-    /// Takes an acceptable segment of the client, with no server yet.
+    /// Processes an acceptable segment of a client that has no server yet.
     pub fn on_client(
         mut self,
         client: &mut Client,
@@ -164,7 +166,7 @@ impl Reading {
         self.follow(client, ctx, outcome)
     }
 
-    /// Does what the rules say, with no server yet.
+    /// Applies the rules' decision about a client that has no server yet.
     pub fn follow(self, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Reading> {
         match outcome {
             Outcome::More => Next::Stay(self),
@@ -175,14 +177,14 @@ impl Reading {
     }
 }
 
-/// A refusal for a reason of the agent's own, after other words.
+/// Rejects the client for a reason of the agent, after sending `reply`.
 fn closed(client: &Client, mut say: Vec<u8>, reason: Reason) -> Outcome {
     let mut refusal = refusing::apology(client, reason);
     say.append(&mut refusal.say);
     Outcome::Refuse(Refusal { say, ..refusal })
 }
 
-/// Puts what the server is to get in the place of what the client has sent.
+/// Replaces the client's answered bytes by the lines that the server is to get.
 fn prepare(client: &mut Client, ctx: &mut Context<'_>, repetition: &mut Repetition) {
     let answered = client.request.base() + repetition.answered as u32;
     let say = std::mem::take(&mut repetition.say);

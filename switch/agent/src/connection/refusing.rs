@@ -1,4 +1,4 @@
-//! The agent ends a connection: it sends the reason, and acknowledges what the client still sends.
+//! Ends a connection: sends the client an error, and acknowledges its further bytes.
 
 use super::client::Client;
 use super::context::Context;
@@ -7,21 +7,22 @@ use super::next::Next;
 use crate::decider::{Reason, Refusal};
 use crate::wire::Segment;
 
-/// How long a client that was refused is listened to.
+/// Nanoseconds for which the agent still acknowledges bytes of a rejected client.
 const FAREWELL: u64 = 5_000_000_000;
 
-/// A client that was refused is listened to.
+/// A rejected client, whose further bytes are acknowledged.
 pub struct Refusing {
-    /// Until this time.
+    /// The time at which the agent forgets the client.
     pub until: u64,
 }
 
-/// A refusal for a reason of the agent's own.
+/// Builds the rejection for a reason of the agent.
 pub fn apology(client: &Client, reason: Reason) -> Refusal {
     Refusal { why: reason.name(), rule: None, say: client.terms.service.rules.apology(reason, client.request.ready()) }
 }
 
-/// Says why not, and ends the connection; its server, if it has one, is left. None: the client was reset, and is not listened to.
+/// Sends the client an error and a FIN; resets the server, if there is one. Returns none when the client was reset
+/// instead.
 pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, refusal: Refusal) -> Option<Refusing> {
     let service = &client.terms.service;
     service.counters.refuse(refusal.why);
@@ -38,12 +39,12 @@ pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, r
         client.reset(ctx);
         return None;
     }
-    // What the client answers is for the agent.
+    // The client's answer has to reach the agent.
     client.take_turn(ctx);
     Some(say_last(client, ctx, server, refusal.say))
 }
 
-/// Ends the connection towards both sides.
+/// Closes the connection toward both sides.
 pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> Refusing {
     say_last(client, ctx, server, Vec::new())
 }
@@ -56,7 +57,7 @@ fn say_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, wor
 }
 
 impl Refusing {
-    /// Takes an acceptable segment: what the client still sends is acknowledged.
+    /// Processes an acceptable segment: acknowledges the client's further bytes.
     pub fn on_client(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Refusing> {
         let is_next = !client.owned.is_before(segment.seq());
         if is_next && client.owned.is_before(segment.end()) {

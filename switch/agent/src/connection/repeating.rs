@@ -1,8 +1,11 @@
-//! A server that is opened behind a greeting of the agent's own: what the client has sent is repeated to it, line by line.
+//! Replays a dialogue to a server, where the agent has greeted the client: the client's earlier commands are sent to
+//! the server line by line.
 //!
-//! The lines take the place of the client's answered bytes, right before those that are not answered. So the server is opened with
-//! a number that lies ahead of the client's first by what the agent kept to itself, and the client's own numbers are right on both
-//! sides. The server's greeting and answers are swallowed: what the agent has sent in their place is in the delta.
+//! In sequence space, the lines take the place of the client's answered bytes, and end where its unanswered bytes
+//! begin. Commands that the agent does not repeat make the lines shorter than the answered bytes. So the server's
+//! connection begins that much behind the client's first number, and the client's own numbers are valid on both
+//! sides. The server's greeting and answers are discarded: the delta accounts for the bytes that the agent has sent
+//! in their place.
 
 use super::client::{Client, News};
 use super::context::Context;
@@ -16,29 +19,29 @@ use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
 
-/// How long a server may take in all. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
+/// Nanoseconds that the replay may take. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
 const PATIENCE: u64 = 60_000_000_000;
-/// Bytes that a server may say meanwhile.
+/// Bytes that a server may send during the replay.
 const ROOM: usize = 64 << 10;
 
-/// A server to which a dialogue is repeated.
+/// A server to which a dialogue is replayed.
 pub struct Repeating {
     server: Server,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
     repetition: Repetition,
-    /// The lines before this number may be sent.
+    /// The lines before this number may be sent to the server.
     limit: Seq,
-    /// What the server has sent.
+    /// The bytes received from the server.
     received: Assembler,
-    /// The number of its FIN.
+    /// The number of the server's FIN.
     fin: Option<Seq>,
-    /// When it is given up.
+    /// The time at which the agent gives the server up.
     until: u64,
 }
 
 impl Repeating {
-    /// Begins with nothing sent.
+    /// Begins the replay, before any line is sent.
     pub fn begin(
         server: Server,
         (sticky, framing): (Sticky, Option<Box<dyn Framing>>),
@@ -57,23 +60,23 @@ impl Repeating {
         &self.server
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
         size_of::<Self>() + self.repetition.memory() + self.received.memory() + framing
     }
 
-    /// When there is something to do.
+    /// The time of the next timer.
     pub fn due(&self) -> u64 {
         self.server.handover.due().map_or(self.until, |due| due.min(self.until))
     }
 
-    /// The server has ended its side, or talks without end.
+    /// Whether the server has closed its side, or has sent more than the buffer holds.
     fn is_hopeless(&self) -> bool {
         self.fin == Some(self.received.end()) || self.received.room() == 0
     }
 
-    /// Takes an acceptable segment of the client: it is for later. A client that repeats itself hears that it has come.
+    /// Processes an acceptable segment of the client. Its new bytes wait; repeated bytes are acknowledged.
     pub fn on_client(
         self: Box<Self>,
         client: &mut Client,
@@ -88,12 +91,12 @@ impl Repeating {
         Next::Stay(self)
     }
 
-    /// Answers a server's segment that is not acceptable.
+    /// Answers a segment of the server that is not acceptable.
     pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.challenge(client, ctx, segment);
     }
 
-    /// Takes an acceptable segment of the server.
+    /// Processes an acceptable segment of the server.
     pub fn on_server(
         mut self: Box<Self>,
         client: &mut Client,
@@ -111,7 +114,7 @@ impl Repeating {
         self.follow(client, ctx, segment)
     }
 
-    /// Does what the server's answers ask for.
+    /// Continues the replay by the server's answers.
     fn follow(
         mut self: Box<Self>,
         client: &mut Client,
@@ -144,19 +147,19 @@ impl Repeating {
         }
         self.server.swallow(next, client.next);
         let exchange = self.framing.map(|mut framing| {
-            // What the server says unasked answers nothing.
+            // Unsolicited lines of the server answer no command.
             let _ = framing.response(rest);
             Exchange::new(framing, self.limit, self.server.next)
         });
         Next::Resume { server: self.server, sticky: self.sticky, exchange, acknowledges: is_new }
     }
 
-    /// Takes a reset of the server.
+    /// Handles a reset of the server.
     pub fn on_reset(self: Box<Self>, client: &mut Client) -> Next<Box<Repeating>> {
         self.leave(client, Reason::ServerRefused, Vec::new())
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Repeating>> {
         if self.until <= ctx.now || !self.server.on_time(client, ctx, self.limit) {
             return self.leave(client, Reason::NoServer, Vec::new());
@@ -164,7 +167,8 @@ impl Repeating {
         Next::Stay(self)
     }
 
-    /// Gives a server up that does not take what the agent has granted: the client hears its words, or why.
+    /// Gives up a server that refuses a command that the agent has accepted. The client is sent the server's answer,
+    /// or the reason.
     fn leave(self: Box<Self>, client: &mut Client, reason: Reason, say: Vec<u8>) -> Next<Box<Repeating>> {
         client.terms.service.groups[self.server.group].failed.add(1);
         let refusal = if say.is_empty() {
@@ -175,7 +179,7 @@ impl Repeating {
         Next::Refuse(Some(self.server.end()), refusal)
     }
 
-    /// Asserts what holds meanwhile.
+    /// Asserts the invariants of a replay.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         assert!(client.guess.is_none(), "no connection is guessed where the agent greets");

@@ -1,5 +1,5 @@
-//! A server has answered: the agent hands the request on and translates, until the data plane takes over, or, where each request is
-//! decided anew, to the end.
+//! Forwards and translates between the client and a server that has accepted the connection. It ends when the data
+//! plane takes over, or with the connection where each request is decided separately.
 
 use super::client::{Client, News};
 use super::context::Context;
@@ -13,27 +13,28 @@ use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
 
-/// A connection that a server has.
+/// A connection that has a server.
 pub struct Serving {
     pub server: Server,
     sticky: Sticky,
     turn: Turn,
 }
 
-/// Who translates, and until when.
+/// Which side translates, and until when.
 enum Turn {
-    /// The agent, until the server has what the agent owns.
+    /// The agent, until the server has acknowledged all bytes that the agent has.
     Agent,
-    /// The data plane is asked.
+    /// The agent has sent a splice order to the data plane; `due` is when it repeats the order, `sent` the number of
+    /// orders.
     Ordered { due: u64, sent: u32 },
     /// The agent, for this request and its response.
     Each(Exchange),
-    /// The agent: the exchange is over, and the next request is read.
+    /// The agent: the response is complete, and the next request is being read.
     Between(Exchange, Reading),
 }
 
 impl Serving {
-    /// Begins with a server: splices at once, if the agent owes it nothing.
+    /// Begins with a server. Sends the splice order at once, if the agent has acknowledged nothing.
     pub fn begin(
         server: Server,
         sticky: Sticky,
@@ -52,8 +53,9 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// Goes on with a server to which a dialogue has been repeated: all else that comes is the client's. Where the agent reads on, by
-    /// this exchange. The server is acknowledged if it is to be, and is sent nothing.
+    /// Continues with a server to which a dialogue was replayed; its further bytes are the client's. With an
+    /// exchange, the agent reads all further commands. `acknowledges`: the server is sent an ACK if nothing else is
+    /// sent.
     pub fn resume(
         server: Server,
         sticky: Sticky,
@@ -72,12 +74,12 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// The client's bytes before this number are meant for this server.
+    /// The client's bytes before this number are for this server.
     fn limit(&self, client: &Client) -> Seq {
         self.exchange().map_or(client.request.end(), |exchange| exchange.limit)
     }
 
-    /// The exchange, where each request is decided anew.
+    /// The current exchange, where each request is decided separately.
     fn exchange(&self) -> Option<&Exchange> {
         match &self.turn {
             Turn::Each(exchange) | Turn::Between(exchange, _) => Some(exchange),
@@ -85,12 +87,12 @@ impl Serving {
         }
     }
 
-    /// The next request that is read, if one is.
+    /// The next request, if it is being read.
     pub fn reading(&self) -> Option<&Reading> {
         if let Turn::Between(_, reading) = &self.turn { Some(reading) } else { None }
     }
 
-    /// When there is something to do.
+    /// The time of the next timer.
     pub fn due(&self, client: &Client) -> Option<u64> {
         let turn = match &self.turn {
             Turn::Ordered { due, .. } => Some(*due),
@@ -101,7 +103,7 @@ impl Serving {
         [self.server.handover.due(), turn].into_iter().flatten().min()
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let turn = match &self.turn {
             Turn::Each(exchange) => exchange.memory(),
@@ -111,7 +113,7 @@ impl Serving {
         size_of::<Self>() + turn
     }
 
-    /// Takes an acceptable segment of the client.
+    /// Processes an acceptable segment of the client.
     pub fn on_client(
         mut self: Box<Self>,
         client: &mut Client,
@@ -120,11 +122,11 @@ impl Serving {
         news: &News,
     ) -> Next<Box<Serving>> {
         if self.asks_too_much(client, news.has_come) {
-            // The server would not answer it, or the rules could not read it.
+            // The server would not answer this request, or the rules could not read the one behind it.
             return Next::End(Some(self.server.end()));
         }
         if self.asks_too_late(client) {
-            // As the server would: no other may answer behind its end.
+            // Reset, as the server would: no other server may answer behind its end.
             client.terms.service.counters.resets.add(1);
             self.server.abort(client, ctx);
             return Next::Over;
@@ -145,7 +147,7 @@ impl Serving {
         self.go_on(client, ctx)
     }
 
-    /// Passes on a segment that brings nothing new in order.
+    /// Passes on a segment that brings no new bytes in order.
     fn hand_on_again(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let is_beyond = client.request.end().is_before(segment.seq()) && self.exchange().is_none();
         let server = &mut self.server;
@@ -155,14 +157,14 @@ impl Serving {
             server.pass(client, ctx, segment, segment.seq().earlier(server.handover.next));
         } else if server.repeat(client, ctx, segment) {
         } else if segment.seq().is_before(client.acknowledged()) {
-            // The client has not got the acknowledgement of this segment.
+            // The client has not received the ACK of this segment.
             client.acknowledge(ctx);
         } else {
             server.acknowledge(client, ctx);
         }
     }
 
-    /// Answers a client's segment that is not acceptable: a keepalive is the server's to answer.
+    /// Answers a client's segment that is not acceptable; a keepalive is passed on, for the server to answer.
     pub fn challenge_client(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if is_bare(segment) && segment.seq().is_before(client.acknowledged()) {
             let seq = segment.seq().earlier(self.server.handover.next);
@@ -172,7 +174,7 @@ impl Serving {
         }
     }
 
-    /// Takes an acceptable segment of the server.
+    /// Processes an acceptable segment of the server.
     pub fn on_server(
         mut self: Box<Self>,
         client: &mut Client,
@@ -189,7 +191,7 @@ impl Serving {
             return Next::Stay(self);
         }
         let Some(progress) = self.take_data(segment) else {
-            // There is no room for it; it comes again.
+            // There is no room for it now; the server retransmits it.
             return Next::Stay(self);
         };
         if let Progress::Refused(refusal) = progress {
@@ -199,7 +201,7 @@ impl Serving {
         if progress == Progress::Opaque {
             self.turn = Turn::Agent;
         }
-        // What the client's next bytes are may depend on what the server has sent.
+        // The meaning of the client's next bytes may depend on what the server has sent.
         if let Some(refusal) = self.follow_request(client) {
             return Next::Refuse(Some(self.server.end()), refusal);
         }
@@ -207,7 +209,7 @@ impl Serving {
         self.go_on(client, ctx)
     }
 
-    /// Takes a reset of the server, which the client hears as well.
+    /// Handles a reset of the server, which is passed on to the client.
     pub fn on_reset(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.pass_to_client(client, ctx, segment);
         let counters = &client.terms.service.counters;
@@ -215,7 +217,7 @@ impl Serving {
         counters.lost.add(u64::from(self.server.owes(client)));
     }
 
-    /// Answers a server's segment that is not acceptable: a keepalive is the client's to answer.
+    /// Answers a server's segment that is not acceptable; a keepalive is passed on, for the client to answer.
     pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.server.is_keepalive(client, segment) {
             self.server.write_to_client(client, ctx, segment);
@@ -224,7 +226,7 @@ impl Serving {
         }
     }
 
-    /// Takes a server's data: what comes of the response, or `None` when it cannot be taken now.
+    /// Takes a server's data. Returns how far the response has come, or `None` when there is no room now.
     fn take_data(&mut self, segment: &Segment<'_>) -> Option<Progress> {
         let mut progress = Progress::More;
         match &mut self.turn {
@@ -238,7 +240,7 @@ impl Serving {
         Some(progress)
     }
 
-    /// Looks at what may be handed on of the request; a refusal if it is not to go on.
+    /// Finds which bytes of the request may be forwarded. Returns a rejection if the request must not continue.
     fn follow_request(&mut self, client: &Client) -> Option<Refusal> {
         let Turn::Each(exchange) = &mut self.turn else { return None };
         match exchange.follow_request(&client.request) {
@@ -249,7 +251,7 @@ impl Serving {
         None
     }
 
-    /// No further request can come, and all of this one is the server's: it is the last that the connection meets.
+    /// Allows the splice when no further request can come: the client has sent its FIN, and this request is complete.
     fn settle(&mut self, client: &Client) {
         let Some(exchange) = self.exchange() else { return };
         if client.is_finished() && exchange.is_asked && exchange.limit == client.request.end() {
@@ -257,13 +259,13 @@ impl Serving {
         }
     }
 
-    /// Whether the client asks for more when it knows that the server has ended the connection.
+    /// Whether the client sends another request after it has received the server's FIN.
     fn asks_too_late(&self, client: &Client) -> bool {
         let knows = self.server.fin_seen && client.has_all();
         knows && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Whether the client asks for more where nothing more may follow, although the server has not ended the connection.
+    /// Whether the client sends another request where none may follow, although the server has not closed.
     fn asks_too_much(&self, client: &Client, has_come: bool) -> bool {
         let exchange = self.exchange();
         !self.server.fin_seen
@@ -271,7 +273,7 @@ impl Serving {
             && exchange.is_some_and(|exchange| exchange.asks_too_much(&client.request, has_come))
     }
 
-    /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
+    /// Sends the splice order if that is possible, and forwards bytes. Returns whether the server was sent anything.
     fn advance(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> bool {
         self.settle(client);
         self.wait_for_window(client, ctx);
@@ -280,8 +282,9 @@ impl Serving {
         self.server.hand_on(client, ctx, limit)
     }
 
-    /// What a server's closed window holds up waits in the agent, which owns it for that: it takes the server's word that the window
-    /// opens, and probes it in case that word is lost. The client would only repeat itself.
+    /// Acknowledges the client's bytes that a closed window of the server holds back, so that the client need not
+    /// retransmit them. The agent sends them when the server opens its window, and probes the window in case that
+    /// segment is lost.
     fn wait_for_window(&self, client: &mut Client, ctx: &mut Context<'_>) {
         let limit = self.limit(client);
         let is_held_up = self.server.handover.is_closed() && self.server.handover.next.is_before(limit);
@@ -291,8 +294,9 @@ impl Serving {
         }
     }
 
-    /// Asks the data plane to take over, if the agent owes nothing to either side. The data plane looks at no acknowledgement, so the agent
-    /// waits while a late segment of a server that the connection has left could still become part of what the client receives.
+    /// Sends the splice order, if the agent has nothing to retransmit to either side. The data plane checks no
+    /// acknowledgement numbers, so the agent waits while the client could still take a late segment of a former
+    /// server for data.
     fn take_turn(&mut self, client: &Client, ctx: &mut Context<'_>) {
         let owes = self.server.owes(client) || client.speech.is_some();
         if matches!(self.turn, Turn::Agent) && !owes && !self.may_take_late(client, ctx.now) {
@@ -300,8 +304,8 @@ impl Serving {
         }
     }
 
-    /// Whether the client would take a late segment of a left server for this server's: the next number that it expects is among that
-    /// server's, and this server has not ended.
+    /// Whether the client would accept a late segment of a former server as this server's: the next number that it
+    /// expects is among that server's, and this server has not closed.
     fn may_take_late(&self, client: &Client, now: u64) -> bool {
         let has_end = self.server.fin_seen && client.has_all();
         !has_end && client.is_among_left(now, self.server.acknowledged(client))
@@ -313,7 +317,7 @@ impl Serving {
         self.turn = Turn::Ordered { due: ctx.now + (REPEAT << (sent - 1)), sent };
     }
 
-    /// The order to take the connection over.
+    /// Builds the order by which the data plane takes the connection over.
     fn order(&self, client: &Client) -> Order {
         let terms = &client.terms;
         let (delta, shift, client_shift) = self.server.translation();
@@ -334,7 +338,7 @@ impl Serving {
         }
     }
 
-    /// Takes the data plane's confirmation.
+    /// Processes the data plane's answer to the order.
     pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> Next<Box<Serving>> {
         if !matches!(self.turn, Turn::Ordered { .. }) || status == Status::Order {
             return Next::Stay(self);
@@ -350,7 +354,7 @@ impl Serving {
         Next::Over
     }
 
-    /// Goes on to the next request, when this one is answered and the client has the answer.
+    /// Goes on to the next request, once this one is answered and the client has acknowledged the answer.
     fn go_on(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         let Turn::Each(exchange) = &self.turn else { return self.part_if_draining(client, ctx) };
         let is_done =
@@ -369,12 +373,12 @@ impl Serving {
         }
     }
 
-    /// Does what the rules say of the next request.
+    /// Applies the rules' decision about the next request.
     fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Box<Serving>> {
         match outcome {
             Outcome::More => Next::Stay(self),
             Outcome::Refuse(refusal) => Next::Refuse(Some(self.server.end()), refusal),
-            // A decision that holds for the connection stays: later requests are only asked about.
+            // A decision for the whole connection stays in force: later requests are only checked for a refusal.
             Outcome::Route(route) if route.group == self.server.group || self.sticky != Sticky::None => {
                 let Route { sticky, framing, .. } = route;
                 self.turn = Turn::new(framing, client, &self.server);
@@ -399,7 +403,7 @@ impl Serving {
         if ctx.is_draining && self.exchange().is_some() { self.part(client, ctx) } else { Next::Stay(self) }
     }
 
-    /// The agent takes no new work: the connection ends if no request is under way.
+    /// Ends the connection if no request is under way, because the agent is draining.
     pub fn part(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if self.is_left(client) {
             self.server.abort(client, ctx);
@@ -409,14 +413,14 @@ impl Serving {
         if is_idle && !self.server.fin_seen { Next::End(Some(self.server.end())) } else { Next::Stay(self) }
     }
 
-    /// Whether the client has the answer, and the server's end, and has not ended its own side.
+    /// Whether the client has the answer and the server's FIN, but has not closed its own side.
     fn is_left(&self, client: &Client) -> bool {
         let Some(exchange) = self.exchange() else { return false };
         let is_answered = exchange.answered.is_some() && exchange.limit == client.request.end();
         self.server.fin_seen && is_answered && client.fin.is_none() && client.has_all()
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
         if let Turn::Between(_, reading) = &mut self.turn
             && let Some(refusal) = reading.on_time(client, ctx)
@@ -434,7 +438,7 @@ impl Serving {
             let counters = &client.terms.service.counters;
             counters.orders_repeated.add(1);
             if sent == ORDERS {
-                // Whether it was applied is not known; what comes to the agent from now on is a stray.
+                // Whether the order was applied is unknown; later segments at the agent count as strays.
                 counters.orders_failed.add(1);
                 return Next::Over;
             }
@@ -445,7 +449,7 @@ impl Serving {
         Next::Stay(self)
     }
 
-    /// Asserts what holds for every turn.
+    /// Asserts the invariants of every phase.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         match &self.turn {

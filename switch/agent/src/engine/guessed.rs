@@ -1,4 +1,4 @@
-//! Takes what comes of guessed connections.
+//! Processes segments of guessed connections.
 
 use super::Engine;
 use crate::connection::{Connection, Fate};
@@ -9,7 +9,7 @@ use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Takes a client's segment, behind the facts of its handshake with a guessed server.
+    /// Processes a client's segment that arrives with the facts of its handshake with a guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };
@@ -20,17 +20,17 @@ impl Engine {
                 self.with(id, now, out, |connection, ctx| connection.on_guessed(ctx, &facts, &segment));
                 return;
             }
-            // The client uses its port again.
+            // The client has reused its port for a new connection.
             self.with(id, now, out, |_, _| Fate::Ends);
         }
         self.begin_guessed(now, &facts, &segment, out);
     }
 
-    /// Begins a connection whose handshake is the guessed server's.
+    /// Begins a connection whose client has completed its handshake with a guessed server.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
         let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
-        // Without a scale of both there is none.
+        // Windows are scaled only if both sides offer a scale.
         let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
         let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
         let Some(terms) = self.terms(segment, offer, announced_scale.unwrap_or(0)) else { return };

@@ -29,7 +29,7 @@ fn a_hundred_thousand_partial_requests_share_one_budget() {
     }
     assert_eq!(exact.engine.waiting() + answers, 100_000);
     assert!(answers > 0);
-    // The newest goes on.
+    // The newest connection continues.
     let seen = exact.data(5, b" HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(asks(&seen, 0, 1), "{seen:?}");
 }
@@ -60,7 +60,7 @@ fn requests_that_grow_share_the_budget() {
     assert!(exact.engine.waiting() > 100);
 }
 
-/// Values take more than their bytes: they share the budget with them.
+/// Values take more memory than their bytes: their bookkeeping counts in the budget as well.
 #[test]
 fn bodies_of_many_values_share_the_budget() {
     let rules = r#"{"protocol": "http", "default": {"to": "a"}, "rules": [
@@ -84,10 +84,10 @@ fn bodies_of_many_values_share_the_budget() {
     }
     assert_eq!(exact.refused(), [("crowded", 1)]);
     assert_eq!(exact.engine.waiting(), sent - 1);
-    // 14,000 values of 12 bytes each are the larger part of what one connection takes.
+    // 14,000 values of 12 bytes each make up most of the memory of one connection.
     assert!(memory_bytes[0] > 14_000 * 12 + values.len(), "{} bytes", memory_bytes[0]);
     assert_eq!(memory_bytes[1], 2 * memory_bytes[0]);
-    // What is refused gives back all that it took.
+    // A refused request frees all its memory.
     exact.waits(60_000);
     assert!(exact.refused().contains(&("timeout", sent as u64 - 1)), "{:?}", exact.refused());
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
@@ -112,10 +112,10 @@ fn connections_between_two_requests_share_the_budget() {
         assert!(exact.engine.memory() <= budget);
         assert!(clients.len() < 100_000, "{} bytes", exact.engine.memory());
     }
-    // The oldest: both of its sides.
+    // The oldest connection is closed on both sides.
     assert_eq!((let_go, exact.engine.connections()), (2, clients.len() - 1));
     assert_eq!(exact.refused(), [("crowded", 1)]);
-    // A new request is as welcome as before.
+    // A new request is served as before.
     exact.client = "10.2.0.1:4711".parse().unwrap();
     exact.shake();
     let seen = exact.data(0, EACH);

@@ -1,4 +1,4 @@
-//! What the controller may ask of an agent, and what the agent reports.
+//! The calls of the controller, and the agent's reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ async fn what_agents_have_learned_is_reported_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // The same of another agent. Groups that this agent lacks, and impossible numbers, are ignored.
+    // The same ability from another agent. Groups that this agent lacks, and numbers out of range, are ignored.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),

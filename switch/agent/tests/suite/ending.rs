@@ -1,4 +1,4 @@
-//! What an agent that ends (SIGTERM) does with its connections whose every request is decided anew.
+//! A draining agent (SIGTERM), and its connections whose every request is decided separately.
 
 use crate::support::exact::{Exact, RULES, Seen, group};
 use sluice_agent::seq::Seq;
@@ -9,7 +9,7 @@ const ASKED: u32 = GET.len() as u32;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const ANSWERED: u32 = OK.len() as u32;
 
-/// A connection whose request is with its server.
+/// Returns a connection whose request was forwarded to its server.
 fn asked() -> Exact {
     let mut exact = Exact::new(RULES);
     exact.handshake();
@@ -25,7 +25,7 @@ fn answered() -> Exact {
     exact
 }
 
-/// Whether the server is reset, and the client gets the end behind this number.
+/// Returns whether the server is reset, and the client gets a FIN with this number.
 fn parts(seen: &[Seen], behind: Seq) -> bool {
     let [Seen::Server { to, flags: RST, .. }, Seen::Client { seq, flags, data, .. }] = seen else { return false };
     *to == group(2) && *seq == behind && flags & (FIN | RST) == FIN && data.is_empty()
@@ -38,7 +38,7 @@ fn a_connection_between_two_requests_ends_at_once() {
     let seen = exact.drains();
     assert!(parts(&seen, exact.cookie + 1 + ANSWERED), "{seen:?}");
     assert_eq!(exact.drains(), [], "once");
-    // The end is repeated until the client has it.
+    // The FIN is retransmitted until the client acknowledges it.
     assert!(matches!(exact.waits(300)[..], [Seen::Client { flags, .. }] if flags & FIN != 0));
     exact.client(ASKED, ANSWERED + 1, ACK | FIN, b"");
     assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));

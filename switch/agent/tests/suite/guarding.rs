@@ -1,4 +1,5 @@
-//! Where a rule refuses, no request reaches a server before the rules have read it: on HTTP connections, segment by segment.
+//! Where a rule refuses, no request reaches a server before the rules were evaluated on it: HTTP connections, segment
+//! by segment.
 
 use crate::support::exact::{Exact, GUARDING, RULES, Seen};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
@@ -8,14 +9,14 @@ const EACH: &str = "GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const ADMIN: &str = "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A client and its server, and how far each has come.
+/// A client and its server, and how many bytes each has sent and received.
 struct Talk {
     exact: Exact,
     sent: u32,
-    /// What the client has received, and how many bytes of it are the server's.
+    /// The bytes that the client has received, and how many of them the server has sent.
     received: String,
     answered: u32,
-    /// What the server has received.
+    /// The bytes that the server has received.
     handed: String,
     is_closed: bool,
     was_reset: bool,
@@ -30,7 +31,7 @@ impl Talk {
         Talk { exact, sent: 0, received, answered: 0, handed, is_closed: false, was_reset: false, is_spliced: false }
     }
 
-    /// A client whose first request has a server.
+    /// Returns a client whose first request was forwarded to a server.
     fn served(content: &str, request: &str) -> Talk {
         let mut talk = Talk::new(content);
         talk.sends(request);
@@ -75,7 +76,8 @@ impl Talk {
         self.look(&seen);
     }
 
-    /// The connection has ended with these words for the client, and the server has no more than this.
+    /// Asserts that the client's bytes end with this text, that the server has received only `forwarded`, and that
+    /// the connection is closed.
     fn has_ended(&self, words: &str, handed: &str) {
         assert!(self.received.ends_with(words), "{}", self.received);
         assert_eq!(self.handed, handed);
@@ -92,7 +94,7 @@ impl Talk {
 #[test]
 fn a_later_request_that_a_rule_refuses_is_refused() {
     for first in [GET, EACH] {
-        // Kept alive.
+        // Sequential requests on one connection.
         let mut talk = Talk::served(GUARDING, first);
         talk.answers(OK);
         talk.sends(first);
@@ -116,7 +118,7 @@ fn a_later_request_that_a_rule_refuses_is_refused() {
     }
 }
 
-/// A decision for the connection holds: later requests are only asked about.
+/// A decision for the connection stays in force: later requests are only checked for a refusal.
 #[test]
 fn a_later_request_stays_with_the_connections_server() {
     let mut talk = Talk::served(GUARDING, GET);
@@ -128,7 +130,7 @@ fn a_later_request_stays_with_the_connections_server() {
     assert_eq!(talk.handed, [GET, EACH, GET].concat());
     // Where no rule refuses, the data plane takes over.
     assert!(Talk::served(RULES, GET).is_spliced);
-    // Or where no rule refuses this client's requests.
+    // The same where no rule refuses requests of this client.
     let elsewhere = GUARDING.replace(r#""match": {"#, r#""match": {"source": "192.0.2.0/24", "#);
     assert!(Talk::served(&elsewhere, GET).is_spliced);
 }
@@ -170,7 +172,7 @@ fn nothing_follows_a_response_whose_end_is_not_known() {
             assert!(!talk.is_closed);
             talk.sends(GET);
             talk.has_ended(response, GET);
-            // A request that came before the end of the response cuts nothing off.
+            // A request that arrives before the end of the response cuts nothing off.
             let mut talk = Talk::served(content, GET);
             talk.sends(GET);
             for piece in response.as_bytes().chunks(1400) {
@@ -213,7 +215,7 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
         talk.server_sends(&switching(to));
         talk.is_refused("502", &upgrade(to));
         assert!(!talk.received.contains("101"));
-        // A server that takes no part in it: the request is one as any other.
+        // A server that ignores the upgrade: the request counts as any other.
         let mut talk = Talk::served(GUARDING, &upgrade(to));
         talk.answers(OK);
         talk.sends(ADMIN);
@@ -229,12 +231,12 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
     talk.is_refused("505", "");
 }
 
-/// A client that waits for 100 may leave out the body when it server_sends something else, and a server may wait for it: what follows
-/// has two readings.
+/// A client that waits for 100 may omit the body when the server sends another answer, and a server may wait for it:
+/// then the following bytes have two meanings.
 #[test]
 fn nothing_follows_a_body_that_may_not_come() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\nExpect: 100-continue\r\n\r\n";
-    // Not even in one segment with its head: a server that does not ask for it may take it for a request.
+    // Not even in one segment with its head: a server that does not ask for the body may take it for a request.
     let mut talk = Talk::new(GUARDING);
     talk.sends(&[post, ADMIN].concat());
     let seen = talk.exact.opens(0, Some(7));

@@ -1,11 +1,12 @@
-//! Second connections of clients, with a TCP of their own: what a guess is, right or wrong, no byte is missing or goes astray.
+//! Second connections of clients, between real TCP stacks: whether a guess is right or wrong, every byte arrives
+//! where it belongs.
 
 use crate::support::world::{Links, Rng, World, request, response, streams};
 
 const PLAIN: &[(usize, usize)] = &[(65_535, 1500), (65_535, 1500), (65_535, 1500)];
 const GOOD: Links = Links { lost: 0, repeated: 0, delayed: 0 };
 
-/// A request and its answer, on a connection of its own that is closed behind it.
+/// Sends a request on its own connection, checks the answer, and closes the connection.
 fn asks(world: &mut World, sent: &[u8], group: usize, piece: usize) {
     let expected = response(sent, group);
     let client = loop {
@@ -13,7 +14,7 @@ fn asks(world: &mut World, sent: &[u8], group: usize, piece: usize) {
         let is_refused = |world: &World| world.clients[client].received.starts_with(b"HTTP/1.1 503");
         let is_done = |world: &World| world.clients[client].received.len() >= expected.len();
         world.run(|world| is_done(world) || is_refused(world) || world.clients[client].was_reset);
-        // Where links lose, a server is given up now and then.
+        // Where links lose packets, the agent sometimes gives up a server.
         if !is_refused(world) || world.links.lost == 0 {
             break client;
         }
@@ -67,7 +68,7 @@ fn another_agent_goes_on_with_a_guess() {
     let mut world = World::new(4, GOOD, (65_535, 1500), PLAIN);
     let sent = request("/b100", 200);
     asks(&mut world, &sent, 1, 10_000);
-    // It ends with the first part of a request that it has not acknowledged.
+    // The agent ends with the first part of a request, which it has not acknowledged.
     let client = world.connect(sent.clone(), 30);
     let arrived = world.at_agent + 1;
     world.run(|world| world.at_agent == arrived);
@@ -77,7 +78,7 @@ fn another_agent_goes_on_with_a_guess() {
     assert_eq!(world.clients[client].received, expected);
 }
 
-/// Some connections of one client under everything that links do.
+/// Runs some connections of one client over links that lose, repeat and delay packets.
 fn transfers(seed: u64) -> [u64; 3] {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };

@@ -21,7 +21,7 @@ fn take() -> Order {
     Order::take("10.0.1.1:4711".parse().unwrap(), "10.0.0.100:80".parse().unwrap(), ISN)
 }
 
-/// A reset to the guessed server and a SYN to a group, and nothing else.
+/// Returns whether these are a reset of the guessed server and a SYN to a group, and nothing else.
 fn leaves_for(seen: &[Seen], n: u8) -> bool {
     matches!(seen, [Seen::Server { seq, flags: RST, .. }, Seen::Server { to, seq: first, flags: SYN, .. }]
         if *seq == ISN + 1 && *to == group(n) && *first == ISN)
@@ -62,7 +62,7 @@ fn what_comes_behind_a_hit_before_the_splice_is_handed_on_whole() {
     for (n, part) in post.chunks(1446).enumerate() {
         seen.extend(exact.guessed(1446 * n as u32, part));
     }
-    // The agent knows no window of the server: only the client does.
+    // Only the client has received the server's window, so the agent does not limit itself.
     assert_eq!(handed(&seen).len(), post.len());
     assert!(handed(&seen) == post && !seen.iter().any(|seen| matches!(seen, Seen::Client { .. })));
 }
@@ -79,7 +79,7 @@ fn a_miss_leaves_the_wrong_server_before_it_has_seen_a_byte() {
     assert_eq!(exact.guesses(), [0, 1, 0]);
 }
 
-/// As [`guessing`], where the wrong server's numbers are not the right one's.
+/// As [`guessing`], but the wrong server's numbers differ from the right one's.
 fn guessing_wrong() -> Exact {
     let mut exact = guessing(RULES);
     exact.cookie = Seq(u32::MAX);
@@ -93,7 +93,7 @@ fn the_delta_of_a_miss_is_that_of_the_wrong_servers_numbers() {
     assert!(leaves_for(&seen, 1), "{seen:?}");
     let splice = order(&exact.opens(0, Some(7)), Turn::Spliced);
     assert_eq!(SERVER_ISN + 1 + splice.delta, exact.cookie + 1);
-    // Until it is confirmed the agent translates.
+    // Until the order is confirmed, the agent translates.
     let seen = exact.server(0, GET.len() as u32, ACK | PSH, b"HTTP/1.1 200 OK\r\n");
     assert!(matches!(seen[..], [Seen::Client { seq, .. }] if seq == exact.cookie + 1), "{seen:?}");
     assert_eq!(exact.confirms(&splice, Status::Applied), []);
@@ -122,7 +122,7 @@ fn a_request_split_at_every_byte_is_not_acknowledged() {
                 let mut seen = exact.guessed_with(facts, one.0, 0, ACK | PSH, one.1);
                 seen.extend(exact.guessed_with(facts, two.0, 0, ACK | PSH, two.1));
                 if is_reversed {
-                    // What came out of order has to be acknowledged, and the connection is the agent's for that.
+                    // Out-of-order bytes must be acknowledged, so the agent takes the connection.
                     assert_eq!(seen[0], Seen::Order(take()), "split at {at}");
                     assert!(matches!(seen[1], Seen::Client { ack, flags: ACK, .. } if ack == ISN + 1), "{seen:?}");
                     seen.drain(..2);
@@ -140,7 +140,7 @@ fn a_request_split_at_every_byte_is_not_acknowledged() {
 
 #[test]
 fn what_is_not_the_beginning_decides_nothing() {
-    // The second part alone is a request to which the rules say something else than to both.
+    // The rules decide differently about the second part alone than about both parts.
     let mut exact = guessing(GUARDING);
     let head = b"POST /admin HTTP/1.1\r\nHost: a\r\nContent-Length: 39\r\n\r\n";
     let seen = exact.guessed(head.len() as u32, GET);
@@ -162,7 +162,7 @@ fn what_is_acknowledged_is_the_agents_until_the_guessed_server_has_it() {
     for (n, part) in post.chunks(1446).enumerate() {
         seen.extend(exact.guessed_with(facts, 1446 * n as u32, 0, ACK | PSH, part));
     }
-    // It is taken before anything is acknowledged, and nothing is spliced yet.
+    // The connection is taken before any byte is acknowledged, and nothing is spliced yet.
     let taken = seen.iter().position(|seen| *seen == Seen::Order(take())).unwrap();
     let acknowledged = seen.iter().position(|seen| matches!(seen, Seen::Client { .. })).unwrap();
     assert!(taken < acknowledged, "{seen:?}");
@@ -186,7 +186,7 @@ fn a_request_that_comes_again_is_handed_on_again() {
     // The order was lost.
     assert_eq!(exact.waits(20), [Seen::Order(splice)]);
     assert_eq!(exact.guesses(), [1, 0, 0]);
-    // And of a miss, nothing is sent while the right server is asked.
+    // In case of a wrong guess, repeated bytes are not sent while the right server is being connected.
     let mut exact = guessing(RULES);
     exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     assert_eq!(exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET), []);
@@ -215,12 +215,12 @@ fn a_server_that_has_spoken_cannot_be_left() {
         assert!(matches!(ends[..], [Seen::Client { seq, .. }] if *seq == exact.cookie + 1 + received), "{seen:?}");
         assert_eq!((exact.guesses(), exact.engine.connections()), ([0, 1, 1], 0));
     }
-    // The end of its response is not known, and so neither is the next one's beginning.
+    // The end of the server's response is unknown, and so is the start of the next one.
     let mut exact = guessing_wrong();
     let seen = exact.guessed_with(spoken, 0, 9, ACK | PSH, b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(seen.iter().all(|seen| seen.flags() & RST != 0), "{seen:?}");
     assert_eq!(exact.guesses(), [1, 0, 1]);
-    // It may stay.
+    // The guess is right, so the server may stay.
     let mut exact = guessing(RULES);
     let seen = exact.guessed_with(Facts { has_spoken: true, ..FACTS }, 0, 9, ACK | PSH, GET);
     assert_eq!((handed(&seen), order(&seen, Turn::Spliced).delta), (GET.to_vec(), 0));
@@ -228,12 +228,12 @@ fn a_server_that_has_spoken_cannot_be_left() {
 
 #[test]
 fn a_client_that_was_answered_by_the_wrong_server_is_reset() {
-    // While the request is read.
+    // While the request is being read.
     let mut exact = guessing_wrong();
     assert_eq!(exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, &GET[..9]), []);
     exact.guessed_with(GUESSED_B, 9, 5, ACK | PSH, &GET[9..]);
     assert_eq!((exact.guesses(), exact.engine.connections()), ([0, 1, 1], 0));
-    // While the right one is asked: what it would say has numbers that the client takes for old.
+    // While the right server is being connected: the client would take its numbers for old ones.
     let mut exact = guessing_wrong();
     exact.guessed_with(GUESSED_B, 0, 0, ACK | PSH, GET);
     let seen = exact.client(GET.len() as u32, 5, ACK, b"");
@@ -254,14 +254,14 @@ fn a_refusal_takes_the_connection_and_leaves_the_server() {
     };
     assert_eq!((*taken, *seq, *answer_seq), (take(), ISN + 1, SERVER_ISN + 1));
     assert!(data.starts_with(b"HTTP/1.1 403 ") && flags & FIN != 0);
-    // What the client answers comes to the agent, without a header.
+    // The client's answer comes to the agent, without a header.
     exact.confirms(&take(), Status::Applied);
     let answered = data.len() as u32 + 1;
     assert_eq!(exact.client(get.len() as u32, answered, ACK, b""), []);
     let last = exact.client(get.len() as u32, answered, ACK | FIN, b"");
     assert!(matches!(last[..], [Seen::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
     assert_eq!((exact.engine.connections(), exact.guesses()), (0, [0, 0, 0]));
-    // One whose server has spoken cannot hear why.
+    // A client whose server has sent data cannot be sent the reason.
     let mut exact = guessing(GUARDING);
     let seen = exact.guessed_with(Facts { has_spoken: true, ..FACTS }, 0, 9, ACK | PSH, get);
     assert!(seen.iter().all(|seen| seen.flags() & RST != 0), "{seen:?}");
@@ -291,7 +291,7 @@ fn a_connection_is_asked_for_until_it_is_the_agents() {
     assert_eq!(exact.waits(1), [Seen::Order(take())]);
     exact.confirms(&take(), Status::Applied);
     assert_eq!(exact.waits(1_000), []);
-    // Another agent has it, or none: the client is reset only for what was acknowledged.
+    // Another agent has taken the connection, or it has ended: the client is reset only if bytes were acknowledged.
     for status in [Status::Foreign, Status::NoConnection] {
         let mut exact = guessing(RULES);
         exact.guessed(0, b"G");
@@ -344,7 +344,8 @@ fn the_right_server_refuses() {
 #[test]
 fn window_scales_unlike() {
     let cases = [
-        // The wrong server's, the client's, the right server's: what it is offered, and the shift.
+        // The scales of the wrong server, the client and the right server; the scale that the right server is
+        // offered, and the shift.
         (Some(7), Some(9), Some(10), Some(9), 3),
         (Some(10), Some(9), Some(7), Some(9), -3),
         (None, Some(9), None, None, 0),
@@ -428,7 +429,7 @@ fn a_malformed_header_is_ignored() {
         frame[at] = byte;
         assert_eq!(exact.take(&frame), [], "byte {at}");
     }
-    // Without data, with a SYN, wholly before the beginning: there is nothing to decide.
+    // Without data, with a SYN, or with bytes before the request only: there is no request to read.
     for (at, flags, data) in [(0, ACK, &b""[..]), (0, SYN | ACK, GET), (0, PSH, GET), (u32::MAX, ACK, b"x")] {
         assert_eq!(exact.guessed_with(FACTS, at, 0, flags, data), [], "flags {flags}");
     }

@@ -1,4 +1,4 @@
-//! Whatever client and server send, nothing breaks, and no byte reaches a server that was not meant for it.
+//! Whatever client and server send, nothing fails, and no byte reaches a server that it was not meant for.
 
 use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
 use crate::support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
@@ -10,7 +10,7 @@ use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
 use sluice_agent::wire::{Head, sack_option};
 
-/// Requests whose bodies say for which group they are, in any order.
+/// Returns requests in random order, whose bodies show which group they are for.
 fn stream(rng: &mut Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..6 {
@@ -29,19 +29,19 @@ struct Http {
     exact: Exact,
     rng: Rng,
     stream: Vec<u8>,
-    /// How much of it the client has sent in order, and how much it has received of the answers.
+    /// The bytes that the client has sent in order, and the bytes of answers that it has received.
     sent: usize,
     received: u32,
-    /// How many requests each group has had.
+    /// The number of requests that each group has received.
     had: [usize; 2],
     /// Bytes that the server has sent.
     server_sent: u32,
-    /// The server's next number from the client, and its own first number.
+    /// The next number that the server expects, and its own initial number.
     server: (Seq, Seq),
     order: Option<Order>,
-    /// The connection stays where it is from the first request that is not decided alone.
+    /// The connection stays with its group from the first request that is decided for the connection.
     is_stuck: bool,
-    /// What the data plane puts in front of the client's segments, as long as no agent has the connection.
+    /// The header that the data plane adds to the client's segments, until an agent takes the connection.
     guess: Option<Facts>,
 }
 
@@ -56,9 +56,9 @@ impl Play for Http {
                 Seen::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
-                    // A server that is left is reset by any group's address.
+                    // A former server is reset through any group's address.
                     self.is_stuck |= *to != group(2) && flags & RST == 0;
-                    // After the splice all that comes is the server's.
+                    // After the splice, all later bytes are the server's.
                     assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {seen:?}");
                     self.had[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
                     if flags & SYN != 0 {

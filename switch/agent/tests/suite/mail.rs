@@ -1,4 +1,4 @@
-//! Protocols whose server speaks first, segment by segment.
+//! Mail protocols, whose server speaks first, segment by segment.
 
 use crate::support::dialogue::Talk;
 use crate::support::exact::{Exact, ISN, SERVER_ISN, Seen, group};
@@ -21,7 +21,7 @@ const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 const MAIL_OK: &str = "250 2.1.0 OK\r\n";
 
-/// A client whose recipient is known, and a server that is being opened.
+/// Returns a client whose recipient is known, and a server that is being connected.
 fn addressed() -> Talk {
     let mut talk = Talk::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
@@ -30,7 +30,7 @@ fn addressed() -> Talk {
     talk
 }
 
-/// The same, with a server that was sent all of it again.
+/// Returns the same, after the dialogue was replayed to the server.
 fn repeated() -> Talk {
     let mut talk = addressed();
     talk.opens();
@@ -58,7 +58,7 @@ fn a_server_is_sent_the_clients_lines_again() {
     assert_eq!(talk.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
     assert_eq!(talk.replies_to(MAIL), MAIL_OK);
     let seen = talk.sends(RCPT);
-    // The lines of the client end where its recipient begins; the agent keeps the NOOP to itself.
+    // The client's lines end where its recipient begins; the agent does not repeat the NOOP.
     assert!(
         matches!(seen[..], [Seen::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
         "{seen:?}"
@@ -119,7 +119,7 @@ fn a_servers_answers_split_at_every_byte() {
         let (first, second) = answers[1].split_at(at);
         if !first.is_empty() {
             talk.answers(first);
-            // What comes twice counts once.
+            // Repeated bytes count once.
             talk.answered -= first.len() as u32;
             talk.answers(first);
         }
@@ -143,7 +143,7 @@ fn a_pipelined_dialogue_waits_for_the_servers_answers() {
     assert_eq!(talk.handed(), [EHLO, MAIL].concat());
     talk.answers("250 ok\r\n");
     assert_eq!(talk.handed(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
-    // The agent has acknowledged it all: the order comes when the server has it.
+    // The agent has acknowledged all of it, so the order waits until the server has it.
     assert_eq!(talk.order, None);
     talk.answers("");
     assert!(talk.order.is_some());
@@ -232,7 +232,7 @@ fn a_server_that_closes_resets_or_is_silent_is_421() {
         let seen = talk.exact.waits(60_000);
         talk.look(&seen);
     });
-    // Nothing listens there, or the SYN gets no answer.
+    // No server listens, or the SYN gets no answer.
     let mut talk = addressed();
     let received = talk.received.len();
     let base = (talk.base - ISN) as u32;
@@ -256,7 +256,7 @@ fn a_repeated_line_is_acknowledged_while_a_server_is_slow() {
         talk.answers(answer);
     }
     assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
-    // What the agent has acknowledged it repeats in the client's place.
+    // The agent retransmits the bytes that it has acknowledged, in the client's place.
     talk.handed.truncate(talk.handed.len() - RCPT.len());
     let seen = talk.exact.waits(200);
     talk.look(&seen);
@@ -294,7 +294,7 @@ fn client_resets_at_every_moment() {
 
 #[test]
 fn client_half_closes() {
-    // Behind its last line: the server gets the end behind that line.
+    // Behind its last line: the server gets the FIN behind that line.
     let mut talk = Talk::new(SMTP);
     let all = [EHLO, MAIL, RCPT, "QUIT\r\n"].concat();
     let seen = talk.exact.client(0, talk.received.len() as u32, ACK | PSH | FIN, all.as_bytes());
@@ -307,7 +307,7 @@ fn client_half_closes() {
     let seen = talk.answers("250 ok\r\n");
     assert_eq!(talk.handed(), all);
     assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { flags, .. } if flags & FIN != 0)), "{seen:?}");
-    // In the middle: its lines are answered, and that is all.
+    // Earlier: its lines are answered, and the connection ends.
     let mut talk = Talk::new(SMTP);
     let received = talk.received.len();
     let seen = talk.exact.client(0, received as u32, ACK | PSH | FIN, b"NOOP\r\n");
@@ -325,7 +325,7 @@ fn a_lost_acknowledgement_of_the_handshake_does_not_silence_the_greeting() {
     assert_eq!(exact.waits(2_000), seen);
     assert_eq!(exact.waits(600_000), []);
     assert_eq!(exact.engine.memory(), 0);
-    // Late, but not too late: the cookie is good.
+    // A late ACK whose cookie is still valid.
     let mut exact = Exact::new(SMTP);
     let seen = exact.syn(&[], b"");
     exact.waits(20_000);
@@ -365,7 +365,7 @@ fn a_silent_client_is_sent_the_reason_of_its_end() {
     for (content, words) in [(SMTP, "421 "), (IMAP, "* BYE "), (POP3, "-ERR ")] {
         let content = content.replacen('{', r#"{"limits": {"wait_s": 20}, "#, 1);
         let mut talk = Talk::new(&content);
-        // Each command has its own time.
+        // Each command has its own timeout.
         talk.exact.waits(15_000);
         talk.sends(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
         let received = talk.received.len();
@@ -442,7 +442,7 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
 
 #[test]
 fn imap_logins_go_by_the_user() {
-    // The client waits to be asked for the literal.
+    // The client waits for a continuation request before it sends the literal.
     let mut talk = Talk::new(IMAP);
     assert!(talk.replies_to("a CAPABILITY\r\n").ends_with("a OK done\r\n"));
     assert_eq!(talk.replies_to("b LOGIN {3}\r\n"), "+ go on\r\n");
@@ -454,7 +454,7 @@ fn imap_logins_go_by_the_user() {
     talk.answers("+ OK\r\n");
     assert_eq!(talk.handed(), "b LOGIN {3}\r\ntim secret\r\n");
     assert!(talk.order.is_some());
-    // A server that does not know what was granted answers the client's command.
+    // A server that refuses a command which the agent has accepted answers the client's command.
     let mut talk = Talk::new(IMAP);
     talk.sends("a AUTHENTICATE PLAIN\r\n");
     talk.sends("AHRpbQBzZWNyZXQ=\r\n");

@@ -1,4 +1,5 @@
-//! Where a rule refuses, the agent stays in the dialogue with a mail server: each login and each envelope is asked about.
+//! Where a rule refuses, the agent stays in the dialogue with a mail server: the rules are evaluated for each login
+//! and each envelope.
 
 use crate::support::dialogue::Talk;
 use crate::support::exact::Seen;
@@ -17,7 +18,7 @@ const EHLO: &str = "EHLO client.example\r\n";
 const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 
-/// Lines of the client, each with the server's answer.
+/// Exchanges lines of the client, each with the server's answer.
 fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
     for (line, answer) in pairs {
         talk.sends(line);
@@ -29,7 +30,7 @@ fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
     }
 }
 
-/// A client with a server that knows the envelope of a first mail.
+/// Returns a client whose server has the envelope of a first mail.
 fn mailing() -> Talk {
     let mut talk = Talk::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
@@ -45,7 +46,7 @@ fn mailing() -> Talk {
     talk
 }
 
-/// The client is refused, and nothing of the refused line reaches the server.
+/// Asserts that the client is refused, and that nothing of the refused line reaches the server.
 fn is_refused(talk: &mut Talk, line: &str, status: &str) {
     let (handed, received) = (talk.handed().to_owned(), talk.received.len());
     talk.sends(line);
@@ -127,7 +128,7 @@ fn each_login_of_imap_is_asked_about() {
         "* BYE ",
     );
     is_refused(&mut logged(&[]), "b STARTTLS\r\n", "* BYE ");
-    // The user is known: the data plane takes over.
+    // The user is known, so the data plane takes over.
     let mut talk = logged(&[("b LOGIN alice pw2\r\n", "b OK in\r\n")]);
     talk.answers("");
     let order = talk.order.expect("an order");
@@ -159,7 +160,7 @@ fn a_server_that_answers_everything_at_once() {
     is_refused(&mut talk, "RCPT TO:<trap@a.example>\r\n", "550 ");
 }
 
-/// The agent stays in many dialogues: those that have been silent longest make room.
+/// The agent stays in many dialogues: those that have been idle longest are closed to free memory.
 #[test]
 fn silent_dialogues_share_the_budget() {
     let budget = crate::support::world::settings().budget;

@@ -1,5 +1,5 @@
-//! Whatever client and server of a mail protocol send, the client gets no answer of the server's that was for the agent, and all
-//! memory comes back.
+//! Whatever client and server of a mail protocol send, the client gets no answer of the server that was for the
+//! agent, and all memory is freed.
 
 use crate::support::exact::{Exact, ISN, Seen};
 use crate::support::play::{self, Play, part};
@@ -20,20 +20,20 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// A server's greeting and answers, which are not for the client, and what is.
+/// The server's greeting and answers: the first ones are not for the client, the later ones are.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
-/// What a side has been sent, and of what its own it has sent.
+/// What each side has sent and received.
 struct Mail {
     exact: Exact,
     rng: Rng,
     stream: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
-    /// The server's next number from the client.
+    /// The next number that the server expects.
     server: Seq,
-    /// Bytes of its answers that it has sent.
+    /// Bytes of its answers that the server has sent.
     server_sent: usize,
     order: Option<Order>,
     spliced: usize,
@@ -112,7 +112,7 @@ fn play(seed: u64) -> usize {
     for _ in 0..80 {
         play.step();
     }
-    // Answers to a repeated MAIL may pass; those to the greeting and to EHLO may not.
+    // Answers to a repeated MAIL may pass; answers to the greeting and to EHLO may not.
     let received = String::from_utf8_lossy(&play.received).into_owned();
     assert!(!received.contains("220 swallowed") && !received.contains("250-swallowed"), "seed {seed}: {received}");
     play::ends(&mut play.exact, seed);

@@ -1,4 +1,4 @@
-//! What Prometheus scrapes.
+//! The metrics that Prometheus scrapes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tonic::Request;
 const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "all"},
     "rules": [{"name": "no", "match": {"path": "/admin"}, "refuse": 403}]}"#;
 
-/// The answer to a scrape with this header.
+/// Returns the answer to a scrape with this Accept header.
 async fn scrape(accept: &str) -> String {
     let shared = Arc::new(Shared::default());
     let service = Service {
@@ -42,7 +42,7 @@ async fn scrape(accept: &str) -> String {
     answer
 }
 
-/// The names behind a keyword, and those of samples.
+/// Returns the metric names behind a keyword; without a keyword, those of the samples.
 fn names<'t>(text: &'t str, keyword: &str) -> HashSet<&'t str> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(keyword));
     lines.filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("sluice_"))).collect()

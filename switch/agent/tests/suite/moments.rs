@@ -1,24 +1,24 @@
-//! Resets and keepalives at every moment of a connection: before its request, within it, while a server is asked, while it answers,
-//! and between two requests.
+//! Resets and keepalives at each step of a connection: before its request, within it, while a server is being
+//! connected, while it answers, and between two requests.
 
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
 use crate::support::exact::{Exact, ISN, RULES, Seen, group};
 use crate::support::guess::{FACTS, guessing};
 
-/// Each request is decided anew: the first goes to group b, the second to a.
+/// Each request is decided separately: the first is for group b, the second for group a.
 const FIRST: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: &[u8] = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const HALF: usize = 20;
 
-/// A connection after some of its moments.
+/// A connection after some of its steps.
 struct Moment {
     exact: Exact,
     /// Bytes that the client has sent, and received.
     sent: u32,
     received: u32,
-    /// Where the current server's numbers begin among the client's; none before it has answered.
+    /// The client's number at which the current server's connection begins; none before the server has answered.
     server: Option<u32>,
     /// Bytes that this server has sent.
     answered: u32,
@@ -76,12 +76,12 @@ impl Moment {
         seen
     }
 
-    /// All that comes out from this moment to the last one.
+    /// Runs the remaining steps, and returns all outputs.
     fn goes_on(&mut self, at: usize) -> Vec<Seen> {
         (at + 1..=MOMENTS).flat_map(|number| self.passes(number)).collect()
     }
 
-    /// Nothing is left of the connection, and no segment is sent for it any more.
+    /// Asserts that nothing is left of the connection, and that no segment is sent for it any more.
     fn is_over(&mut self, at: usize) {
         assert_eq!((self.exact.engine.connections(), self.exact.engine.memory()), (0, 0), "moment {at}");
         let later = self.exact.waits(400_000);
@@ -100,7 +100,7 @@ fn a_client_resets_at_every_moment() {
     for at in 0..=MOMENTS {
         let mut moment = after(at);
         let seen = moment.exact.client(moment.sent, moment.received, RST, b"");
-        // Once a server is asked it is reset as well, once.
+        // A server that was sent a SYN is reset as well, once.
         assert_eq!(resets(&seen), [0, usize::from(at >= 2)], "moment {at}: {seen:?}");
         assert_eq!(seen.len(), usize::from(at >= 2), "moment {at}: {seen:?}");
         moment.is_over(at);
@@ -111,7 +111,7 @@ fn a_client_resets_at_every_moment() {
 fn a_server_resets_at_every_moment() {
     for at in 2..=MOMENTS {
         let mut moment = after(at);
-        // One that is asked answers the SYN alone.
+        // A server that was sent a SYN acknowledges only that.
         let has =
             [moment.sent, 0, FIRST.len() as u32][[2, 7].iter().position(|&asked| asked == at).map_or(0, |n| n + 1)];
         let seen = match moment.server {
@@ -119,7 +119,7 @@ fn a_server_resets_at_every_moment() {
             None => moment.exact.refuses_all(has),
         };
         if let Some(begin) = moment.server {
-            // The client gets it, in its own numbers.
+            // The client gets the reset, in its own numbers.
             let [Seen::Client { seq, flags, .. }] = seen[..] else { panic!("moment {at}: {seen:?}") };
             let before = if begin == 0 { 0 } else { ANSWER.len() as u32 };
             assert_eq!((seq, flags & RST), (moment.exact.cookie + 1 + before + moment.answered, RST), "moment {at}");
@@ -132,9 +132,10 @@ fn a_server_resets_at_every_moment() {
     }
 }
 
-/// What no host would send now: numbers from where each side is, with what they claim to have received beyond what was sent.
+/// Segments that no host would send now: number and acknowledgement relative to each side's current ones, flags and
+/// data.
 const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
-    // It acknowledges what was never sent.
+    // Acknowledges bytes that were never sent.
     (0, 100_000, ACK | FIN, b""),
     (0, 100_000, ACK | PSH, b"GET /admin HTTP/1.1\r\n\r\n"),
     (0, 100_000, ACK, b""),
@@ -151,12 +152,12 @@ const UNACCEPTABLE: [(u32, u32, u8, &[u8]); 14] = [
     // Without an acknowledgement.
     (0, 0, PSH | FIN, b"x"),
     (0, 0, 0, b""),
-    // Near the very number, or a new handshake.
+    // A reset near the next number, and a new handshake.
     (1, 0, RST | ACK, b""),
     (7, 0, SYN, b""),
 ];
 
-/// Whether what comes out sends no more than what is expected, to one side.
+/// Returns whether the output is at most one challenge ACK.
 fn is_challenge(seen: &[Seen]) -> bool {
     seen.len() <= 1 && seen.iter().all(|seen| seen.flags() == ACK && seen.data().is_empty())
 }
@@ -169,7 +170,7 @@ fn a_clients_segment_that_is_not_acceptable_changes_nothing_at_any_moment() {
             let mut moment = after(at);
             let (seq, received) = (moment.sent.wrapping_add(ahead), moment.received.wrapping_add(claimed));
             let seen = moment.exact.client(seq, received, flags, data);
-            // Before its request a client has no connection: a cookie is all that is asked of it.
+            // Before its request a client has no connection: the agent only checks its cookie.
             let is_expected = if at == 0 { moment.exact.engine.connections() == 0 } else { is_challenge(&seen) };
             assert!(is_expected || flags & SYN != 0 && at == 0, "moment {at}, {ahead} {claimed} {flags:#x}: {seen:?}");
             assert_eq!(moment.goes_on(at), clean, "moment {at}, {ahead} {claimed} {flags:#x}");
@@ -202,7 +203,7 @@ fn half_a_request_and_an_end_that_acknowledges_what_was_never_sent() {
     assert!(matches!(seen[..], [Seen::Server { flags: SYN, .. }]), "{seen:?}");
 }
 
-/// Two hosts that do not accept each other's acknowledgements would answer each other without end.
+/// Two hosts that reject each other's acknowledgements would answer each other forever.
 #[test]
 fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
     for at in [1, 4] {
@@ -219,8 +220,9 @@ fn acknowledgements_that_are_not_acceptable_are_answered_twice_a_second() {
     }
 }
 
-/// With no byte, or one that was sent before (RFC 9293, section 3.8.4), at every moment at which all that the client has sent is
-/// acknowledged: before, it repeats itself instead. The side that has the bytes acknowledges them; nothing reaches a server twice.
+/// A keepalive has no byte, or one that was sent before (RFC 9293, section 3.8.4). It is sent whenever all bytes of
+/// the client are acknowledged; otherwise the client retransmits instead. The side that has the bytes acknowledges
+/// them; nothing reaches a server twice.
 #[test]
 fn a_client_asks_at_every_moment_whether_it_is_connected() {
     for at in [0, 1, 4, 5, 6, 9] {
@@ -275,7 +277,7 @@ fn a_client_resets_a_guessed_connection_at_every_moment() {
         }
         let sent = [0, HALF, get.len()][at] as u32;
         let seen = exact.guessed_with(FACTS, sent, 0, RST, b"");
-        // Before the agent takes part the data plane forwards the client's reset itself.
+        // Before the agent takes part, the data plane itself forwards the client's reset.
         let resets = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
         assert_eq!(resets, usize::from(at > 0), "moment {at}: {seen:?}");
         assert!(seen.iter().all(|seen| !matches!(seen, Seen::Server { to, .. } if *to == group(3))));

@@ -1,4 +1,4 @@
-//! Connections that the agent opens to servers: refused, unanswered, answered by a stranger.
+//! Connections that the agent opens to servers: refused, unanswered, or answered by an earlier connection.
 
 use sluice_agent::Frames;
 use sluice_agent::seq::Seq;
@@ -37,7 +37,7 @@ fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
         let [Seen::Server { to, seq, flags: RST, .. }, rest @ ..] = &seen[..] else { panic!("{seen:?}") };
         assert_eq!((*to, *seq), (group(1), ISN + 1), "the refusing server is left");
         assert!(asks(rest, 0, 1), "{seen:?}");
-        // One that does not answer is asked as often as the first.
+        // A server that does not answer gets as many SYNs as the first one.
         assert!(asks(&exact.waits(250), 0, 1));
     }
     let seen = exact.opens(0, Some(7));
@@ -45,7 +45,7 @@ fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
     assert_eq!((exact.refused(), exact.service.groups[0].failed.get()), (vec![], 3));
 }
 
-/// Only the reset that acknowledges the SYN exactly is an answer to it.
+/// Only a reset that acknowledges the SYN exactly is an answer to it.
 #[test]
 fn a_forged_refusal_is_none() {
     let mut exact = connected();
@@ -56,7 +56,7 @@ fn a_forged_refusal_is_none() {
     assert!(exact.opens(0, Some(7)).iter().any(|seen| seen.data() == GET));
 }
 
-/// The data plane draws the server by the number of the attempt.
+/// The data plane selects the server by the attempt's number.
 #[test]
 fn each_attempt_has_its_number() {
     let mut exact = connected();
@@ -103,11 +103,11 @@ fn a_stale_connection_of_the_server_is_reset_and_asked_again() {
     let seen = exact.server(5000, 777, ACK, b"");
     let [Seen::Server { seq, flags: RST, .. }, Seen::Server { flags: SYN, .. }] = seen[..] else { panic!("{seen:?}") };
     assert_eq!(seq, ISN + 1 + 777);
-    // Once: what comes late of that connection does not free the slot of the next.
+    // Only once: a late segment of the earlier connection does not free the slot of the new one.
     assert_eq!(exact.server(5000, 777, ACK, b""), []);
     let seen = exact.opens(0, Some(7));
     assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
-    // The same host, whose numbers begin among those of that connection.
+    // The same host, whose new numbers begin among those of the earlier connection.
     assert_eq!(exact.server(2000, 0, ACK | PSH, OK), []);
     let seen = exact.server(0, GET.len() as u32, ACK | PSH, OK);
     assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");

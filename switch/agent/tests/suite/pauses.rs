@@ -1,4 +1,4 @@
-//! An agent that was stopped gives no client and no server up for the time of its absence.
+//! An agent that was stopped gives up no client or server because of the time in which it did not run.
 
 use sluice_agent::clock::Clock;
 use sluice_agent::wire::flags::SYN;
@@ -7,7 +7,7 @@ use crate::support::exact::{Exact, GET, MS, RULES, Seen};
 
 const SECONDS: u64 = 1000 * MS;
 
-/// An agent whose loop reads the clock as that of the program does.
+/// An agent that reads its clock as the program's main loop does.
 struct Stopped {
     exact: Exact,
     clock: Clock,
@@ -23,7 +23,8 @@ impl Stopped {
         Stopped { exact, clock, elapsed }
     }
 
-    /// What comes out while the agent runs, or when it runs again: what is due comes before what is still unread.
+    /// Returns the outputs while the agent runs, or when it runs again: expired timers are handled before unread
+    /// segments.
     fn passes(&mut self, time: u64, is_stopped: bool) -> Vec<Seen> {
         let mut seen = Vec::new();
         let step = if is_stopped { time } else { 100 * MS };
@@ -56,7 +57,7 @@ fn a_server_whose_answer_came_meanwhile_is_not_silent() {
     for is_stopped in [false, true] {
         let mut agent = Stopped::new();
         agent.exact.data(0, GET);
-        // All but the last wait for it.
+        // All SYNs but the last were sent.
         agent.passes(2 * SECONDS, false);
         agent.passes(5 * SECONDS, is_stopped);
         let seen = agent.exact.opens(0, Some(7));
@@ -77,7 +78,7 @@ fn an_order_whose_confirmation_came_meanwhile_has_not_failed() {
     assert_eq!((counters.spliced.get(), counters.orders_failed.get()), (1, 0));
 }
 
-/// All agents share the time of cookies: it goes on.
+/// The time of cookies, which all agents share, goes on while an agent is stopped.
 #[test]
 fn cookies_age_while_the_agent_stands_still() {
     let (before, mut other) = (Stopped::new(), Stopped::new());

@@ -1,4 +1,5 @@
-//! What agents offer clients on behalf of servers: learned from SYN-ACKs, shared by agents, forgotten with the servers and with time.
+//! The abilities that agents announce to clients on behalf of servers: learned from SYN-ACKs, shared by agents, and
+//! forgotten with the servers or after a while.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
 const ALL: RawOffer = RawOffer { mss: Some(1460), scale: Some(9), sack: true };
 
-/// What a client's SYN is answered with: window and options.
+/// Returns the window and options of the SYN-ACK to a client.
 fn answered(exact: &mut Exact, offer: RawOffer) -> (u16, RawOffer) {
     exact.client.set_port(exact.client.port() + 1);
     let (options, length) = offer.write();
@@ -28,7 +29,7 @@ fn answered(exact: &mut Exact, offer: RawOffer) -> (u16, RawOffer) {
     (segment.window(), segment.offer())
 }
 
-/// A connection to a server that answers with this window and these options.
+/// Connects to a server that answers with this window and these options.
 fn serves(exact: &mut Exact, window: u16, options: RawOffer) -> Vec<Seen> {
     answered(exact, ALL);
     exact.data(0, GET);
@@ -38,7 +39,7 @@ fn serves(exact: &mut Exact, window: u16, options: RawOffer) -> Vec<Seen> {
     exact.sends(head, &options[..length], b"")
 }
 
-/// Configures the agent anew: group `a` has these servers from now on.
+/// Reconfigures the agent: group `a` has these servers from now on.
 fn has_servers(exact: &mut Exact, servers: &[u16]) {
     let mut service = Arc::into_inner(crate::support::exact::service(RULES)).unwrap();
     service.groups[0].servers = servers.to_vec();
@@ -47,7 +48,7 @@ fn has_servers(exact: &mut Exact, servers: &[u16]) {
     exact.engine.configure(exact.now, Configuration { services, generation: 2, key: [7; 16], former_key: None });
 }
 
-/// What a client is offered: window, MSS, and whether it may send SACK.
+/// Returns what a client is offered: window, MSS, and whether it may send SACK.
 fn offered(exact: &mut Exact) -> (u16, u16, bool) {
     let (window, offer) = answered(exact, ALL);
     assert_eq!(offer.scale, Some(SCALE));
@@ -129,13 +130,13 @@ fn what_other_agents_have_learned_counts() {
     exact.engine.share(exact.now, shared(&[5, 3]));
     assert_eq!(offered(&mut exact), (9000, 1000, false));
     assert_eq!(exact.engine.learned(exact.now), [], "it is not handed back as its own");
-    // Each call replaces the one before; one about other servers changes nothing.
+    // Each call replaces the previous one; a call about other servers changes nothing.
     for message in [vec![], shared(&[5]), shared(&[3, 4])] {
         exact.engine.share(exact.now, shared(&[3, 5]));
         exact.engine.share(exact.now, message);
         assert_eq!(offered(&mut exact), (65_535, 1460, true));
     }
-    // A controller that is gone repeats nothing.
+    // A controller that has stopped repeats nothing.
     exact.engine.share(exact.now, shared(&[3, 5]));
     exact.waits(2 * HALF_LIFE / 1_000_000 - 1);
     assert_eq!(offered(&mut exact), (9000, 1000, false));

@@ -1,4 +1,4 @@
-//! A request as the agent reads it: in any pieces, cut short, ambiguous, refused, by another agent.
+//! How the agent reads a request: in any pieces, truncated, ambiguous, refused, or by another agent.
 
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::Head;
@@ -9,7 +9,7 @@ use crate::support::exact::{Exact, GET, GUARDING, ISN, RULES, SERVER_ISN, Seen, 
 #[test]
 fn syn_with_options_30_34_254_and_data() {
     let mut exact = Exact::new(RULES);
-    // MPTCP, TCP Fast Open with a cookie, an experiment; timestamps as well.
+    // MPTCP, TCP Fast Open with a cookie, an experimental option, and timestamps.
     let mut options = vec![30, 4, 0, 1, 34, 6, 1, 2, 3, 4, 254, 4, 9, 9, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0];
     options.extend([2, 4, 5, 180, 4, 2, 3, 3, 9, 0]);
     options.resize(36, 0);
@@ -30,7 +30,7 @@ fn a_request_split_at_every_byte() {
             let (first, second) = post.split_at(at);
             let mut seen = Vec::new();
             if is_reversed {
-                // Nothing is known of it before its first byte has come.
+                // Without its first byte, the agent cannot check the cookie.
                 assert_eq!(exact.data(at as u32, second), []);
                 seen.extend(exact.data(0, first));
                 seen.extend(exact.data(at as u32, second));
@@ -49,11 +49,11 @@ fn a_request_split_at_every_byte() {
 fn one_byte_in_ten_seconds_is_408_and_others_do_not_wait() {
     let mut exact = connected();
     assert_eq!(exact.data(0, b"G"), []);
-    // The client may send more only when this is acknowledged.
+    // The client may send more only after this ACK.
     let seen = exact.waits(10);
     assert!(matches!(seen[..], [Seen::Client { ack, flags: ACK, .. }] if ack == ISN + 2), "{seen:?}");
     assert_eq!(exact.engine.waiting(), 1);
-    // Another client's request goes its way meanwhile.
+    // Meanwhile, another client's request is forwarded.
     let slow = (exact.client, exact.cookie);
     exact.client = "10.0.1.2:4711".parse().unwrap();
     exact.shake();
@@ -138,7 +138,7 @@ fn an_ambiguous_body_is_refused() {
     ] {
         let mut exact = Exact::new(rules);
         exact.handshake();
-        // Latin-1: no-break space is a byte that begins no character of UTF-8.
+        // In Latin-1, a no-break space is a byte that begins no UTF-8 character.
         let body: Vec<u8> = body.chars().map(|character| u8::try_from(character).unwrap()).collect();
         let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: {media}{parameters}");
         let head = format!("{head}\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -157,7 +157,7 @@ fn a_refusal_is_repeated_until_the_client_has_it() {
     assert!(is_answer(&seen, "403"), "{seen:?}");
     let length = seen[0].data().len() as u32;
     assert_eq!(exact.waits(250), seen);
-    // It acknowledges, and ends its side.
+    // The client acknowledges, and closes its side.
     assert_eq!(exact.client(get.len() as u32, length + 1, ACK, b""), []);
     let last = exact.client(get.len() as u32, length + 1, ACK | FIN, b"");
     assert!(matches!(last[..], [Seen::Client { ack, .. }] if ack == ISN + 2 + get.len() as u32), "{last:?}");
@@ -179,7 +179,7 @@ fn expect_100_continue_with_a_rule_on_the_body() {
     assert!(asks(&seen, 0, 3), "{seen:?}");
     exact.opens(0, Some(7));
     let seen = exact.server(0, (head.len() + body.len()) as u32, ACK, b"");
-    // The agent's answer is in the delta.
+    // The delta accounts for the agent's own bytes.
     assert_eq!(order(&seen).delta, (exact.cookie + answered - SERVER_ISN) as u32);
 }
 
@@ -205,7 +205,7 @@ fn another_agent_with_the_key_takes_a_request() {
     stranger.cookie = first.cookie + 1;
     assert_eq!(stranger.data(0, GET), []);
     assert_eq!(stranger.data(0, GET), []);
-    // A client that insists gets a reset: there is no such connection.
+    // A client that repeats its data is reset: there is no such connection.
     assert!(matches!(stranger.data(0, GET)[..], [Seen::Client { flags: RST, .. }]));
     assert_eq!(stranger.service.counters.lost.get(), 1);
     assert_eq!(stranger.engine.connections(), 0);

@@ -1,4 +1,5 @@
-//! From a request that is decided to the splice: the order, and what passes through the agent meanwhile.
+//! From the decision about a request to the splice: the order, and the segments that pass through the agent
+//! meanwhile.
 
 use sluice_agent::order::{Remember, Status};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
@@ -68,7 +69,7 @@ fn client_half_closes_with_its_request() {
     assert!(asks(&seen, 0, 1), "{seen:?}");
     let seen = exact.opens(0, Some(7));
     assert_eq!((seen[1].data(), seen[1].flags()), (GET, ACK | PSH | FIN));
-    // Behind it, before the confirmation: it is passed on as well.
+    // A FIN behind the request, before the confirmation, is passed on as well.
     let mut exact = connected();
     exact.data(0, GET);
     exact.opens(0, Some(7));
@@ -88,11 +89,11 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
         seen.extend(exact.data(1000 * n as u32, part));
     }
     assert!(seen.iter().any(|seen| matches!(seen, Seen::Client { ack, .. } if *ack == ISN + 5001)), "{seen:?}");
-    // Handed on, but not spliced: the server does not have it yet.
+    // Forwarded, but not spliced: the server has not acknowledged it yet.
     let seen = exact.opens(0, Some(7));
     assert!(!seen.iter().any(|seen| matches!(seen, Seen::Order(_))), "{seen:?}");
     assert_eq!(seen.iter().flat_map(|seen| seen.data().to_vec()).collect::<Vec<_>>(), post);
-    // Segment 2 of 4 lost: three duplicates, one segment repeated, and the client gets nothing.
+    // Segment 2 of 4 is lost: three duplicate ACKs, one segment is retransmitted, and the client gets nothing.
     assert_eq!(exact.server(0, 1460, ACK, b""), []);
     assert_eq!(exact.server(0, 1460, ACK, b""), []);
     assert_eq!(exact.server(0, 1460, ACK, b""), []);
@@ -104,7 +105,7 @@ fn what_the_agent_owns_it_repeats_in_place_of_the_client() {
     assert_eq!(exact.waits(5), []);
 }
 
-/// A client may wait for the acknowledgement of all that it has sent before it sends its last, shorter segment.
+/// A client may wait until all that it has sent is acknowledged before it sends its last, shorter segment.
 #[test]
 fn the_last_bytes_of_a_long_request_are_not_waited_for() {
     let mut exact = connected();

@@ -1,11 +1,11 @@
-//! Windows of both sides as the agent passes them on: shifted, closed, opened late.
+//! Windows of both sides as the agent passes them on: shifted, closed, and opened late.
 
 use sluice_agent::wire::flags::{ACK, RST, SYN};
 use sluice_agent::wire::{Head, RawOffer};
 
 use crate::support::exact::{EACH, Exact, GET, ISN, RULES, SERVER_ISN, Seen, connected, order};
 
-/// A request to a server whose SYN-ACK has a window of 0, as of a SYNPROXY.
+/// Sends a request to a server whose SYN-ACK has a window of 0, as from a SYNPROXY.
 fn held_up(get: &[u8]) -> Exact {
     let mut exact = connected();
     exact.data(0, get);
@@ -28,7 +28,7 @@ fn handed(seen: &[Seen]) -> &[u8] {
 fn a_request_waits_in_the_agent_for_the_servers_window() {
     for get in [GET, EACH] {
         let mut exact = held_up(get);
-        // The client need repeat nothing; if it does, it is acknowledged.
+        // The client need not retransmit; if it does, it is sent an ACK.
         let seen = exact.data(0, get);
         assert!(matches!(seen[..], [Seen::Client { flags: ACK, .. }]), "{seen:?}");
         let seen = exact.server(0, 0, ACK, b"");
@@ -86,7 +86,8 @@ fn windows_of_servers_with_other_scales() {
     }
 }
 
-/// The client scales its windows, since the agent has offered it a scale; a server that does not scale reads them unshifted.
+/// The client scales its windows, because the agent has offered it a scale; a server that does not scale reads them
+/// unshifted.
 #[test]
 fn windows_of_clients_toward_servers_that_do_not_scale() {
     for (client_scale, scale, field, passed_on) in [

@@ -1,4 +1,4 @@
-//! A dialogue with a mail server through the agent: what each side has sent and received.
+//! A dialogue with a mail server through the agent, with all that each side has sent and received.
 
 use sluice_agent::order::Order;
 use sluice_agent::seq::Seq;
@@ -6,13 +6,13 @@ use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
 use super::exact::{Exact, ISN, Seen};
 
-/// A client and a server, and how far each has come.
+/// A client and a server, and how many bytes each has sent and received.
 pub struct Talk {
     pub exact: Exact,
-    /// Bytes that the client has sent, and all that it has received.
+    /// Bytes that the client has sent, and the bytes that it has received.
     pub sent: u32,
     pub received: Vec<u8>,
-    /// Bytes that the server has sent, and all that it was sent, from its first number on.
+    /// Bytes that the server has sent; the bytes that it has received, and its initial number of the client.
     pub answered: u32,
     pub handed: Vec<u8>,
     pub base: Seq,
@@ -21,7 +21,7 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// A client that has shaken hands.
+    /// Creates a client that has completed its handshake.
     pub fn new(content: &str) -> Talk {
         let mut exact = Exact::new(content);
         let (options, length) = exact.offer.write();
@@ -38,7 +38,7 @@ impl Talk {
     pub fn look(&mut self, seen: &[Seen]) {
         for seen in seen {
             match seen {
-                // Behind the end come acknowledgements.
+                // Behind the FIN, only ACKs follow.
                 Seen::Client { data, .. } if self.is_closed && data.is_empty() => {}
                 Seen::Client { seq, data, flags, .. } => {
                     let at = (*seq - (self.exact.cookie + 1)) as usize;
@@ -64,7 +64,7 @@ impl Talk {
         seen
     }
 
-    /// The client sends this, and acknowledges what comes back.
+    /// The client sends this, and acknowledges the reply.
     pub fn sends(&mut self, text: &str) -> Vec<Seen> {
         let mut seen = self.exact.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
         self.look(&seen);
@@ -73,20 +73,20 @@ impl Talk {
         seen
     }
 
-    /// What the client receives in reply to this.
+    /// Returns what the client receives in reply to this.
     pub fn replies_to(&mut self, text: &str) -> String {
         let before = self.received.len();
         self.sends(text);
         String::from_utf8(self.received[before..].to_vec()).unwrap()
     }
 
-    /// The server opens.
+    /// The server accepts the connection.
     pub fn opens(&mut self) {
         let seen = self.exact.opens((self.base - ISN) as u32, Some(7));
         self.look(&seen);
     }
 
-    /// The server sends this, and acknowledges all that it was sent.
+    /// The server sends this, and acknowledges all that it has received.
     pub fn server(&mut self, flags: u8, text: &str) -> Vec<Seen> {
         let has = (self.base - ISN) as u32 + self.handed.len() as u32;
         let seen = self.exact.server(self.answered, has, flags, text.as_bytes());
@@ -103,7 +103,7 @@ impl Talk {
         std::str::from_utf8(&self.handed).unwrap()
     }
 
-    /// What the client received behind so many bytes.
+    /// Returns what the client has received behind the first `at` bytes.
     pub fn received_after(&self, at: usize) -> &str {
         std::str::from_utf8(&self.received[at..]).unwrap()
     }

@@ -1,4 +1,4 @@
-//! One connection, segment by segment: what is sent to the engine, and what comes out.
+//! One connection, segment by segment: the segments given to the engine, and its outputs.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limi
 
 /// A request for the default group.
 pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
-/// A request of the rule by which each request has its own group.
+/// A request that matches the rule by which each request has its own group.
 pub const EACH: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What came out.
+/// An output of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     Client { seq: Seq, ack: Seq, flags: u8, window: u16, data: Vec<u8> },
@@ -62,7 +62,7 @@ pub struct Exact {
     pub service: Arc<Service>,
     pub now: u64,
     pub client: SocketAddrV4,
-    /// The agent's number for the connection.
+    /// The agent's initial number for the connection.
     pub cookie: Seq,
     pub offer: RawOffer,
 }
@@ -102,7 +102,7 @@ impl Exact {
         "10.0.9.2:8080".parse().unwrap()
     }
 
-    /// Gives the engine a frame.
+    /// Gives the engine a frame, and returns its outputs.
     pub fn take(&mut self, frame: &[u8]) -> Vec<Seen> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
@@ -137,7 +137,7 @@ impl Exact {
         self.take(&frame)
     }
 
-    /// A segment of the client: numbers count from its first byte, and the agent's from the cookie.
+    /// Sends a segment of the client. `at` counts from its first byte, `received` from the agent's first byte.
     pub fn client(&mut self, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
         let head = Head {
             source: self.client,
@@ -150,12 +150,12 @@ impl Exact {
         self.sends(head, &[], data)
     }
 
-    /// Data of the client.
+    /// Sends data of the client.
     pub fn data(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
         self.client(at, 0, ACK | PSH, data)
     }
 
-    /// A segment of the server: numbers count from its first byte, and the client's from the client's first.
+    /// Sends a segment of the server. `at` counts from its first byte, `has` from the client's first byte.
     pub fn server(&mut self, at: u32, has: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
         let head = Head {
             source: self.service.address,
@@ -174,13 +174,13 @@ impl Exact {
         self.sends(head, options, data)
     }
 
-    /// The client's handshake, which costs nothing.
+    /// Performs the client's handshake, and asserts that it costs no memory.
     pub fn handshake(&mut self) {
         self.shake();
         assert_eq!((self.engine.connections(), self.engine.memory()), (0, 0));
     }
 
-    /// The client's handshake.
+    /// Performs the client's handshake.
     pub fn shake(&mut self) {
         let (options, length) = self.offer.write();
         let seen = self.syn(&options[..length], b"");
@@ -190,12 +190,12 @@ impl Exact {
         assert_eq!(self.client(0, 0, ACK, b""), []);
     }
 
-    /// A server's SYN-ACK, with a window scale, for a request whose first byte is at `base`.
+    /// Sends a server's SYN-ACK with a window scale, for a request whose first byte is at `base`.
     pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Seen> {
         self.opens_from(SERVER_ISN, base, scale)
     }
 
-    /// The same, from another initial number.
+    /// The same with another initial number.
     pub fn opens_from(&mut self, isn: Seq, base: u32, scale: Option<u8>) -> Vec<Seen> {
         let (source, destination) = (self.service.address, self.client);
         let head = Head { source, destination, seq: isn, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
@@ -203,7 +203,7 @@ impl Exact {
         self.sends(head, &options[..length], b"")
     }
 
-    /// All servers that are asked refuse; the last answer's consequence.
+    /// Lets all servers refuse, and returns the outputs behind the last refusal.
     pub fn refuses_all(&mut self, has: u32) -> Vec<Seen> {
         let mut seen = Vec::new();
         for _ in 0..4 {
@@ -219,7 +219,7 @@ impl Exact {
         self.take(&frame)
     }
 
-    /// Lets time pass.
+    /// Lets time pass, and returns the outputs.
     pub fn waits(&mut self, ms: u64) -> Vec<Seen> {
         let end = self.now + ms * MS;
         let mut seen = Vec::new();
@@ -233,38 +233,38 @@ impl Exact {
         seen
     }
 
-    /// The agent begins to end.
+    /// Begins to drain the agent.
     pub fn drains(&mut self) -> Vec<Seen> {
         let mut out = Frames::default();
         self.engine.drain(self.now, &mut out);
         self.seen(&out)
     }
 
-    /// What has been refused, by the reason.
+    /// Returns the refusals by reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.service.counters.refused().into_iter().collect()
     }
 }
 
-/// A connection to a service with `RULES`, behind its handshake.
+/// Returns a connection of a service with `RULES`, after its handshake.
 pub fn connected() -> Exact {
     let mut exact = Exact::new(RULES);
     exact.handshake();
     exact
 }
 
-/// Whether this is a SYN to a group, and nothing else.
+/// Returns whether the output is a SYN to group `n`, and nothing else.
 pub fn asks(seen: &[Seen], base: u32, n: u8) -> bool {
     matches!(seen, [Seen::Server { to, seq, flags: SYN, .. }] if *to == group(n) && *seq == ISN + base)
 }
 
-/// The splice order among these. Fails without one.
+/// Returns the splice order among the outputs; panics without one.
 pub fn order(seen: &[Seen]) -> Order {
     let found = seen.iter().find_map(|seen| if let Seen::Order(order) = seen { Some(*order) } else { None });
     found.unwrap_or_else(|| panic!("no order in {seen:?}"))
 }
 
-/// Whether this is a whole answer of the agent's own, with its status, that ends the connection.
+/// Returns whether the output is a complete reply of the agent with this status, which ends the connection.
 pub fn is_answer(seen: &[Seen], status: &str) -> bool {
     let [Seen::Client { data, flags, .. }] = seen else { return false };
     data.starts_with(format!("HTTP/1.1 {status} ").as_bytes()) && flags & FIN != 0

@@ -11,7 +11,8 @@ use sluice_agent::{Configuration, Frames, Service};
 use super::exact::{Exact, ISN, SERVER_ISN, Seen, service};
 use super::switch::{AGENT_MAC, SWITCH_MAC};
 
-/// The server that the data plane has guessed: of group `a`, the first. Another is of `b`, one of both.
+/// The first is the server that the data plane has guessed, of group `a`; the second is of group `b`, the third of
+/// both.
 pub const OF_A: u16 = 31;
 pub const OF_B: u16 = 32;
 pub const OF_BOTH: u16 = 33;
@@ -26,12 +27,12 @@ pub const FACTS: Facts = Facts {
     isn: ISN,
 };
 
-/// A connection of a service whose servers are known, and that guesses.
+/// Returns a connection of a service that guesses, and whose servers are configured.
 pub fn guessing(content: &str) -> Exact {
     guessing_if(content, true)
 }
 
-/// The same of a service that may guess, or not.
+/// The same for a service that guesses only if `guess` is set.
 pub fn guessing_if(content: &str, guess: bool) -> Exact {
     let mut exact = Exact::new(content);
     let mut known = Arc::into_inner(service(content)).unwrap();
@@ -40,7 +41,7 @@ pub fn guessing_if(content: &str, guess: bool) -> Exact {
         group.servers = servers;
     }
     use_service(&mut exact, known);
-    // The client knows the server's numbers.
+    // The client's acknowledgements are in the server's numbers.
     exact.cookie = SERVER_ISN;
     exact
 }
@@ -51,7 +52,7 @@ fn use_service(exact: &mut Exact, service: Service) {
     exact.engine.configure(exact.now, Configuration { services, generation: 1, key: [7; 16], former_key: None });
 }
 
-/// A ClientHello without extensions (RFC 8446, section 4.1.2).
+/// Returns a ClientHello without extensions (RFC 8446, section 4.1.2).
 pub fn client_hello() -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
@@ -61,13 +62,13 @@ pub fn client_hello() -> Vec<u8> {
 }
 
 impl Exact {
-    /// A segment of the client, as the data plane hands it to an agent.
+    /// Gives the engine a segment of the client, as the data plane sends it to an agent.
     pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
         let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)
     }
 
-    /// That frame.
+    /// Returns the frame of such a segment.
     pub fn guessed_frame(&self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<u8> {
         let seq: Seq = facts.isn + 1 + at;
         let (source, destination) = (self.client, self.own());
@@ -77,12 +78,12 @@ impl Exact {
         facts.write(&frame)
     }
 
-    /// Data of the client.
+    /// Sends data of the client.
     pub fn guessed(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
         self.guessed_with(FACTS, at, 0, ACK | PSH, data)
     }
 
-    /// What the SYNs say that answer a frame.
+    /// Returns the options of the SYNs that the engine sends for a frame.
     pub fn offers(&mut self, frame: &[u8]) -> Vec<RawOffer> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
@@ -90,7 +91,7 @@ impl Exact {
         segments.filter(|segment| segment.has(SYN)).map(|segment| segment.offer()).collect()
     }
 
-    /// Right, wrong, reset.
+    /// Returns the numbers of right, wrong and reset guesses.
     pub fn guesses(&self) -> [u64; 3] {
         let counters = &self.service.counters;
         [&counters.guesses_right, &counters.guesses_wrong, &counters.guesses_reset].map(|counter| counter.get())

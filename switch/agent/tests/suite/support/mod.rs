@@ -1,4 +1,4 @@
-//! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
+//! A switch, a client and servers around the agent, with links that lose, repeat and reorder packets.
 
 pub mod dialogue;
 pub mod exact;

@@ -1,4 +1,4 @@
-//! A connection whose sides send what they like, in any order: the moves, whatever the protocol.
+//! A connection whose sides send random segments in random order, for any protocol.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::world::Rng;
 /// Client, server and data plane of one connection.
 pub trait Play {
     fn parts(&mut self) -> (&mut Exact, &mut Rng);
-    /// Takes note of what came out.
+    /// Updates the model by the engine's outputs.
     fn look(&mut self, seen: &[Seen]);
     fn client_sends(&mut self);
     fn server_sends(&mut self);
-    /// The data plane's confirmation of the last order, if it sends one.
+    /// Returns the data plane's answer to the last order, if it sends one.
     fn confirmation(&mut self) -> Option<(Order, Status)>;
 
     fn step(&mut self) {
@@ -38,13 +38,14 @@ pub trait Play {
     }
 }
 
-/// The usual flags; in so many percent of the cases with an odd one.
+/// Returns the usual flags, or in `percent` percent of the cases unusual ones.
 pub fn flags(rng: &mut Rng, usual: u8, percent: u64) -> u8 {
     let odd = [FIN, RST, SYN, 0xff, 0][rng.below(5) as usize];
     if rng.percent(percent) { usual ^ odd } else { usual }
 }
 
-/// Which bytes of a text are sent: in so many percent of the cases the next ones, else some that are repeated or ahead.
+/// Returns which bytes of a text are sent: in `percent` percent of the cases the next ones, else repeated ones or
+/// ones ahead.
 pub fn part(rng: &mut Rng, sent: &mut usize, length: usize, most: u64, percent: u64) -> Range<usize> {
     let start = if rng.percent(percent) { *sent } else { rng.below(length as u64) as usize };
     let end = (start + rng.below(most) as usize).min(length);
@@ -54,7 +55,7 @@ pub fn part(rng: &mut Rng, sent: &mut usize, length: usize, most: u64, percent: 
     start..end
 }
 
-/// What is left ends by itself, and all memory comes back.
+/// Asserts that the connection ends by its timeouts, and that all memory is freed.
 pub fn ends(exact: &mut Exact, seed: u64) {
     for _ in 0..80 {
         exact.waits(10_000);

@@ -1,14 +1,14 @@
-//! Rules for tests: the first letter of the path is the group, the second what is special.
+//! A policy for tests: in the path, the first letter is the group, and the second selects a special behavior.
 //!
-//! `/b...`: group `b`. A second letter `n`: for this request only; `c`: for the client; `w`: the whole body is wanted;
-//! `x`: refused.
+//! `/b...`: group `b`. The second letter `n`: for this request only; `c`: for the client; `w`: the whole body has to
+//! be read; `x`: refused.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use sluice_agent::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
 
-/// Rules, and how many seconds a request may take.
+/// The policy, with the seconds that a request may take.
 #[derive(Debug)]
 pub struct Letters(pub u64);
 
@@ -48,7 +48,7 @@ fn refusal(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// Head and body of a message, as long as they are known.
+/// Returns the lengths of a message's head and body, once the head is complete.
 pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
     let head = message.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&message[..head]).ok()?;
@@ -78,7 +78,7 @@ impl Reader for Letters {
     }
 }
 
-/// Frames by `Content-Length`.
+/// Finds the end of messages by `Content-Length`.
 #[derive(Default)]
 struct Lengths {
     request: Vec<u8>,

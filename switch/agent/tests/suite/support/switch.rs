@@ -1,4 +1,4 @@
-//! What the data plane does for a content service, written down a second time: slots, turns, translation.
+//! A second implementation of the data plane for a content service: slots, turns, translation.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,7 +12,7 @@ use smoltcp::wire::{Ipv4Packet, TcpPacket, TcpSeqNumber};
 pub const AGENT_MAC: [u8; 6] = [2, 0, 0, 0, 9, 2];
 pub const SWITCH_MAC: [u8; 6] = [2, 0, 0, 0, 9, 1];
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Port {
     Agent,
@@ -23,7 +23,7 @@ pub enum Port {
 pub struct Slot {
     pub server: SocketAddrV4,
     pub is_spliced: bool,
-    /// Nobody's turn: what is known of the guessed connection.
+    /// The facts of a guessed connection that no agent has taken.
     guess: Option<Facts>,
     pub has_ended: bool,
     delta: u32,
@@ -47,9 +47,9 @@ pub struct Switch {
     pub spliced: usize,
     /// Packets of guessed connections that passed no agent.
     pub guessed: usize,
-    /// The last servers of clients, and whether they are guesses.
+    /// The last server of each client, and whether it is a guess.
     pub remembered: HashMap<Ipv4Addr, (SocketAddrV4, bool)>,
-    /// Servers by their numbers, which begin with 1.
+    /// The servers in the order of their numbers, which begin with 1.
     pub numbers: Vec<SocketAddrV4>,
     next: usize,
 }
@@ -82,7 +82,7 @@ fn look(packet: &[u8]) -> Option<Seen> {
     })
 }
 
-/// Changes a packet, and sets its checksums.
+/// Rewrites a packet, and updates its checksums.
 fn change(
     packet: &mut [u8],
     source: SocketAddrV4,
@@ -137,7 +137,7 @@ impl Switch {
         }
     }
 
-    /// A SYN of a client whose last server is remembered claims a slot.
+    /// Lets a SYN of a client whose last server is remembered claim a slot.
     fn claim(&mut self, seen: &Seen, packet: &[u8]) {
         let is_vacant = self.slots.get(&seen.source).is_none_or(|slot| slot.has_ended);
         let Some(&(server, is_guess)) = self.remembered.get(seen.source.ip()) else { return };
@@ -157,7 +157,7 @@ impl Switch {
         }
     }
 
-    /// A client's packet of a guessed connection.
+    /// Forwards a client's packet of a guessed connection.
     fn client_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
         let slot = self.slots.get_mut(&seen.source).unwrap();
         let facts = slot.guess.unwrap();
@@ -172,7 +172,7 @@ impl Switch {
         (Port::Server(*server.ip()), packet)
     }
 
-    /// A server's packet of a guessed connection.
+    /// Forwards a server's packet of a guessed connection.
     fn server_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
         let slot = self.slots.get_mut(&seen.destination).unwrap();
         let facts = slot.guess.as_mut().unwrap();
@@ -188,7 +188,7 @@ impl Switch {
         (Port::Client, packet)
     }
 
-    /// A packet of a client or a server.
+    /// Forwards a packet of a client or a server.
     pub fn host_sends(&mut self, mut packet: Vec<u8>) -> Option<(Port, Vec<u8>)> {
         let seen = look(&packet)?;
         if seen.destination == self.service {
@@ -241,7 +241,7 @@ impl Switch {
         }
     }
 
-    /// A frame of the agent.
+    /// Handles a frame of the agent.
     pub fn agent_sends(&mut self, frame: &[u8]) -> Option<(Port, Vec<u8>)> {
         assert_eq!((&frame[..6], &frame[6..12]), (&SWITCH_MAC[..], &AGENT_MAC[..]));
         if frame[12..14] == [0x88, 0xb5] {
@@ -299,7 +299,7 @@ impl Switch {
         Some((Port::Server(*server.ip()), packet))
     }
 
-    /// A packet as a frame for the agent.
+    /// Returns a packet as a frame for the agent.
     pub fn frame(packet: &[u8]) -> Vec<u8> {
         let mut frame = [&AGENT_MAC[..], &SWITCH_MAC[..], &[8, 0], packet].concat();
         frame.resize(frame.len().max(60), 0);
