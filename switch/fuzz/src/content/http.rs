@@ -1,5 +1,5 @@
-//! HTTP: any bytes as a request, as a body of XML, JSON or a form, whole or in chunks, and as a response. In pieces of any size
-//! the same comes of them.
+//! HTTP: any bytes as a request, as a body of XML, JSON or a form (whole or in chunks), and as a response. The result
+//! must not depend on the size of the pieces.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
     [rules("http", body), rules("http", head)]
 });
 
-/// The bytes themselves, or as the body of a request.
+/// Returns the bytes themselves, or a request with them as its body.
 fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     let media = match kind % 5 {
         0 => return bytes.to_vec(),
@@ -38,7 +38,7 @@ fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), framing.as_bytes(), bytes].concat()
 }
 
-/// Where the request ends.
+/// Returns the end of the request, and whether it is complete.
 fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     let (mut framer, mut used) = (RequestFramer::new(request), 0);
     for piece in stream.chunks(step) {
@@ -51,7 +51,7 @@ fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     Some((used, false))
 }
 
-/// Where the response ends.
+/// Returns the end of the response.
 fn response(method: Method, stream: &[u8], step: usize) -> Response {
     let (mut framer, mut before) = (ResponseFramer::new(method), 0);
     for piece in stream.chunks(step) {
@@ -64,7 +64,7 @@ fn response(method: Method, stream: &[u8], step: usize) -> Response {
     Response::More
 }
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind / 128)], usize::from(*step) + 1);

@@ -1,5 +1,5 @@
-//! JSON: any bytes as a document. What `serde_json` reads, a rule finds; what it takes for malformed is refused, and so is a name
-//! that comes twice where the path leads.
+//! JSON: any bytes as a document. A rule must match each value that `serde_json` parses; a document that `serde_json`
+//! rejects is refused, and so is a duplicate name on the path.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::members::Document;
 use super::{DEPTH, Found, look, step};
 
-/// One input: which value, the size of pieces, the document.
+/// Runs one input: which value, the size of pieces, the document.
 pub fn run(data: &[u8]) {
     let [which, size, document @ ..] = data else { return };
     let size = usize::from(*size) + 1;
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         let path: Vec<_> = steps.iter().filter_map(|name| step(name)).collect();
         look("json", &path.join("."), form, document, size)
     };
-    // No value is so long: all of the document is read.
+    // No value is that long, so the whole document is parsed.
     let longer = || json!({"exact": "x".repeat(document.len() + 1)});
     let absent = ["absent".to_owned(), "anyhow".to_owned()];
     let found = ask(&absent, longer());
@@ -44,12 +44,12 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Whether an object has a name twice that a path has at that place.
+/// Returns whether an object on the path contains a name of the path twice.
 fn is_ambiguous(document: &Document, steps: &[String]) -> bool {
     look_for_twice(document, &BTreeSet::from([0]), steps)
 }
 
-/// The same below a place, to which so many of the steps lead.
+/// The same below a place. `taken` holds the numbers of steps that may have led there.
 fn look_for_twice(document: &Document, taken: &BTreeSet<usize>, steps: &[String]) -> bool {
     let further = |names: [&str; 2]| {
         let next =
@@ -81,7 +81,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// All values with the forms that they satisfy. A number beyond 64 bits is only there: `serde_json` rounds it otherwise.
+/// Collects all values with the forms that they satisfy. For a number beyond 64 bits the form is only `present`,
+/// because `serde_json` rounds it differently.
 fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
     let below = |name: String| [steps, &[name]].concat();
     let form = match value {

@@ -1,5 +1,5 @@
-//! SMTP, IMAP and POP3: any bytes of a client, and of the server that hears them again. In pieces of any size the same comes of
-//! them. A byte of 0xff parts the two.
+//! SMTP, IMAP and POP3: any bytes of a client, and of the server to which they are replayed; a byte of 0xff separates
+//! the two. The result must not depend on the size of the pieces.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
     [rules("smtp", smtp), rules("imap", user), rules("pop3", user)]
 });
 
-/// What is said to the server, and what came of it.
+/// Returns the commands sent to the server, and the result.
 fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, Replayed) {
     let mut said = Vec::new();
     for end in (0..server.len()).step_by(step).chain([server.len()]) {
@@ -30,7 +30,7 @@ fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, Replayed)
     (said, Replayed::Wait)
 }
 
-/// Without what is said when: that depends on the pieces.
+/// Removes the replies, whose distribution depends on the pieces.
 fn silent(decision: Option<Decision>) -> Option<Decision> {
     match decision {
         Some(Decision::Route(mut route)) => {
@@ -47,7 +47,7 @@ fn silent(decision: Option<Decision>) -> Option<Decision> {
     }
 }
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind % 3)], usize::from(*step) + 1);

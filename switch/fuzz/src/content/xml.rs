@@ -1,4 +1,5 @@
-//! XML: any bytes as a document. What quick-xml's reader reads, a rule finds; what does not nest is refused.
+//! XML: any bytes as a document. A rule must match each value that quick-xml's reader parses; a document whose tags
+//! do not nest is refused.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use super::{DEPTH, Found, look, step};
 
-/// One input: which value, the size of pieces, the document.
+/// Runs one input: which value, the size of pieces, the document.
 pub fn run(data: &[u8]) {
     let [which, size, document @ ..] = data else { return };
     let size = usize::from(*size) + 1;
@@ -28,15 +29,15 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What a document is for both readers.
+/// The class of a document for both parsers.
 enum Document {
     WellFormed,
     DoesNotNest,
-    /// One that only one of them may take.
+    /// Only one of the parsers may accept it.
     Other,
 }
 
-/// The elements of a document: their paths, and the text directly in them.
+/// Collects the elements of a document: their paths, and the text directly in them.
 fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     if text.starts_with('\u{feff}') || text.contains('\0') {
         return Document::Other;
@@ -94,7 +95,7 @@ fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     }
 }
 
-/// The step of a path for an element's name, where both readers mean the same by it.
+/// Returns the path step for an element's name; none where the two parsers read the name differently.
 fn name(name: &str) -> Option<String> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
     let indexed = name.rsplit_once(':').is_some_and(|(_, index)| index.bytes().all(|byte| byte.is_ascii_digit()));

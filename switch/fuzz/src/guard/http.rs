@@ -1,4 +1,4 @@
-//! HTTP/1: a server that goes on after every answer, whatever it was.
+//! HTTP/1: a server that continues after every answer, whichever it was.
 
 use super::Script;
 use super::server::Server;
@@ -55,9 +55,9 @@ const ANSWERS: &[&str] = &[
 struct Http {
     came: Vec<u8>,
     state: State,
-    /// A line may end by LF alone.
+    /// Accepts lines that end by LF alone.
     is_lenient: bool,
-    /// A body that it has not asked for does not come.
+    /// Expects no body unless it has sent 100 Continue.
     skips_body: bool,
     served: usize,
 }
@@ -66,11 +66,11 @@ enum State {
     Head,
     Body(usize, Vec<u8>),
     Chunks(Vec<u8>),
-    /// A tunnel: nothing in it is a request of HTTP/1.
+    /// A tunnel: its bytes are no HTTP/1 requests.
     Tunnel,
-    /// A protocol whose requests the rules cannot read.
+    /// A protocol whose requests the rules cannot parse.
     Upgraded,
-    /// It reads no more.
+    /// The server reads no more.
     Over,
 }
 
@@ -81,7 +81,7 @@ pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
 }
 
 impl Http {
-    /// A line, without its end; none while it is incomplete.
+    /// Returns a line without its end, and its length with it; none while it is incomplete.
     fn line(&self) -> Option<(String, usize)> {
         let end = if self.is_lenient {
             self.came.iter().position(|&b| b == b'\n')? + 1
@@ -92,7 +92,7 @@ impl Http {
         Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
     }
 
-    /// The lines of a head, and its length.
+    /// Returns the lines of a head, and its length.
     fn head(&self) -> Option<(Vec<String>, usize)> {
         let (mut lines, mut rest) = (Vec::new(), Http { came: self.came.clone(), ..new_state(self) });
         let mut at = 0;
@@ -108,7 +108,7 @@ impl Http {
         }
     }
 
-    /// Reads a request's head; what follows, and what is answered at once.
+    /// Handles a request's head. Returns the next state, and the bytes that are sent at once.
     fn request(&mut self, lines: &[String], script: &mut Script<'_>) -> (State, Vec<u8>) {
         assert!(!is_refused(&lines[0]), "a refused request is answered: {lines:?}");
         self.served += 1;
@@ -119,7 +119,7 @@ impl Http {
         }
         let has_body = field("Content-Length:").or(field("Transfer-Encoding:")).is_some();
         if has_body && answer.starts_with(b"HTTP/1.1 101") {
-            // A server changes the protocol behind the request's end.
+            // A server switches the protocol behind the end of the request.
             answer = ANSWERS[0].into();
         }
         let is_accepted = lines[0].starts_with("CONNECT") && answer[9] == b'2';
@@ -142,7 +142,7 @@ impl Http {
         }
     }
 
-    /// Reads a chunk; false while it is incomplete.
+    /// Handles a chunk. Returns whether it was the last one; none while it is incomplete.
     fn chunk(&mut self) -> Option<bool> {
         let (line, length) = self.line()?;
         let Ok(size) = usize::from_str_radix(&line, 16) else {
@@ -158,8 +158,8 @@ impl Http {
     }
 }
 
-/// Whether the rules refuse what a request line asks for, as a server understands its target: in absolute form, with percent
-/// signs, dot segments and repeated slashes.
+/// Returns whether the rules refuse a request line, by its target as a server interprets it: in absolute form, with
+/// percent-encoding, dot segments and repeated slashes.
 fn is_refused(line: &str) -> bool {
     let target = line.split(' ').nth(1).unwrap_or_default();
     let path = target.strip_prefix("http://").map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));

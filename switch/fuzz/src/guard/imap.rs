@@ -1,4 +1,4 @@
-//! IMAP: a server that takes each login, or refuses it, and each literal.
+//! IMAP: a server that randomly accepts or refuses each login and each literal.
 
 use super::Script;
 use super::server::Server;
@@ -37,7 +37,7 @@ pub const SAID: &[&str] = &[
 
 struct Imap {
     came: Vec<u8>,
-    /// What has come of a command, with its literals.
+    /// The bytes of the current command so far, with its literals.
     command: Vec<u8>,
     state: State,
     served: usize,
@@ -56,7 +56,7 @@ pub fn new(_: &mut Script<'_>) -> Box<dyn Server> {
     Box::new(Imap { came: Vec::new(), command: Vec::new(), state: State::Line, served: 0 })
 }
 
-/// The bytes of a literal, and whether they come unasked.
+/// Parses an announced literal: its length, and whether it is non-synchronizing.
 fn literal(line: &str) -> Option<(usize, bool)> {
     let (_, size) = line.strip_suffix('}')?.rsplit_once('{')?;
     let unasked = size.ends_with('+');
@@ -68,7 +68,7 @@ impl Imap {
         String::from_utf8_lossy(&self.command).split(' ').next().unwrap_or_default().trim().to_owned()
     }
 
-    /// Takes the last line of a command, and answers.
+    /// Answers a command whose last line has arrived.
     fn complete(&mut self, script: &mut Script<'_>) -> String {
         self.served += 1;
         let (tag, text) = (self.tag(), String::from_utf8_lossy(&self.command).to_ascii_uppercase());

@@ -1,5 +1,5 @@
-//! A connection to a service whose rules refuse: a client that says anything, in any pieces, and a server that answers whatever it
-//! is sent. The server fails when a request that the rules refuse reaches it.
+//! A connection to a service whose rules refuse: the client sends anything in any pieces, and the server answers all
+//! that it receives. The server fails when a refused request reaches it.
 
 mod http;
 mod imap;
@@ -21,10 +21,10 @@ use sluice_rules::RuleSet;
 use super::script::Script;
 use server::Server;
 
-/// So many of what clients say come first, and are refused by no rule.
+/// The first entries of a protocol's messages, which no rule refuses.
 const HARMLESS: usize = 4;
 
-/// A protocol: rules, what clients say, and its server.
+/// A protocol: its rules, the messages of clients, and its server.
 struct Protocol {
     content: &'static str,
     said: &'static [&'static str],
@@ -68,10 +68,10 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
 /// A server's connection.
 struct Peer {
     model: Box<dyn Server>,
-    /// Its first number, and the client's first that is for it.
+    /// The server's first number, and the client's first number for it.
     first: Seq,
     base: Seq,
-    /// Bytes that came in order, and that were sent.
+    /// Bytes received in order, and bytes sent.
     received: usize,
     sent: usize,
     answers: Vec<u8>,
@@ -82,10 +82,10 @@ struct World<'s> {
     protocol: &'static Protocol,
     engine: Engine,
     now: u64,
-    /// What the client says, and how much of it was sent.
+    /// All bytes that the client sends, and how many were sent.
     stream: Vec<u8>,
     said: usize,
-    /// The next number that the client is to hear; none before the handshake.
+    /// The next number that the client expects; none before the handshake.
     heard: Option<Seq>,
     is_closed: bool,
     peer: Option<Peer>,
@@ -94,19 +94,19 @@ struct World<'s> {
     serial: u32,
 }
 
-/// What came of a conversation.
+/// The result of a conversation.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Outcome {
-    /// Requests and commands that servers have read.
+    /// The number of requests and commands that servers have read.
     pub served: usize,
-    /// The data plane took over.
+    /// Whether the data plane took over.
     pub is_spliced: bool,
-    /// The agent ended the connection.
+    /// Whether the agent ended the connection.
     pub is_closed: bool,
 }
 
 impl World<'_> {
-    /// Gives the engine a frame, and everyone what comes of it.
+    /// Gives the engine a frame, and delivers its outputs.
     fn give(&mut self, frame: &[u8]) {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
@@ -186,7 +186,7 @@ impl World<'_> {
         }
     }
 
-    /// The server says so many bytes of its answers, and acknowledges what it has.
+    /// Sends this many bytes of the server's answers, and acknowledges all that it has received.
     fn server_says(&mut self, length: usize) {
         if self.peer.is_none() {
             return;
@@ -200,7 +200,7 @@ impl World<'_> {
         self.give(&frame);
     }
 
-    /// The client says so many bytes, and acknowledges what it has.
+    /// Sends this many bytes of the client, and acknowledges all that it has received.
     fn client_says(&mut self, length: usize) {
         let end = (self.said + length).min(self.stream.len());
         let data = self.stream[self.said..end].to_vec();
@@ -235,7 +235,7 @@ impl World<'_> {
         self.look(&out);
     }
 
-    /// The data plane takes over: from now on the server gets all that the client says.
+    /// Lets the data plane take over: from then on the server receives all bytes of the client.
     fn splice(&mut self) {
         let Some(order) = self.order.take() else { return };
         let Some(peer) = &mut self.peer else { return };
@@ -260,14 +260,14 @@ impl World<'_> {
     }
 }
 
-/// One input: what the client says, and then who does what.
+/// Runs one input, which determines first the client's bytes and then the order of events.
 pub fn converse(data: &[u8]) -> Outcome {
     let mut script = Script(data);
     let number = script.below(PROTOCOLS.len());
     let (protocol, rules) = (&PROTOCOLS[number], &RULES[number]);
     let mut stream = Vec::new();
     for _ in 0..1 + script.byte() % 16 {
-        // Half of what is said is harmless, so that conversations get further.
+        // Half of the messages are harmless, so that conversations get further.
         let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.said.len() };
         stream.extend_from_slice(protocol.said[script.below(choices)].as_bytes());
     }
@@ -304,7 +304,7 @@ pub fn converse(data: &[u8]) -> Outcome {
     Outcome { is_closed: world.is_closed, ..world.outcome }
 }
 
-/// One input of the fuzzer.
+/// Runs one input of the fuzzer.
 pub fn run(data: &[u8]) {
     converse(data);
 }

@@ -1,4 +1,4 @@
-//! POP3: a server that takes each login, or refuses it.
+//! POP3: a server that randomly accepts or refuses each login.
 
 use super::Script;
 use super::server::Server;

@@ -1,4 +1,4 @@
-//! SMTP: a server that takes each command, or refuses it.
+//! SMTP: a server that randomly accepts or refuses each command.
 
 use super::Script;
 use super::server::Server;
@@ -45,7 +45,7 @@ pub const SAID: &[&str] = &[
 struct Smtp {
     came: Vec<u8>,
     state: State,
-    /// A line may end by LF alone.
+    /// Accepts lines that end by LF alone.
     is_lenient: bool,
     served: usize,
 }
@@ -114,7 +114,7 @@ impl Server for Smtp {
                 _ => {
                     let Some(end) = self.came.iter().position(|&b| b == b'\n') else { return said };
                     if !self.is_lenient && (end == 0 || self.came[end - 1] != b'\r') {
-                        // It is not the end of a line.
+                        // It does not end a line here.
                         self.came[end] = b'?';
                         continue;
                     }
