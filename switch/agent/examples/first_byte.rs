@@ -40,15 +40,15 @@ struct Answer {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Measurement {
     answers: Vec<Answer>,
     failures: Vec<String>,
     late: Vec<u128>,
 }
 
 impl Load {
-    fn parse(words: &[String]) -> Option<Load> {
-        let [server, paths, body, rate, seconds] = words else { return None };
+    fn parse(arguments: &[String]) -> Option<Load> {
+        let [server, paths, body, rate, seconds] = arguments else { return None };
         let (body, rate, seconds) = (body.parse().ok()?, rate.parse().ok()?, seconds.parse().ok()?);
         Some(Load {
             server: server.parse().ok()?,
@@ -66,31 +66,31 @@ impl Load {
         }
     }
 
-    fn work(&self, start: Instant, next: &AtomicUsize) -> Seen {
-        let mut seen = Seen::default();
+    fn work(&self, start: Instant, next: &AtomicUsize) -> Measurement {
+        let mut measurement = Measurement::default();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(due) = self.time(number, start.elapsed()) else { return seen };
+            let Some(due) = self.time(number, start.elapsed()) else { return measurement };
             thread::sleep(due.saturating_sub(start.elapsed()));
-            seen.late.push(start.elapsed().saturating_sub(due).as_micros());
+            measurement.late.push(start.elapsed().saturating_sub(due).as_micros());
             match ask(self.server, &self.requests[number % self.requests.len()]) {
-                Ok(answer) => seen.answers.push(answer),
-                Err(error) => seen.failures.push(error.to_string()),
+                Ok(answer) => measurement.answers.push(answer),
+                Err(error) => measurement.failures.push(error.to_string()),
             }
         }
     }
 
-    fn run(&self) -> Seen {
+    fn run(&self) -> Measurement {
         let (start, next) = (Instant::now(), AtomicUsize::new(0));
         let workers = if self.times.is_some() { OPEN_LOOP } else { CLOSED_LOOP };
-        let mut all = Seen::default();
+        let mut all = Measurement::default();
         thread::scope(|scope| {
             let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| self.work(start, &next))).collect();
             for worker in workers {
-                let seen = worker.join().expect("a worker does not panic");
-                all.answers.extend(seen.answers);
-                all.failures.extend(seen.failures);
-                all.late.extend(seen.late);
+                let measurement = worker.join().expect("a worker does not panic");
+                all.answers.extend(measurement.answers);
+                all.failures.extend(measurement.failures);
+                all.late.extend(measurement.late);
             }
         });
         all
@@ -151,23 +151,23 @@ fn ask(server: SocketAddr, request: &[u8]) -> io::Result<Answer> {
     loop {
         match connection.read(&mut buffer)? {
             0 => return Ok(Answer { first, last: begun.elapsed().as_micros(), bytes }),
-            more => bytes += more,
+            count => bytes += count,
         }
     }
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some(load) = Load::parse(&words) else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(load) = Load::parse(&arguments) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let mut seen = load.run();
-    for answer in &seen.answers {
+    let mut measurement = load.run();
+    for answer in &measurement.answers {
         println!("{} {} {}", answer.first, answer.last, answer.bytes);
     }
-    seen.late.sort_unstable();
-    println!("failed {}: {}", seen.failures.len(), seen.failures.first().map_or("none", String::as_str));
-    println!("late {}", seen.late.get(seen.late.len() * 99 / 100).unwrap_or(&0));
+    measurement.late.sort_unstable();
+    println!("failed {}: {}", measurement.failures.len(), measurement.failures.first().map_or("none", String::as_str));
+    println!("late {}", measurement.late.get(measurement.late.len() * 99 / 100).unwrap_or(&0));
     ExitCode::SUCCESS
 }

@@ -12,7 +12,7 @@ use crate::wire::flags::{ACK, FIN, RST, SYN};
 
 /// Nanoseconds between two answers to bare ACKs that are not acceptable. Without this limit, two hosts that reject
 /// each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as well).
-const CHALLENGE_INTERVAL: u64 = 500_000_000;
+const CHALLENGE_INTERVAL_NS: u64 = 500_000_000;
 
 /// The sequence and acknowledgement numbers that a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,27 +79,27 @@ impl Expected {
 
 /// The meaning of a segment for a SYN that waits for its answer (RFC 9293, section 3.10.7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
+pub enum SynReply {
     /// The server accepts the connection.
-    Opens,
+    Accepts,
     /// The server refuses the connection.
     Refuses,
     /// The segment belongs to an earlier connection that the server still has: reset it, and send the SYN again.
     Stale,
     /// The segment does not answer the SYN.
-    Nothing,
+    Unrelated,
 }
 
 /// Classifies a segment that arrives while a SYN waits for its answer; `first` is the number behind the SYN.
-pub fn judge_reply(first: Seq, segment: &Segment<'_>) -> Reply {
+pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     if !segment.has(ACK) {
-        return Reply::Nothing;
+        return SynReply::Unrelated;
     }
     match (segment.ack() == first, segment.has(RST), segment.has(SYN)) {
-        (true, true, _) => Reply::Refuses,
-        (true, false, true) => Reply::Opens,
-        (false, true, _) => Reply::Nothing,
-        _ => Reply::Stale,
+        (true, true, _) => SynReply::Refuses,
+        (true, false, true) => SynReply::Accepts,
+        (false, true, _) => SynReply::Unrelated,
+        _ => SynReply::Stale,
     }
 }
 
@@ -117,7 +117,7 @@ impl Challenges {
         if !is_bare {
             return true;
         }
-        let may = self.last.is_none_or(|last| now >= last + CHALLENGE_INTERVAL);
+        let may = self.last.is_none_or(|last| now >= last + CHALLENGE_INTERVAL_NS);
         if may {
             self.last = Some(now);
         }
@@ -130,7 +130,7 @@ mod tests {
     use super::Verdict::{Accept, Challenge, Drop, Reset};
     use super::*;
     use crate::wire::flags::PSH;
-    use crate::wire::{Head, Link};
+    use crate::wire::{Link, SegmentHeader};
 
     /// Close to the wrap-around of both sides' sequence numbers.
     const NEXT: u32 = u32::MAX - 9;
@@ -144,13 +144,13 @@ mod tests {
         max_window: 4096,
     };
 
-    fn with<T>(seq: Seq, ack: Seq, flags: u8, length: usize, look: impl FnOnce(&Segment<'_>) -> T) -> T {
+    fn with<T>(seq: Seq, ack: Seq, flags: u8, length: usize, check: impl FnOnce(&Segment<'_>) -> T) -> T {
         let (source, destination) = ("10.0.1.1:4711".parse().unwrap(), "10.0.9.2:80".parse().unwrap());
         let mut frame = Vec::new();
         let link = Link { own: [2; 6], router: [4; 6] };
-        let head = Head { source, destination, seq, ack, flags, window: 9 };
+        let head = SegmentHeader { source, destination, seq, ack, flags, window: 9 };
         head.write(&link, &[], [&vec![b'x'; length], b""], &mut frame);
-        look(&Segment::read(&frame).unwrap())
+        check(&Segment::read(&frame).unwrap())
     }
 
     /// `seq` and `ack` are relative to the numbers that are expected next.
@@ -204,8 +204,8 @@ mod tests {
             (0, 0, SYN | RST, 0, Reset),
         ];
         for (seq, ack, flags, length, verdict) in table {
-            let found = judged(EXPECTED, seq, ack, flags, length);
-            assert_eq!(found, verdict, "seq {seq}, ack {ack}, flags {flags:#x}, {length} bytes");
+            let actual = judged(EXPECTED, seq, ack, flags, length);
+            assert_eq!(actual, verdict, "seq {seq}, ack {ack}, flags {flags:#x}, {length} bytes");
         }
     }
 
@@ -223,20 +223,20 @@ mod tests {
     fn replies_to_a_syn() {
         let first = Seq(u32::MAX);
         let table = [
-            (0, SYN | ACK, Reply::Opens),
-            (0, RST | ACK, Reply::Refuses),
-            (0, RST | SYN | ACK, Reply::Refuses),
-            (0, ACK, Reply::Stale),
-            (1, SYN | ACK, Reply::Stale),
-            (777, ACK, Reply::Stale),
-            (1, RST | ACK, Reply::Nothing),
-            (u32::MAX, RST | ACK, Reply::Nothing),
-            (0, RST, Reply::Nothing),
-            (0, SYN, Reply::Nothing),
+            (0, SYN | ACK, SynReply::Accepts),
+            (0, RST | ACK, SynReply::Refuses),
+            (0, RST | SYN | ACK, SynReply::Refuses),
+            (0, ACK, SynReply::Stale),
+            (1, SYN | ACK, SynReply::Stale),
+            (777, ACK, SynReply::Stale),
+            (1, RST | ACK, SynReply::Unrelated),
+            (u32::MAX, RST | ACK, SynReply::Unrelated),
+            (0, RST, SynReply::Unrelated),
+            (0, SYN, SynReply::Unrelated),
         ];
         for (ack, flags, reply) in table {
-            let found = with(Seq(7), first + ack, flags, 0, |segment| judge_reply(first, segment));
-            assert_eq!(found, reply, "ack {ack}, flags {flags:#x}");
+            let actual = with(Seq(7), first + ack, flags, 0, |segment| classify_syn_reply(first, segment));
+            assert_eq!(actual, reply, "ack {ack}, flags {flags:#x}");
         }
     }
 

@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_change_is_followed() {
-        // The example of RFC 1624, section 4: the header's other words sum up to 0xcd7a, one changes from 0x5555 to 0x3285.
+        // The example of RFC 1624, section 4: one word of the header changes from 0x5555 to 0x3285, and the other words
+        // sum up to 0xcd7a.
         let (old, new) = (Sum::default().word(0x5555), Sum::default().word(0x3285));
         assert_eq!(changed(0xdd2f, old, new), 0x0000);
         let mut bytes = [7u8; 60];

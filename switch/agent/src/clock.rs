@@ -4,7 +4,7 @@
 
 /// Nanoseconds between two readings above which the agent was not running. Its loop reads the clock at least every
 /// 100 ms; the shortest timeout after which it gives up a client or server is a second.
-const LATE: u64 = 250_000_000;
+const PAUSE_THRESHOLD_NS: u64 = 250_000_000;
 
 /// A clock of the time in which the agent runs.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Clock {
     /// before it.
     pub fn read(&mut self, elapsed: u64) -> (u64, u64) {
         let gap = elapsed.saturating_sub(std::mem::replace(&mut self.last, elapsed));
-        let pause = if gap > LATE { gap } else { 0 };
+        let pause = if gap > PAUSE_THRESHOLD_NS { gap } else { 0 };
         self.paused += pause;
         (elapsed - self.paused, pause)
     }
@@ -37,10 +37,10 @@ mod tests {
     fn time_stands_still_while_the_agent_does() {
         let (mut clock, second) = (Clock::default(), 1_000_000_000);
         assert_eq!(clock.read(100), (100, 0));
-        assert_eq!(clock.read(100 + LATE), (100 + LATE, 0));
-        assert_eq!(clock.read(5 * second), (100 + LATE, 5 * second - LATE - 100));
-        assert_eq!(clock.read(5 * second + 7), (107 + LATE, 0));
-        assert_eq!(clock.elapsed_at(107 + LATE), 5 * second + 7);
+        assert_eq!(clock.read(100 + PAUSE_THRESHOLD_NS), (100 + PAUSE_THRESHOLD_NS, 0));
+        assert_eq!(clock.read(5 * second), (100 + PAUSE_THRESHOLD_NS, 5 * second - PAUSE_THRESHOLD_NS - 100));
+        assert_eq!(clock.read(5 * second + 7), (107 + PAUSE_THRESHOLD_NS, 0));
+        assert_eq!(clock.elapsed_at(107 + PAUSE_THRESHOLD_NS), 5 * second + 7);
         assert_eq!(clock.elapsed_at(u64::MAX), u64::MAX);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sluice_ports::counters::Counter;
 
 use crate::cookie::CookieKey;
-use crate::decider::Decider;
+use crate::policy::ServicePolicy;
 use crate::wire::Mac;
 
 /// Settings that stay fixed while the engine runs.
@@ -43,14 +43,14 @@ pub struct Configuration {
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// Its address, as clients know it.
-    pub address: SocketAddrV4,
     /// Its address and port, as clients use them.
-    pub agent_port: u16,
+    pub address: SocketAddrV4,
     /// The port of the agent that stands for this service.
-    pub groups: Vec<Group>,
+    pub agent_port: u16,
     /// Its groups of servers.
-    pub rules: Arc<dyn Decider>,
+    pub groups: Vec<Group>,
+    /// Its rules.
+    pub rules: Arc<dyn ServicePolicy>,
     /// Whether the data plane may connect a remembered client's next connection to the same server before the request
     /// is read (a guess).
     pub guess: bool,
@@ -67,7 +67,7 @@ impl Service {
         address: SocketAddrV4,
         agent_port: u16,
         groups: Vec<(String, SocketAddrV4)>,
-        rules: Arc<dyn Decider>,
+        rules: Arc<dyn ServicePolicy>,
     ) -> Service {
         let group = |(name, address)| Group {
             name,
@@ -84,7 +84,7 @@ impl Service {
 
     /// Continues the counters of the service's previous configuration: groups and rules are identified by name.
     /// `rules` are the names of this service's rules.
-    pub fn count_on(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
+    pub fn continue_counters(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
         self.counters = Arc::clone(&before.counters);
         for group in &mut self.groups {
             if let Some(same) = before.groups.iter().find(|same| same.name == group.name) {

@@ -21,7 +21,6 @@
 
 mod client;
 mod context;
-mod end;
 mod exchange;
 mod guess;
 mod guess_outcome;
@@ -29,27 +28,28 @@ mod next;
 mod opening;
 mod reading;
 mod refusing;
-mod repeating;
+mod replaying;
 mod server;
+mod server_reset;
 mod serving;
 
 use crate::acceptance::Verdict;
-use crate::decider::Reason;
 use crate::facts::Facts;
 use crate::order::Status;
+use crate::policy::Reason;
+use crate::send_buffer::SendBuffer;
 use crate::seq::Seq;
-use crate::speech::Speech;
 use crate::wire::Segment;
 use client::Client;
 pub use client::Terms;
 pub use context::Context;
-use end::End;
 use guess::Guess;
 use next::Next;
 use opening::Opening;
 use reading::Reading;
 use refusing::Refusing;
-use repeating::Repeating;
+use replaying::Replaying;
+use server_reset::ServerReset;
 use serving::Serving;
 
 /// Nanoseconds without a segment after which the agent ends a connection.
@@ -74,7 +74,7 @@ enum State {
     /// The agent has sent a SYN to a group, and waits for a server's answer.
     Opening(Opening),
     /// The agent replays the client's earlier commands to a server (mail).
-    Repeating(Box<Repeating>),
+    Replaying(Box<Replaying>),
     /// A server has accepted the connection.
     Serving(Box<Serving>),
     /// The agent sends the client an error, and ends the connection.
@@ -84,13 +84,15 @@ enum State {
 }
 
 impl State {
-    /// The state that `next` asks for, after its first work; `stay` wraps the current state if it continues.
+    /// Enters the state that `next` selects, and returns it; `stay` wraps the current state if it continues.
     fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
         match next {
             Next::Stay(state) => stay(state),
-            Next::Ask { route, has_left } => State::Opening(Opening::begin(client, ctx, route, has_left)),
-            Next::Repeat(server, decision, repetition) => {
-                State::Repeating(Repeating::begin(server, decision, repetition, client, ctx))
+            Next::Connect { assignment, has_former_server } => {
+                State::Opening(Opening::begin(client, ctx, assignment, has_former_server))
+            }
+            Next::Replay(server, decision, dialogue_replay) => {
+                State::Replaying(Replaying::begin(server, decision, dialogue_replay, client, ctx))
             }
             Next::Serve(server, sticky, framing) => {
                 let next = Serving::begin(server, sticky, framing, client, ctx);
@@ -100,11 +102,11 @@ impl State {
                 let next = Serving::resume(server, sticky, exchange, acknowledges, client, ctx);
                 State::enter(next, State::Serving, client, ctx)
             }
-            Next::Refuse(server, refusal) => match refusing::refuse(client, ctx, server, refusal) {
+            Next::Refuse(server, rejection) => match refusing::refuse(client, ctx, server, rejection) {
                 Some(refusing) => State::Refusing(refusing),
                 None => State::Over,
             },
-            Next::End(server) => State::Refusing(refusing::end(client, ctx, server)),
+            Next::Close(server) => State::Refusing(refusing::end(client, ctx, server)),
             Next::Over => State::Over,
         }
     }
@@ -147,14 +149,14 @@ impl Connection {
     /// request.
     pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let fate = self.on_client(ctx, segment);
-        let is_silent = self.client.speech.is_none() && self.client.request.ready().is_empty();
+        let is_silent = self.client.own_bytes.is_none() && self.client.request.ready().is_empty();
         if fate == Fate::Ends || !is_silent || !self.client.terms.service.rules.greets() {
             return fate;
         }
         self.step(|state, client| match state {
             State::Reading(mut reading) => {
                 let outcome = reading.read(client, ctx);
-                let next = reading.follow(client, ctx, outcome);
+                let next = reading.apply(client, ctx, outcome);
                 State::enter(next, State::Reading, client, ctx)
             }
             state => state,
@@ -180,24 +182,24 @@ impl Connection {
             }
             Verdict::Accept => {}
         }
-        let news = self.client.take(ctx.now, segment);
-        if news.is_of_left_server {
+        let update = self.client.take(ctx.now, segment);
+        if update.acks_released_guess {
             let server = self.server();
             guess_outcome::give_up(&mut self.client, ctx, server);
             return self.step(|_, _| State::Over);
         }
         self.step(|state, client| match state {
             State::Reading(reading) => {
-                State::enter(reading.on_client(client, ctx, segment, &news), State::Reading, client, ctx)
+                State::enter(reading.on_client(client, ctx, segment, &update), State::Reading, client, ctx)
             }
             State::Opening(opening) => {
                 State::enter(opening.on_client(client, ctx, segment), State::Opening, client, ctx)
             }
-            State::Repeating(repeating) => {
-                State::enter(repeating.on_client(client, ctx, segment, &news), State::Repeating, client, ctx)
+            State::Replaying(replaying) => {
+                State::enter(replaying.on_client(client, ctx, segment, &update), State::Replaying, client, ctx)
             }
             State::Serving(serving) => {
-                State::enter(serving.on_client(client, ctx, segment, &news), State::Serving, client, ctx)
+                State::enter(serving.on_client(client, ctx, segment, &update), State::Serving, client, ctx)
             }
             State::Refusing(refusing) => {
                 State::enter(refusing.on_client(client, ctx, segment), State::Refusing, client, ctx)
@@ -206,7 +208,7 @@ impl Connection {
         })
     }
 
-    /// Whether these facts are of this connection, and not of a later one from the same client port.
+    /// Whether these facts belong to this connection, and not of a later one from the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }
@@ -223,7 +225,7 @@ impl Connection {
     pub fn on_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let verdict = match &self.state {
             State::Serving(serving) => serving.server.judge(&self.client, ctx.now, segment),
-            State::Repeating(repeating) => repeating.server().judge(&self.client, ctx.now, segment),
+            State::Replaying(replaying) => replaying.server().judge(&self.client, ctx.now, segment),
             // The opening state itself checks answers to its SYN.
             State::Opening(_) => Verdict::Accept,
             State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
@@ -239,26 +241,26 @@ impl Connection {
                 serving.challenge_server(client, ctx, segment);
                 State::Serving(serving)
             }
-            (State::Repeating(mut repeating), Verdict::Challenge) => {
-                repeating.challenge_server(client, ctx, segment);
-                State::Repeating(repeating)
+            (State::Replaying(mut replaying), Verdict::Challenge) => {
+                replaying.challenge_server(client, ctx, segment);
+                State::Replaying(replaying)
             }
             (State::Serving(serving), Verdict::Reset) => {
                 serving.on_reset(client, ctx, segment);
                 State::Over
             }
-            (State::Repeating(repeating), Verdict::Reset) => {
-                State::enter(repeating.on_reset(client), State::Repeating, client, ctx)
+            (State::Replaying(replaying), Verdict::Reset) => {
+                State::enter(replaying.on_reset(client), State::Replaying, client, ctx)
             }
             (State::Serving(serving), _) => {
                 client.last_segment = ctx.now;
                 let next = serving.on_server(client, ctx, segment);
                 State::enter(next, State::Serving, client, ctx)
             }
-            (State::Repeating(repeating), _) => {
+            (State::Replaying(replaying), _) => {
                 client.last_segment = ctx.now;
-                let next = repeating.on_server(client, ctx, segment);
-                State::enter(next, State::Repeating, client, ctx)
+                let next = replaying.on_server(client, ctx, segment);
+                State::enter(next, State::Replaying, client, ctx)
             }
             (state, _) => state,
         })
@@ -274,24 +276,24 @@ impl Connection {
 
     /// Processes the data plane's answer to the order by which the agent takes a guessed connection.
     pub fn on_taken(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
-        self.step(|state, client| if client.on_turn(ctx, status) { state } else { State::Over })
+        self.step(|state, client| if client.on_take_answer(ctx, status) { state } else { State::Over })
     }
 
     /// Runs expired timers.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.client.on_time(ctx);
-        if !self.client.take_turn_again(ctx) {
+        if !self.client.repeat_take(ctx) {
             return self.step(|_, _| State::Over);
         }
         let fate = self.step(|state, client| match state {
             State::Reading(mut reading) => match reading.on_time(client, ctx) {
-                Some(refusal) => {
-                    State::enter(Next::Refuse(client.guessed_server(), refusal), State::Reading, client, ctx)
+                Some(rejection) => {
+                    State::enter(Next::Refuse(client.guessed_server(), rejection), State::Reading, client, ctx)
                 }
                 None => State::Reading(reading),
             },
             State::Opening(opening) => State::enter(opening.on_time(client, ctx), State::Opening, client, ctx),
-            State::Repeating(repeating) => State::enter(repeating.on_time(client, ctx), State::Repeating, client, ctx),
+            State::Replaying(replaying) => State::enter(replaying.on_time(client, ctx), State::Replaying, client, ctx),
             State::Serving(serving) => State::enter(serving.on_time(client, ctx), State::Serving, client, ctx),
             State::Refusing(refusing) if refusing.until <= ctx.now => State::Over,
             state => state,
@@ -311,17 +313,17 @@ impl Connection {
 
     /// The time of the next timer, at which [`Self::on_time`] is to be called.
     pub fn due(&self) -> u64 {
-        let speech = self.client.speech.as_ref().and_then(Speech::due);
+        let own_bytes = self.client.own_bytes.as_ref().and_then(SendBuffer::due);
         let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
         let state = match &self.state {
             State::Reading(reading) => reading.due(&self.client),
             State::Opening(opening) => Some(opening.due),
-            State::Repeating(repeating) => Some(repeating.due()),
+            State::Replaying(replaying) => Some(replaying.due()),
             State::Serving(serving) => serving.due(&self.client),
             State::Refusing(refusing) => Some(refusing.until),
             State::Over => None,
         };
-        [speech, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
+        [own_bytes, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
     /// The request that is being read, if any.
@@ -344,19 +346,19 @@ impl Connection {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
             // A client of a mail server may be idle for minutes, and the agent may stay in its dialogue.
-            State::Serving(serving) if serving.server.fin_seen || self.client.terms.service.rules.greets() => {
+            State::Serving(serving) if serving.server.fin_forwarded || self.client.terms.service.rules.greets() => {
                 Some(self.client.last_segment)
             }
-            _ => self.reading().map(|reading| reading.begun),
+            _ => self.reading().map(|reading| reading.started),
         }
     }
 
     /// How to reset the connection's current server, if it has one.
-    fn server(&self) -> Option<End> {
+    fn server(&self) -> Option<ServerReset> {
         match &self.state {
-            State::Opening(opening) => Some(opening.end(&self.client)),
-            State::Repeating(repeating) => Some(repeating.server().end()),
-            State::Serving(serving) => Some(serving.server.end()),
+            State::Opening(opening) => Some(opening.as_reset(&self.client)),
+            State::Replaying(replaying) => Some(replaying.server().as_reset()),
+            State::Serving(serving) => Some(serving.server.as_reset()),
             State::Reading(_) | State::Refusing(_) | State::Over => self.client.guessed_server(),
         }
     }
@@ -366,8 +368,8 @@ impl Connection {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
             if waits {
-                let refusal = refusing::apology(client, Reason::Crowded);
-                let _ = refusing::refuse(client, ctx, server, refusal);
+                let rejection = refusing::rejection(client, Reason::Crowded);
+                let _ = refusing::refuse(client, ctx, server, rejection);
             } else if !matches!(state, State::Refusing(_)) {
                 client.terms.service.counters.refuse(Reason::Crowded.name());
                 match state {
@@ -383,9 +385,9 @@ impl Connection {
     }
 
     /// Ends the connection if no request is under way, because the agent is draining.
-    pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
+    pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
-            State::Serving(serving) => State::enter(serving.part(client, ctx), State::Serving, client, ctx),
+            State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),
             state => state,
         })
     }
@@ -395,7 +397,7 @@ impl Connection {
         let state = match &self.state {
             State::Reading(reading) => reading.memory(),
             State::Opening(opening) => opening.memory(),
-            State::Repeating(repeating) => repeating.memory(),
+            State::Replaying(replaying) => replaying.memory(),
             State::Serving(serving) => serving.memory(),
             State::Refusing(_) | State::Over => 0,
         };
@@ -405,16 +407,16 @@ impl Connection {
     /// Asserts that state, guess and own bytes agree with the table at the head of this module.
     pub fn check(&self) {
         self.client.check();
-        let is_left = self.client.guess.as_ref().is_none_or(|guess| guess.is_left());
+        let guess_is_released = self.client.guess.as_ref().is_none_or(|guess| guess.is_released());
         match &self.state {
             State::Reading(reading) => {
                 assert!(!reading.is_idle(), "a connection begins with a request");
-                assert!(self.client.guess.as_ref().is_none_or(|guess| !guess.is_left()), "another server is asked");
+                assert!(self.client.guess.as_ref().is_none_or(|guess| !guess.is_released()), "another server is asked");
             }
-            State::Opening(_) => assert!(is_left, "one server at a time"),
-            State::Repeating(repeating) => repeating.check(&self.client),
+            State::Opening(_) => assert!(guess_is_released, "one server at a time"),
+            State::Replaying(replaying) => replaying.check(&self.client),
             State::Serving(serving) => serving.check(&self.client),
-            State::Refusing(_) => assert!(is_left, "a client that was refused has no server"),
+            State::Refusing(_) => assert!(guess_is_released, "a client that was refused has no server"),
             State::Over => {}
         }
     }

@@ -24,7 +24,7 @@ pub type CookieKey = [u8; 16];
 
 /// The TCP options of a client's SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
+pub struct ClientOptions {
     /// The client's MSS, in bytes.
     pub mss: u16,
     /// The client's window scale, if it offers one.
@@ -33,16 +33,20 @@ pub struct Offer {
     pub sack: bool,
 }
 
-impl Offer {
+impl ClientOptions {
     fn bits(self) -> u32 {
         let class = MSS.iter().rposition(|mss| *mss <= self.mss).unwrap_or(0) as u32;
         let scale = u32::from(self.scale.unwrap_or(NO_SCALE));
         class << 5 | scale << 1 | u32::from(self.sack)
     }
 
-    fn of(bits: u32) -> Offer {
+    fn of(bits: u32) -> ClientOptions {
         let scale = (bits >> 1 & 15) as u8;
-        Offer { mss: MSS[(bits >> 5 & 7) as usize], scale: (scale != NO_SCALE).then_some(scale), sack: bits & 1 == 1 }
+        ClientOptions {
+            mss: MSS[(bits >> 5 & 7) as usize],
+            scale: (scale != NO_SCALE).then_some(scale),
+            sack: bits & 1 == 1,
+        }
     }
 }
 
@@ -71,21 +75,21 @@ impl Cookies {
     }
 
     /// Returns the agent's initial number for a handshake. `time_s` is a time in seconds that all agents share.
-    pub fn make(&self, handshake: &Handshake, offer: Offer, time_s: u64) -> Seq {
+    pub fn make(&self, handshake: &Handshake, syn_options: ClientOptions, time_s: u64) -> Seq {
         let step = time_s / STEP_S;
-        let clear = (step as u32 & 3) << 8 | offer.bits();
+        let clear = (step as u32 & 3) << 8 | syn_options.bits();
         Seq(hash(&self.current, handshake, step, clear) << 10 | clear)
     }
 
     /// Returns the options of the client's SYN, if `cookie` is valid for this handshake.
-    pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<Offer> {
+    pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<ClientOptions> {
         let clear = cookie.0 & 0x3ff;
         // Two bits distinguish four steps: the next one (from an agent whose clock is ahead), the current one, and
         // two before.
         let next = time_s / STEP_S + 1;
         let step = next.checked_sub(u64::from((next as u32).wrapping_sub(clear >> 8) & 3))?;
         let good = |key: &CookieKey| hash(key, handshake, step, clear) == cookie.0 >> 10;
-        (good(&self.current) || self.former.as_ref().is_some_and(good)).then(|| Offer::of(clear))
+        (good(&self.current) || self.former.as_ref().is_some_and(good)).then(|| ClientOptions::of(clear))
     }
 }
 
@@ -109,7 +113,7 @@ mod tests {
     use super::*;
 
     const KEYS: [CookieKey; 3] = [[1; 16], [2; 16], [3; 16]];
-    const OFFER: Offer = Offer { mss: 1460, scale: Some(7), sack: true };
+    const OFFER: ClientOptions = ClientOptions { mss: 1460, scale: Some(7), sack: true };
     const NOW: u64 = 1_000_000;
 
     fn handshake() -> Handshake {
@@ -118,21 +122,24 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_said_comes_back() {
+    fn the_clients_options_come_back() {
         let cookies = Cookies::new(KEYS[0], None);
-        for (mss, kept) in [(100, 216), (536, 536), (1459, 1440), (1460, 1460), (9000, 8960)] {
+        for (mss, rounded_mss) in [(100, 216), (536, 536), (1459, 1440), (1460, 1460), (9000, 8960)] {
             for scale in [None, Some(0), Some(14)] {
                 for sack in [false, true] {
-                    let offer = Offer { mss, scale, sack };
-                    let cookie = cookies.make(&handshake(), offer, NOW);
-                    assert_eq!(cookies.read(&handshake(), cookie, NOW), Some(Offer { mss: kept, ..offer }));
+                    let syn_options = ClientOptions { mss, scale, sack };
+                    let cookie = cookies.make(&handshake(), syn_options, NOW);
+                    assert_eq!(
+                        cookies.read(&handshake(), cookie, NOW),
+                        Some(ClientOptions { mss: rounded_mss, ..syn_options })
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn a_cookie_ends() {
+    fn a_cookie_expires() {
         let cookies = Cookies::new(KEYS[0], None);
         let cookie = cookies.make(&handshake(), OFFER, NOW);
         let good = |later: i64| cookies.read(&handshake(), cookie, NOW.checked_add_signed(later).unwrap()).is_some();

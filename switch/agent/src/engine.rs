@@ -17,35 +17,35 @@ use slab::Slab;
 use crate::arp::{self, Operation};
 use crate::config::{Configuration, Service, Settings};
 use crate::connection::{Connection, Context, Fate, Terms};
-use crate::cookie::{Cookies, Handshake, Offer};
+use crate::cookie::{ClientOptions, Cookies, Handshake};
 use crate::facts::GUESSED;
 use crate::frames::Frames;
 use crate::handshakes::Handshakes;
 use crate::order::{ORDER, Order, Turn};
-use crate::pool::{Ability, DEFAULT_MSS, Pools, SCALE, Shared};
+use crate::pool::{Ability, DEFAULT_MSS, GroupReport, Pools, SCALE};
 use crate::seq::Seq;
-use crate::strangers::Strangers;
+use crate::strays::Strays;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
-use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset, window_field};
+use crate::wire::{ARP, IPV4, Link, Mac, Segment, SegmentHeader, SynOptions, ether_type, macs, reset, window_field};
 
 /// Nanoseconds between ARP requests for the router: before its hardware address is known, and afterwards.
-const ASK_ROUTER: u64 = 1_000_000_000;
-const ASK_ROUTER_AGAIN: u64 = 30_000_000_000;
+const ROUTER_REQUEST_NS: u64 = 1_000_000_000;
+const ROUTER_REFRESH_NS: u64 = 30_000_000_000;
 /// Handshakes may use this fraction (one over it) of the memory budget.
-const HANDSHAKES_PART: usize = 8;
+const HANDSHAKE_SHARE: usize = 8;
 
 /// The address and port of a client and of its content service.
 pub type Key = (SocketAddrV4, SocketAddrV4);
 
 /// A configured service.
-struct Entry {
+struct ServiceEntry {
     service: Arc<Service>,
     /// The abilities that SYN-ACKs announce to its clients.
     ability: Ability,
 }
 
 /// A connection, and its entries in the engine's sets.
-struct Kept {
+struct ConnectionEntry {
     connection: Connection,
     key: Key,
     /// The time of its entry in `timers`; `u64::MAX` without an entry.
@@ -63,24 +63,24 @@ pub struct Engine {
     /// Nanoseconds for which the clock has stopped.
     paused: u64,
     router: Option<Mac>,
-    ask_router: u64,
+    router_request_due: u64,
     cookies: Cookies,
     generation: u8,
     /// The services, by their port at the agent.
-    services: HashMap<u16, Entry>,
+    services: HashMap<u16, ServiceEntry>,
     /// Services that are no longer configured, by their former port at the agent.
     retired: HashMap<u16, SocketAddrV4>,
     pools: Pools,
     /// The time at which learned abilities expire next.
     abilities_due: u64,
-    connections: Slab<Kept>,
+    connections: Slab<ConnectionEntry>,
     by_key: HashMap<Key, usize>,
     timers: BTreeSet<(u64, usize)>,
     /// Connections that may be closed to free memory, by the time since which they are idle.
     yielding: BTreeSet<(u64, usize)>,
     /// The number of incomplete requests.
     waiting: usize,
-    strangers: Strangers,
+    strays: Strays,
     handshakes: Handshakes,
     memory: usize,
     is_draining: bool,
@@ -93,7 +93,7 @@ impl Engine {
             settings,
             paused: 0,
             router: None,
-            ask_router: 0,
+            router_request_due: 0,
             cookies: Cookies::default(),
             generation: 0,
             services: HashMap::new(),
@@ -105,7 +105,7 @@ impl Engine {
             timers: BTreeSet::new(),
             yielding: BTreeSet::new(),
             waiting: 0,
-            strangers: Strangers::default(),
+            strays: Strays::default(),
             handshakes: Handshakes::default(),
             memory: 0,
             is_draining: false,
@@ -123,19 +123,19 @@ impl Engine {
         self.pools.configure(services.iter());
         for service in services {
             self.retired.remove(&service.agent_port);
-            self.services.insert(service.agent_port, Entry { service, ability: Ability::ASSUMED });
+            self.services.insert(service.agent_port, ServiceEntry { service, ability: Ability::ASSUMED });
         }
         self.update_abilities(now);
     }
 
     /// Applies what other agents have learned about the groups' servers.
-    pub fn share(&mut self, now: u64, shared: Vec<Shared>) {
+    pub fn share(&mut self, now: u64, shared: Vec<GroupReport>) {
         self.pools.share(now, shared);
         self.update_abilities(now);
     }
 
     /// Returns what this agent has learned about the groups' servers.
-    pub fn learned(&self, now: u64) -> Vec<Shared> {
+    pub fn learned(&self, now: u64) -> Vec<GroupReport> {
         self.pools.learned(now)
     }
 
@@ -162,7 +162,7 @@ impl Engine {
         }
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.with(id, now, out, Connection::part);
+            self.with(id, now, out, Connection::drain);
         }
     }
 
@@ -189,13 +189,13 @@ impl Engine {
     /// The time at which [`Self::poll`] has to be called.
     pub fn due(&self) -> u64 {
         let timer = self.timers.first().map_or(u64::MAX, |(due, _)| *due);
-        timer.min(self.ask_router).min(self.handshakes.due()).min(self.abilities_due)
+        timer.min(self.router_request_due).min(self.handshakes.due()).min(self.abilities_due)
     }
 
     /// Runs expired timers.
     pub fn poll(&mut self, now: u64, out: &mut Frames) {
-        if self.ask_router <= now {
-            self.ask_router = now + if self.router.is_some() { ASK_ROUTER_AGAIN } else { ASK_ROUTER };
+        if self.router_request_due <= now {
+            self.router_request_due = now + if self.router.is_some() { ROUTER_REFRESH_NS } else { ROUTER_REQUEST_NS };
             let (sender, target) = ((self.settings.mac, self.settings.address), ([0; 6], self.settings.gateway));
             let request = arp::Packet { operation: Operation::Request, sender, target };
             out.push_with(|frame| request.write(frame));
@@ -203,8 +203,8 @@ impl Engine {
         if self.abilities_due <= now {
             self.update_abilities(now);
         }
-        while let Some((head, offer)) = self.handshakes.repeat(now) {
-            let (options, length) = offer.write();
+        while let Some((head, syn_options)) = self.handshakes.repeat(now) {
+            let (options, length) = syn_options.write();
             self.send(&head, &options[..length], &[], out);
         }
         while let Some(&(due, id)) = self.timers.first().filter(|(due, _)| *due <= now) {
@@ -308,13 +308,14 @@ impl Engine {
             return;
         }
         // A keepalive may carry one byte with the number of the handshake (RFC 9293, section 3.8.4).
-        let asks = is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
-        if asks && !entry.service.rules.greets() {
+        let is_keepalive =
+            is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
+        if is_keepalive && !entry.service.rules.greets() {
             self.answer_keepalive(now, entry, segment, out);
             return;
         }
         match self.known(now, entry, segment, segment.seq() - 1) {
-            None => self.on_stranger(now, segment, is_bare, out),
+            None => self.on_stray(now, segment, is_bare, out),
             Some(known) => {
                 self.handshakes.forget(&key);
                 self.begin(now, segment, known, out);
@@ -323,34 +324,34 @@ impl Engine {
     }
 
     /// Returns the options of the SYN with this initial number, if the segment acknowledges a valid cookie for it.
-    fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<Offer> {
+    fn known(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, isn: Seq) -> Option<ClientOptions> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
     }
 
     /// Answers the keepalive of a client that has sent no data, but proves its handshake by the cookie. The ACK of
     /// the handshake itself has the next number, and gets no answer.
-    fn answer_keepalive(&self, now: u64, entry: &Entry, segment: &Segment<'_>, out: &mut Frames) {
-        let Some(offer) = self.known(now, entry, segment, segment.seq()) else { return };
+    fn answer_keepalive(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, out: &mut Frames) {
+        let Some(syn_options) = self.known(now, entry, segment, segment.seq()) else { return };
         let room = entry.service.rules.room().min(entry.ability.window.into());
-        let head = Head {
+        let head = SegmentHeader {
             source: segment.destination(),
             destination: segment.source(),
             seq: segment.ack(),
             ack: segment.seq() + 1,
             flags: ACK,
-            window: window_field(room, offer.scale.map_or(0, |_| SCALE)),
+            window: window_field(room, syn_options.scale.map_or(0, |_| SCALE)),
         };
         self.send(&head, &[], &[], out);
     }
 
     /// Handles a segment without a valid cookie: its connection is lost, or it has overtaken the first segment of its
     /// request.
-    fn on_stranger(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
+    fn on_stray(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
         entry.service.counters.strays.add(1);
-        if !is_bare && self.strangers.is_persistent(now, source, own.port(), segment.seq()) {
+        if !is_bare && self.strays.is_persistent(now, source, own.port(), segment.seq()) {
             entry.service.counters.lost.add(1);
             let head = reset(segment, own, source);
             self.send(&head, &[], &[], out);
@@ -362,32 +363,36 @@ impl Engine {
         let (client, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
         entry.service.counters.handshakes.add(1);
-        let asked = segment.offer();
+        let requested = segment.syn_options();
         let Ability { mss, sack, window } = entry.ability;
-        let offer = Offer { mss: asked.mss.unwrap_or(DEFAULT_MSS), scale: asked.scale, sack: asked.sack && sack };
+        let syn_options = ClientOptions {
+            mss: requested.mss.unwrap_or(DEFAULT_MSS),
+            scale: requested.scale,
+            sack: requested.sack && sack,
+        };
         let handshake = Handshake { client, service: entry.service.address, isn: segment.seq() };
         let room = entry.service.rules.room();
-        let head = Head {
+        let head = SegmentHeader {
             source: own,
             destination: client,
-            seq: self.cookies.make(&handshake, offer, self.time_s(now)),
+            seq: self.cookies.make(&handshake, syn_options, self.time_s(now)),
             ack: segment.seq() + 1,
             flags: SYN | ACK,
             window: u16::try_from(room).unwrap_or(u16::MAX).min(window),
         };
-        let answered = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| SCALE), sack: offer.sack };
-        let (options, length) = answered.write();
+        let announced = SynOptions { mss: Some(mss), scale: syn_options.scale.map(|_| SCALE), sack: syn_options.sack };
+        let (options, length) = announced.write();
         self.send(&head, &options[..length], &[], out);
         if entry.service.rules.greets() {
             let key = (client, entry.service.address);
-            self.handshakes.note(key, head, answered, now);
+            self.handshakes.note(key, head, announced, now);
         }
     }
 
     /// Keeps the memory within the budget. Handshakes are limited to a fraction of it, and are dropped first; then
     /// the longest idle connections are closed.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
-        while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
+        while self.handshakes.memory() > self.settings.budget / HANDSHAKE_SHARE && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
             if self.handshakes.make_room() {
                 continue;
@@ -397,7 +402,7 @@ impl Engine {
         }
     }
 
-    fn send(&self, head: &Head, options: &[u8], payload: &[u8], out: &mut Frames) {
+    fn send(&self, head: &SegmentHeader, options: &[u8], payload: &[u8], out: &mut Frames) {
         if let Some(link) = self.link() {
             out.push_with(|frame| head.write(&link, options, [payload, b""], frame));
         }
@@ -412,15 +417,15 @@ impl Engine {
     }
 
     /// Begins a connection by the first segment of its request.
-    fn begin(&mut self, now: u64, segment: &Segment<'_>, offer: Offer, out: &mut Frames) {
-        let Some(terms) = self.terms(segment, offer, offer.scale.map_or(0, |_| SCALE)) else { return };
+    fn begin(&mut self, now: u64, segment: &Segment<'_>, syn_options: ClientOptions, out: &mut Frames) {
+        let Some(terms) = self.terms(segment, syn_options, syn_options.scale.map_or(0, |_| SCALE)) else { return };
         let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);
-        self.keep(now, connection, segment, out);
+        self.insert_connection(now, connection, segment, out);
     }
 
     /// Returns the fixed properties of a connection that begins with this segment. `announced_scale` is the window
     /// scale announced to its client.
-    fn terms(&self, segment: &Segment<'_>, offer: Offer, announced_scale: u8) -> Option<Terms> {
+    fn terms(&self, segment: &Segment<'_>, syn_options: ClientOptions, announced_scale: u8) -> Option<Terms> {
         let own_address = segment.destination();
         let entry = self.services.get(&own_address.port())?;
         Some(Terms {
@@ -428,19 +433,19 @@ impl Engine {
             own_address,
             service: Arc::clone(&entry.service),
             generation: self.generation,
-            offer,
+            syn_options,
             announced_scale,
             window_limit: entry.ability.window,
         })
     }
 
     /// Stores a new connection, and lets it process its first segment.
-    fn keep(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
+    fn insert_connection(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
         let key = (connection.terms().client, connection.terms().service.address);
         let memory = connection.memory();
-        let kept = Kept { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
+        let entry = ConnectionEntry { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
         self.memory += memory;
-        let id = self.connections.insert(kept);
+        let id = self.connections.insert(entry);
         self.by_key.insert(key, id);
         self.with(id, now, out, |connection, ctx| connection.begin(ctx, segment));
     }
@@ -455,42 +460,42 @@ impl Engine {
     ) {
         let Some(link) = self.link() else { return };
         let is_draining = self.is_draining;
-        let kept = &mut self.connections[id];
+        let entry = &mut self.connections[id];
         let mut ctx = Context { now, link, out, pools: &mut self.pools, has_learned: false, is_draining };
-        let fate = work(&mut kept.connection, &mut ctx);
+        let fate = work(&mut entry.connection, &mut ctx);
         let has_learned = ctx.has_learned;
         match fate {
             Fate::Stays => {
                 if cfg!(debug_assertions) {
-                    kept.connection.check();
+                    entry.connection.check();
                 }
-                let memory = kept.connection.memory();
-                self.memory = self.memory - kept.memory + memory;
-                kept.memory = memory;
-                let waits = kept.connection.waits_since().is_some();
-                self.waiting = self.waiting + usize::from(waits) - usize::from(kept.waits);
-                kept.waits = waits;
-                let yields = kept.connection.yields_since();
-                if yields != kept.yields {
-                    kept.yields.map(|since| self.yielding.remove(&(since, id)));
+                let memory = entry.connection.memory();
+                self.memory = self.memory - entry.memory + memory;
+                entry.memory = memory;
+                let waits = entry.connection.waits_since().is_some();
+                self.waiting = self.waiting + usize::from(waits) - usize::from(entry.waits);
+                entry.waits = waits;
+                let yields = entry.connection.yields_since();
+                if yields != entry.yields {
+                    entry.yields.map(|since| self.yielding.remove(&(since, id)));
                     yields.map(|since| self.yielding.insert((since, id)));
-                    kept.yields = yields;
+                    entry.yields = yields;
                 }
                 // A timer may fire too early; it is then set again.
-                let due = kept.connection.due();
-                if due < kept.timer {
-                    self.timers.remove(&(kept.timer, id));
+                let due = entry.connection.due();
+                if due < entry.timer {
+                    self.timers.remove(&(entry.timer, id));
                     self.timers.insert((due, id));
-                    kept.timer = due;
+                    entry.timer = due;
                 }
             }
             Fate::Ends => {
-                let kept = self.connections.remove(id);
-                self.memory -= kept.memory;
-                self.by_key.remove(&kept.key);
-                self.timers.remove(&(kept.timer, id));
-                kept.yields.map(|since| self.yielding.remove(&(since, id)));
-                self.waiting -= usize::from(kept.waits);
+                let entry = self.connections.remove(id);
+                self.memory -= entry.memory;
+                self.by_key.remove(&entry.key);
+                self.timers.remove(&(entry.timer, id));
+                entry.yields.map(|since| self.yielding.remove(&(since, id)));
+                self.waiting -= usize::from(entry.waits);
             }
         }
         if has_learned {

@@ -11,9 +11,9 @@ const LENGTH: usize = 14;
 const NO_SCALE: u8 = 255;
 const LARGEST_SCALE: u8 = 14;
 /// Flag: the server has sent data or its FIN.
-const SPOKEN: u8 = 1;
+const SERVER_HAS_SENT: u8 = 1;
 /// The MSS assumed for a client or server that announces less, in bytes.
-pub const SMALLEST: u16 = 64;
+pub const MIN_MSS: u16 = 64;
 
 /// The data plane's knowledge of a guessed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Facts {
     /// Whether both sides permit SACK.
     pub sack: bool,
     /// Whether the server has already sent data.
-    pub has_spoken: bool,
+    pub server_has_sent: bool,
     /// The client's MSS in bytes.
     pub mss: u16,
     /// The guessed server, by its number in the data plane.
@@ -51,8 +51,8 @@ impl Facts {
             server_scale: scale(0)?,
             client_scale: scale(1)?,
             sack: facts[2] != 0,
-            has_spoken: facts[3] & SPOKEN != 0,
-            mss: word(4).max(SMALLEST),
+            server_has_sent: facts[3] & SERVER_HAS_SENT != 0,
+            mss: word(4).max(MIN_MSS),
             server: word(6),
             isn: Seq(u32::from_be_bytes(std::array::from_fn(|n| facts[8 + n]))),
         };
@@ -63,7 +63,7 @@ impl Facts {
     pub fn write(&self, frame: &[u8]) -> Vec<u8> {
         let (mss, server, isn) = (self.mss.to_be_bytes(), self.server.to_be_bytes(), self.isn.0.to_be_bytes());
         let scales = [self.server_scale, self.client_scale].map(|scale| scale.unwrap_or(NO_SCALE));
-        let flags = [u8::from(self.sack), if self.has_spoken { SPOKEN } else { 0 }];
+        let flags = [u8::from(self.sack), if self.server_has_sent { SERVER_HAS_SENT } else { 0 }];
         let (macs, packet) = (&frame[..ETHERNET - 2], &frame[ETHERNET..]);
         let parts = [macs, &GUESSED.to_be_bytes(), &scales, &flags, &mss, &server, &isn, &IPV4.to_be_bytes(), packet];
         parts.concat()
@@ -78,7 +78,7 @@ mod tests {
         server_scale: Some(9),
         client_scale: None,
         sack: true,
-        has_spoken: true,
+        server_has_sent: true,
         mss: 1400,
         server: 0x0102,
         isn: Seq(0xfffe_fdfc),
@@ -112,6 +112,6 @@ mod tests {
     #[test]
     fn a_client_that_takes_nothing_is_taken_to_take_something() {
         let frame = Facts { mss: 0, ..FACTS }.write(&[0; 20]);
-        assert_eq!(Facts::read(&frame).map(|(facts, _)| facts.mss), Some(SMALLEST));
+        assert_eq!(Facts::read(&frame).map(|(facts, _)| facts.mss), Some(MIN_MSS));
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::engine::Key;
-use crate::wire::{Head, RawOffer};
+use crate::wire::{SegmentHeader, SynOptions};
 
 /// Nanoseconds until a SYN-ACK is sent again; the second time it takes twice as long.
 const REPEAT: u64 = 1_000_000_000;
@@ -17,8 +17,8 @@ const CELL: usize = size_of::<(Key, Cell)>() + 2 * size_of::<(u64, Key)>();
 
 /// A SYN-ACK that was sent.
 struct Cell {
-    head: Head,
-    offer: RawOffer,
+    head: SegmentHeader,
+    syn_options: SynOptions,
     due: u64,
     repeated: u32,
 }
@@ -32,10 +32,10 @@ pub struct Handshakes {
 
 impl Handshakes {
     /// Records the SYN-ACK for a SYN; it replaces an earlier one.
-    pub fn note(&mut self, key: Key, head: Head, offer: RawOffer, now: u64) {
+    pub fn note(&mut self, key: Key, head: SegmentHeader, syn_options: SynOptions, now: u64) {
         self.forget(&key);
         let due = now + REPEAT;
-        self.cells.insert(key, Cell { head, offer, due, repeated: 0 });
+        self.cells.insert(key, Cell { head, syn_options, due, repeated: 0 });
         self.due.insert((due, key));
     }
 
@@ -58,11 +58,11 @@ impl Handshakes {
     }
 
     /// Returns the next SYN-ACK to be sent again by now, if any.
-    pub fn repeat(&mut self, now: u64) -> Option<(Head, RawOffer)> {
+    pub fn repeat(&mut self, now: u64) -> Option<(SegmentHeader, SynOptions)> {
         let &(due, key) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, key));
         let cell = self.cells.get_mut(&key)?;
-        let answer = (cell.head, cell.offer);
+        let answer = (cell.head, cell.syn_options);
         cell.repeated += 1;
         if cell.repeated == REPETITIONS {
             self.cells.remove(&key);

@@ -15,22 +15,22 @@ pub mod config;
 mod connection;
 pub mod control;
 pub mod cookie;
-pub mod decider;
 mod engine;
 pub mod facts;
 pub mod frames;
-mod handover;
 mod handshakes;
 mod mail;
 pub mod metrics;
 pub mod offline;
 pub mod order;
+pub mod policy;
 pub mod pool;
 pub mod rules;
 pub mod runner;
+mod send_buffer;
+mod sender;
 pub mod seq;
-mod speech;
-mod strangers;
+mod strays;
 pub mod wire;
 
 /// The messages of `proto/agent.proto`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sluice_agent::args::{self, Args, Command};
-use sluice_agent::control::{Control, Shared, locked};
+use sluice_agent::control::{Control, SharedState, locked};
 use sluice_agent::metrics::{self, Metrics};
 use sluice_agent::proto::agent_server::AgentServer;
 use sluice_agent::runner::{Handle, Runner};
@@ -97,7 +97,7 @@ fn run(args: &Args) -> Result<(), String> {
         epoch_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         budget: args.memory,
     };
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedState::default());
     let mut runner = Runner::new(Engine::new(settings), interface, Arc::clone(&shared))
         .map_err(|error| format!("cannot wait for frames: {error}"))?;
     let handle = runner.handle();
@@ -135,7 +135,7 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
 /// Serves the controller until the engine ends.
 async fn control(
     args: &Args,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     handle: &Handle,
     (listener, metrics, measured): (Listener, Option<TcpListener>, Metrics),
     mut end: oneshot::Receiver<io::Result<()>>,
@@ -163,7 +163,7 @@ async fn control(
         supervisor.stopping();
         handle.drain();
         tokio::select! {
-            () = tokio::time::sleep(DRAIN) => tracing::warn!("connections are left"),
+            () = tokio::time::sleep(DRAIN) => tracing::warn!("ending although connections are left"),
             () = either(&mut signals) => {}
         }
     };
@@ -192,10 +192,10 @@ fn unwaited(error: io::Error) -> String {
 }
 
 /// Waits for either of two signals.
-async fn either((one, other): &mut (Signal, Signal)) {
+async fn either((first, second): &mut (Signal, Signal)) {
     tokio::select! {
-        _ = one.recv() => {}
-        _ = other.recv() => {}
+        _ = first.recv() => {}
+        _ = second.recv() => {}
     }
 }
 

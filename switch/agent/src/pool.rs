@@ -10,7 +10,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use crate::config::Service;
-use crate::wire::{RawOffer, Segment};
+use crate::wire::{Segment, SynOptions};
 
 /// The window scale that every agent announces to every client that offers scaling, so that any agent can continue
 /// any handshake. It is the scale of Linux's default buffers. A larger one would round windows more, and windows of 8
@@ -65,8 +65,8 @@ pub struct Learned {
 
 impl Learned {
     /// Returns what one SYN-ACK shows, which answers a SYN with these options.
-    fn of(offered: &RawOffer, answer: &Segment<'_>) -> Learned {
-        let (window, answer) = (answer.window(), answer.offer());
+    fn of(offered: &SynOptions, answer: &Segment<'_>) -> Learned {
+        let (window, answer) = (answer.window(), answer.syn_options());
         Learned {
             mss: Some(answer.mss.unwrap_or(DEFAULT_MSS)),
             window: (window > 0).then_some(window),
@@ -79,10 +79,10 @@ impl Learned {
     /// Returns the lesser of both for each ability.
     #[must_use]
     pub fn least(self, other: Learned) -> Learned {
-        fn min<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-            match (one, other) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
+        fn min<T: Ord>(first: Option<T>, other: Option<T>) -> Option<T> {
+            match (first, other) {
+                (Some(first), Some(other)) => Some(first.min(other)),
+                (first, other) => first.or(other),
             }
         }
         Learned {
@@ -97,7 +97,7 @@ impl Learned {
 
 /// What an agent has learned about a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
+pub struct GroupReport {
     /// The group's address.
     pub group: SocketAddrV4,
     /// The servers that it applies to, by their numbers in the data plane.
@@ -133,7 +133,7 @@ impl Pool {
         }
     }
 
-    /// Returns the same combined with what other agents have learned.
+    /// Returns what this agent and the other agents have learned and that still counts.
     fn all(&self, now: u64) -> Learned {
         if now < self.shared_until { self.own(now).least(self.shared) } else { self.own(now) }
     }
@@ -172,7 +172,7 @@ impl Pools {
 
     /// Learns from a SYN-ACK of a group's server to a SYN with these options. Returns whether the combined abilities
     /// have changed.
-    pub fn learn(&mut self, now: u64, group: SocketAddrV4, offered: &RawOffer, answer: &Segment<'_>) -> bool {
+    pub fn learn(&mut self, now: u64, group: SocketAddrV4, offered: &SynOptions, answer: &Segment<'_>) -> bool {
         let Some(pool) = self.0.get_mut(&group) else { return false };
         let before = pool.all(now);
         pool.learn(Learned::of(offered, answer), now);
@@ -180,11 +180,11 @@ impl Pools {
     }
 
     /// Replaces what other agents have learned. Reports about other servers than the current ones are ignored.
-    pub fn share(&mut self, now: u64, shared: Vec<Shared>) {
+    pub fn share(&mut self, now: u64, shared: Vec<GroupReport>) {
         for pool in self.0.values_mut() {
             (pool.shared, pool.shared_until) = (Learned::default(), 0);
         }
-        for Shared { group, mut servers, learned } in shared {
+        for GroupReport { group, mut servers, learned } in shared {
             servers.sort_unstable();
             if let Some(pool) = self.0.get_mut(&group).filter(|pool| pool.servers == servers) {
                 let learned = Learned { window: learned.window.filter(|window| *window > 0), ..learned };
@@ -195,8 +195,8 @@ impl Pools {
 
     /// Returns what this agent itself has learned about each group, for the other agents. Groups without a recent
     /// SYN-ACK are omitted.
-    pub fn learned(&self, now: u64) -> Vec<Shared> {
-        let own = |(group, pool): (&SocketAddrV4, &Pool)| Shared {
+    pub fn learned(&self, now: u64) -> Vec<GroupReport> {
+        let own = |(group, pool): (&SocketAddrV4, &Pool)| GroupReport {
             group: *group,
             servers: pool.servers.clone(),
             learned: pool.own(now),

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use sluice_ports::{Event, Interface, Poller, Pulse, RxBatch, TxBatch, Waker};
 
 use crate::clock::Clock;
-use crate::control::{Load, Shared, locked};
+use crate::control::{Load, SharedState, locked};
 use crate::{Engine, Frames};
 
 /// The interval of periodic work: reporting the load, and reopening a lost interface.
-const CHORES: Duration = Duration::from_millis(100);
+const PERIODIC_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Moves frames between an interface and the engine.
 pub struct Runner {
     engine: Engine,
     interface: Interface,
     poller: Poller,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     started: Instant,
     clock: Clock,
     is_draining: Arc<AtomicBool>,
@@ -66,7 +66,7 @@ impl Runner {
     ///
     /// # Errors
     /// When the kernel refuses the resources for waiting.
-    pub fn new(engine: Engine, interface: Interface, shared: Arc<Shared>) -> io::Result<Runner> {
+    pub fn new(engine: Engine, interface: Interface, shared: Arc<SharedState>) -> io::Result<Runner> {
         let poller = Poller::new()?;
         if let Some(socket) = interface.raw_fd() {
             poller.add(socket, 0)?;
@@ -97,29 +97,29 @@ impl Runner {
     /// # Errors
     /// When the kernel cannot wait for events.
     pub fn run(&mut self) -> io::Result<()> {
-        let (mut events, mut chores_due) = (Vec::new(), Instant::now());
+        let (mut events, mut periodic_work_due) = (Vec::new(), Instant::now());
         while !self.is_ending.load(Relaxed) {
             let due = self.started + Duration::from_nanos(self.clock.elapsed_at(self.engine.due()));
-            let timeout = due.min(chores_due).saturating_duration_since(Instant::now());
+            let timeout = due.min(periodic_work_due).saturating_duration_since(Instant::now());
             self.poller.wait(&mut events, Some(timeout))?;
             if events.iter().any(|event| matches!(event, Event::Ready(_))) {
                 self.receive();
             }
             if events.contains(&Event::Woken) {
-                self.look();
+                self.apply_shared_state();
             }
             let now = self.now();
             self.engine.poll(now, &mut self.out);
             self.send();
-            if chores_due <= Instant::now() {
-                chores_due = Instant::now() + CHORES;
-                self.do_chores();
+            if periodic_work_due <= Instant::now() {
+                periodic_work_due = Instant::now() + PERIODIC_INTERVAL;
+                self.do_periodic_work();
             }
             if self.is_draining.load(Relaxed) && self.engine.connections() == 0 {
                 break;
             }
         }
-        self.do_chores();
+        self.do_periodic_work();
         Ok(())
     }
 
@@ -128,12 +128,12 @@ impl Runner {
         let (now, pause) = self.clock.read(elapsed);
         if pause > 0 {
             self.engine.note_pause(pause);
-            tracing::warn!(ms = pause / 1_000_000, "the agent was not run; its time-outs wait as long");
+            tracing::warn!(ms = pause / 1_000_000, "the agent was not running; its timeouts are extended by this time");
         }
         now
     }
 
-    fn look(&mut self) {
+    fn apply_shared_state(&mut self) {
         let now = self.now();
         if let Some(configuration) = locked(&self.shared.next).take() {
             self.engine.configure(now, configuration);
@@ -163,7 +163,7 @@ impl Runner {
         self.interface.send(&mut self.tx);
     }
 
-    fn do_chores(&mut self) {
+    fn do_periodic_work(&mut self) {
         let (connections, waiting) = (self.engine.connections(), self.engine.waiting());
         let is_draining = self.is_draining.load(Relaxed);
         *locked(&self.shared.load) = Load { connections, waiting, memory: self.engine.memory(), is_draining };

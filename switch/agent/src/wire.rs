@@ -15,7 +15,7 @@ pub const IPV4: u16 = 0x0800;
 /// EtherType of the Address Resolution Protocol.
 pub const ARP: u16 = 0x0806;
 /// The shortest frame in bytes, without its check sequence.
-pub const SHORTEST: usize = 60;
+pub const MIN_FRAME: usize = 60;
 
 const TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
@@ -26,9 +26,9 @@ pub mod flags {
     pub const FIN: u8 = 0x01;
     /// Synchronizes sequence numbers.
     pub const SYN: u8 = 0x02;
-    /// Reset the connection.
+    /// Resets the connection.
     pub const RST: u8 = 0x04;
-    /// Push.
+    /// The receiver should pass the data on to its application at once.
     pub const PSH: u8 = 0x08;
     /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
@@ -187,24 +187,24 @@ impl<'f> Segment<'f> {
     }
 
     /// Parses the options of a SYN.
-    pub fn offer(&self) -> RawOffer {
-        let mut offer = RawOffer::default();
+    pub fn syn_options(&self) -> SynOptions {
+        let mut syn_options = SynOptions::default();
         for (kind, value) in Options(self.options()) {
             match (kind, value) {
-                (MSS, &[high, low]) => offer.mss = Some(u16::from_be_bytes([high, low])),
+                (MSS, &[high, low]) => syn_options.mss = Some(u16::from_be_bytes([high, low])),
                 // RFC 7323, section 2.3: a scale above 14 counts as 14.
-                (SCALE, &[scale]) => offer.scale = Some(scale.min(14)),
-                (SACK_PERMITTED, []) => offer.sack = true,
+                (SCALE, &[scale]) => syn_options.scale = Some(scale.min(14)),
+                (SACK_PERMITTED, []) => syn_options.sack = true,
                 _ => {}
             }
         }
-        offer
+        syn_options
     }
 }
 
 /// The TCP options of a SYN that the agent uses, as far as they are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RawOffer {
+pub struct SynOptions {
     /// MSS in bytes.
     pub mss: Option<u16>,
     /// Window scale (RFC 7323).
@@ -213,7 +213,7 @@ pub struct RawOffer {
     pub sack: bool,
 }
 
-impl RawOffer {
+impl SynOptions {
     /// Returns the options as bytes, in a buffer with their length.
     pub fn write(&self) -> ([u8; 12], usize) {
         let mut options = [NOP; 12];
@@ -309,15 +309,15 @@ fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
 /// The hardware addresses of outgoing frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
-    /// The agent's.
+    /// The agent's address.
     pub own: Mac,
-    /// The router's.
+    /// The router's address.
     pub router: Mac,
 }
 
 /// The addresses and TCP header fields of an outgoing segment.
 #[derive(Debug, Clone, Copy)]
-pub struct Head {
+pub struct SegmentHeader {
     /// Source address and port.
     pub source: SocketAddrV4,
     /// Destination address and port.
@@ -332,13 +332,13 @@ pub struct Head {
     pub window: u16,
 }
 
-impl Head {
+impl SegmentHeader {
     /// Appends a frame with this header, options (a multiple of four bytes) and payload.
     pub fn write(&self, link: &Link, options: &[u8], payload: [&[u8]; 2], frame: &mut Vec<u8>) {
         self.write_identified(link, 0, options, payload, frame);
     }
 
-    /// The same with an IPv4 identification.
+    /// Appends the same frame as [`Self::write`], with an IPv4 identification.
     pub fn write_identified(
         &self,
         link: &Link,
@@ -385,8 +385,8 @@ impl Head {
 
 /// Pads the frame that begins at `start` to the minimum length.
 pub fn pad(frame: &mut Vec<u8>, start: usize) {
-    if frame.len() - start < SHORTEST {
-        frame.resize(start + SHORTEST, 0);
+    if frame.len() - start < MIN_FRAME {
+        frame.resize(start + MIN_FRAME, 0);
     }
 }
 
@@ -397,9 +397,9 @@ pub fn window_field(bytes: usize, scale: u8) -> u16 {
 
 /// The changes to the headers of a segment that is passed on.
 #[derive(Debug, Clone, Copy)]
-pub struct Passage {
+pub struct HeaderRewrite {
     /// The new addresses, numbers and window. Other fields, such as PSH and URG, stay unchanged; `flags` is ignored.
-    pub head: Head,
+    pub head: SegmentHeader,
     /// What to subtract from SACK blocks, and the number before which no block may begin; none: leave SACK options
     /// unchanged.
     pub sacks: Option<(u32, Seq)>,
@@ -407,8 +407,8 @@ pub struct Passage {
 
 /// Appends the frame of a segment with its headers changed. The checksum is updated incrementally (RFC 1624), so that
 /// a wrong one stays wrong.
-pub fn pass_on(segment: &Segment<'_>, link: &Link, passage: &Passage, frame: &mut Vec<u8>) {
-    let Passage { head, sacks } = passage;
+pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewrite, frame: &mut Vec<u8>) {
+    let HeaderRewrite { head, sacks } = rewrite;
     let start = frame.len();
     frame.extend_from_slice(&link.router);
     frame.extend_from_slice(&link.own);
@@ -441,13 +441,13 @@ pub fn pass_on(segment: &Segment<'_>, link: &Link, passage: &Passage, frame: &mu
 }
 
 /// Returns the header of a reset that answers a segment (RFC 9293, section 3.10.7.1).
-pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> Head {
+pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> SegmentHeader {
     let (seq, ack, flags) = if segment.has(ACK) {
         (segment.ack(), Seq(0), RST)
     } else {
         (Seq(0), segment.end() + u32::from(segment.has(SYN)), RST | ACK)
     };
-    Head { source, destination, seq, ack, flags, window: 0 }
+    SegmentHeader { source, destination, seq, ack, flags, window: 0 }
 }
 
 #[cfg(test)]
@@ -457,13 +457,13 @@ mod tests {
 
     const LINK: Link = Link { own: [2, 0, 0, 0, 0, 2], router: [2, 0, 0, 0, 0, 1] };
 
-    fn head() -> Head {
+    fn head() -> SegmentHeader {
         let address = |text: &str| text.parse().unwrap();
         let (source, destination) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"));
-        Head { source, destination, seq: Seq(1000), ack: Seq(5000), flags: ACK | PSH, window: 229 }
+        SegmentHeader { source, destination, seq: Seq(1000), ack: Seq(5000), flags: ACK | PSH, window: 229 }
     }
 
-    fn frame(head: Head, options: &[u8], payload: &[u8]) -> Vec<u8> {
+    fn frame(head: SegmentHeader, options: &[u8], payload: &[u8]) -> Vec<u8> {
         let mut frame = Vec::new();
         head.write(&LINK, options, [payload, b""], &mut frame);
         frame
@@ -478,22 +478,22 @@ mod tests {
             assert_eq!((segment.seq(), segment.ack(), segment.window()), (Seq(1000), Seq(5000), 229));
             assert_eq!((segment.payload(), segment.end()), (payload, Seq(1000) + payload.len() as u32));
             assert!(segment.has(ACK | PSH) && !segment.has(FIN));
-            assert!(frame.len() >= SHORTEST);
+            assert!(frame.len() >= MIN_FRAME);
         }
     }
 
     #[test]
     fn a_frame_cut_or_changed_anywhere_is_refused() {
-        let whole = frame(head(), &[], b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        for length in 0..whole.len() {
-            assert!(Segment::read(&whole[..length]).is_err());
+        let complete = frame(head(), &[], b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for length in 0..complete.len() {
+            assert!(Segment::read(&complete[..length]).is_err());
         }
-        for at in ETHERNET..whole.len() {
-            let mut changed = whole.clone();
+        for at in ETHERNET..complete.len() {
+            let mut changed = complete.clone();
             changed[at] ^= 0x20;
             assert!(Segment::read(&changed).is_err(), "{at}");
         }
-        let mut fragment = whole.clone();
+        let mut fragment = complete.clone();
         fragment[ETHERNET + 6] |= 0x20;
         assert_eq!(Segment::read(&fragment).unwrap_err(), Unreadable::Other);
     }
@@ -503,37 +503,40 @@ mod tests {
         for mss in [None, Some(1400)] {
             for scale in [None, Some(9)] {
                 for sack in [false, true] {
-                    let offer = RawOffer { mss, scale, sack };
-                    let (options, length) = offer.write();
-                    assert_eq!(Segment::read(&frame(head(), &options[..length], b"")).unwrap().offer(), offer);
+                    let syn_options = SynOptions { mss, scale, sack };
+                    let (options, length) = syn_options.write();
+                    assert_eq!(
+                        Segment::read(&frame(head(), &options[..length], b"")).unwrap().syn_options(),
+                        syn_options
+                    );
                 }
             }
         }
-        let odd = |options: &[u8]| Segment::read(&frame(head(), options, b"")).unwrap().offer();
-        let none = RawOffer::default();
-        assert_eq!(odd(&[SCALE, 3, 200, END]), RawOffer { scale: Some(14), ..none });
+        let odd = |options: &[u8]| Segment::read(&frame(head(), options, b"")).unwrap().syn_options();
+        let none = SynOptions::default();
+        assert_eq!(odd(&[SCALE, 3, 200, END]), SynOptions { scale: Some(14), ..none });
         assert_eq!(odd(&[MSS, 3, 5, NOP]), none);
-        assert_eq!(odd(&[MSS, 4, 5, 0, SCALE, 0, 0, 0]), RawOffer { mss: Some(1280), ..none });
+        assert_eq!(odd(&[MSS, 4, 5, 0, SCALE, 0, 0, 0]), SynOptions { mss: Some(1280), ..none });
         assert_eq!(odd(&[END, END, NOP, NOP, SACK_PERMITTED, 2, NOP, NOP]), none);
-        // MPTCP, TFO and an experimental option in front.
-        assert_eq!(odd(&[30, 4, 0, 1, 34, 2, 254, 4, 1, 2, SACK_PERMITTED, 2]), RawOffer { sack: true, ..none });
+        // Options of MPTCP and TFO, and an experimental option, come first.
+        assert_eq!(odd(&[30, 4, 0, 1, 34, 2, 254, 4, 1, 2, SACK_PERMITTED, 2]), SynOptions { sack: true, ..none });
     }
 
     #[test]
     fn a_segment_passed_on_has_the_right_checksums() {
         let blocks = [(Seq(7000), Seq(8000)), (Seq(9000), Seq(9500))];
         let (options, length) = sack_option(blocks.into_iter());
-        // At each even and odd offset.
+        // The SACK option begins at each even and odd offset.
         for before in 0..8 {
             let mut room = vec![NOP; before];
             room.extend(&options[..length]);
             room.resize(room.len().next_multiple_of(4), NOP);
             let original = frame(head(), &room, b"odd");
-            let next = Head { seq: Seq(u32::MAX), ack: Seq(4000), window: 3, ..head() };
-            let next = Head { source: next.destination, destination: next.source, ..next };
+            let next = SegmentHeader { seq: Seq(u32::MAX), ack: Seq(4000), window: 3, ..head() };
+            let next = SegmentHeader { source: next.destination, destination: next.source, ..next };
             let mut passed = Vec::new();
-            let passage = Passage { head: next, sacks: Some((1000, Seq(4000))) };
-            pass_on(&Segment::read(&original).unwrap(), &LINK, &passage, &mut passed);
+            let rewrite = HeaderRewrite { head: next, sacks: Some((1000, Seq(4000))) };
+            write_rewritten(&Segment::read(&original).unwrap(), &LINK, &rewrite, &mut passed);
             let segment = Segment::read(&passed).unwrap();
             assert_eq!((segment.seq(), segment.ack(), segment.payload()), (Seq(u32::MAX), Seq(4000), &b"odd"[..]));
             let shifted = blocks.map(|(start, end)| (start - 1000, end - 1000));

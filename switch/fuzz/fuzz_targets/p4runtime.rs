@@ -30,9 +30,9 @@ const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
 const JSON: &[u8] = include_bytes!("../../p4runtime/tests/p4/everything.json");
 const P4INFO: &str = include_str!("../../p4runtime/tests/p4/everything.p4info.txtpb");
 /// The program is loaded again after this many inputs, so that few inputs can have caused a crash.
-const FRESH: u32 = 64;
+const INPUTS_PER_LOAD: u32 = 64;
 /// A stream that does not answer within this time counts as ended.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Session {
     device: Arc<Device>,
@@ -49,13 +49,13 @@ struct Stream {
 impl Stream {
     /// Sends a message, and returns false when that ended the stream. The answer to a following arbitration message
     /// shows that the message was read.
-    async fn tell(&mut self, message: p4::StreamMessageRequest) -> bool {
+    async fn send_message(&mut self, message: p4::StreamMessageRequest) -> bool {
         for message in [message, p4::StreamMessageRequest { update: Some(bid()) }] {
             if self.requests.send(message).await.is_err() {
                 return false;
             }
         }
-        matches!(timeout(PATIENCE, self.answers.message()).await, Ok(Ok(Some(_))))
+        matches!(timeout(ANSWER_TIMEOUT, self.answers.message()).await, Ok(Ok(Some(_))))
     }
 }
 
@@ -123,7 +123,7 @@ impl Session {
     }
 
     async fn input(&mut self, kind: u8, data: &[u8]) {
-        if self.inputs.is_multiple_of(FRESH) {
+        if self.inputs.is_multiple_of(INPUTS_PER_LOAD) {
             self.push().await;
         }
         self.inputs += 1;
@@ -149,7 +149,7 @@ impl Session {
             _ => {
                 let Ok(message) = p4::StreamMessageRequest::decode(data) else { return };
                 let alive = match &mut self.stream {
-                    Some(stream) => stream.tell(message).await,
+                    Some(stream) => stream.send_message(message).await,
                     None => false,
                 };
                 if !alive {

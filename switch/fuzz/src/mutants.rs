@@ -50,8 +50,8 @@ fn replace(tree: &mut Value, random: &mut Random) {
 }
 
 /// Collects the paths of all parts, except those that refer to the source code.
-fn collect(part: &Value, path: String, places: &mut Vec<String>) {
-    match part {
+fn collect(subtree: &Value, path: String, places: &mut Vec<String>) {
+    match subtree {
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(index, item)| collect(item, format!("{path}/{index}"), places));
         }

@@ -31,7 +31,9 @@ pub fn run(data: &[u8]) {
 fn windows(data: &[u8], shift: i8) {
     let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
     windows.sort_unstable();
-    let told: Vec<u16> = windows.iter().map(|&window| shifted(window, shift)).collect();
-    assert!(told.is_sorted());
-    assert!(windows.iter().zip(&told).all(|(window, told)| (*window == 0) == (*told == 0)));
+    let shifted_windows: Vec<u16> = windows.iter().map(|&window| shifted(window, shift)).collect();
+    assert!(shifted_windows.is_sorted());
+    assert!(
+        windows.iter().zip(&shifted_windows).all(|(window, shifted_windows)| (*window == 0) == (*shifted_windows == 0))
+    );
 }

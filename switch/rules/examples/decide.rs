@@ -23,7 +23,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn wants(&self, name: &str) -> bool {
+    fn selects(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == name)
     }
 }
@@ -31,7 +31,7 @@ impl Settings {
 /// A kind of rule: the condition of the i-th rule, and a request that only this rule matches.
 struct Kind {
     name: &'static str,
-    most: usize,
+    max_rules: usize,
     condition: fn(usize) -> Value,
     request: fn(usize) -> String,
 }
@@ -43,7 +43,7 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{agent}\r\n{accept}\r\nConnection: keep-alive\r\n\r\n")
 }
 
-/// Spells a number of 7 bits, each as one of two texts, so that expressions and requests have one length.
+/// Writes a 7-bit number with one of two texts for each bit, so that all requests have the same length.
 fn spelled(number: usize, texts: [&str; 2]) -> String {
     (0..7).map(|bit| texts[number >> bit & 1]).collect()
 }
@@ -51,49 +51,49 @@ fn spelled(number: usize, texts: [&str; 2]) -> String {
 const KINDS: &[Kind] = &[
     Kind {
         name: "exact",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": format!("/shop/{i}/item.html")}),
         request: |i| get(&format!("/shop/{i}/item.html"), "shop"),
     },
     Kind {
         name: "prefix",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"prefix": format!("/shop/{i}/")}}),
         request: |i| get(&format!("/shop/{i}/item.html"), "shop"),
     },
     Kind {
         name: "suffix",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"suffix": format!("-{i}.gif")}}),
         request: |i| get(&format!("/shop/images/item-{i}.gif"), "shop"),
     },
     Kind {
         name: "host",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"host": format!("*.shop{i}.example")}),
         request: |i| get("/", &format!("www.shop{i}.example")),
     },
     Kind {
         name: "number",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"query": {"total": format!("> {}", 1_000_000 - i)}}),
         request: |i| get(&format!("/buy?total={}.5", 1_000_000 - i), "shop"),
     },
     Kind {
         name: "contains",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"contains": format!("/{i}-x/")}}),
         request: |i| get(&format!("/shop/{i}-x/item.html"), "shop"),
     },
     Kind {
         name: "regex",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"regex": format!("^/[a-z]+/{i}x[a-z]*\\.html$")}}),
         request: |i| get(&format!("/shop/{i}xitem.html"), "shop"),
     },
     Kind {
         name: "regex without a literal",
-        most: 100,
+        max_rules: 100,
         condition: |i| json!({"path": {"regex": format!("^\\W\\w+\\W{}\\W.+$", spelled(i, ["[a-m]", "[n-z]"]))}}),
         request: |i| get(&format!("/shop/{}/item.html", spelled(i, ["g", "s"])), "shop"),
     },
@@ -163,9 +163,9 @@ impl Cell {
 /// Returns each cell's least decision time in nanoseconds. The cells are measured in turn, so that a temporary
 /// slowdown of the machine affects all of them.
 fn measure(mut cells: Vec<Cell>, each: Duration) -> Vec<f64> {
-    let (start, whole) = (Instant::now(), each * cells.len() as u32);
+    let (start, feed_all) = (Instant::now(), each * cells.len() as u32);
     for round in 0.. {
-        if round >= ROUNDS && start.elapsed() >= whole {
+        if round >= ROUNDS && start.elapsed() >= feed_all {
             break;
         }
         for cell in &mut cells {
@@ -180,8 +180,8 @@ fn report(settings: &Settings, line: &Value, text: &str) {
 }
 
 fn decisions(settings: &Settings) {
-    for kind in KINDS.iter().filter(|kind| settings.wants(kind.name)) {
-        let counts = [1, 10, 100, 1_000, 10_000].into_iter().filter(|&count| count <= kind.most);
+    for kind in KINDS.iter().filter(|kind| settings.selects(kind.name)) {
+        let counts = [1, 10, 100, 1_000, 10_000].into_iter().filter(|&count| count <= kind.max_rules);
         let counts: Vec<usize> = counts.filter(|count| settings.rules.is_none_or(|only| only == *count)).collect();
         let (mut cells, mut built) = (Vec::new(), Vec::new());
         for &count in &counts {
@@ -194,7 +194,7 @@ fn decisions(settings: &Settings) {
             let build = Instant::now();
             let rules = rules(list);
             built.push(build.elapsed());
-            let places = [(0, Some(0)), (count - 1, Some(count as u32 - 1)), (kind.most + 5, None)];
+            let places = [(0, Some(0)), (count - 1, Some(count as u32 - 1)), (kind.max_rules + 5, None)];
             cells.extend(places.map(|(i, rule)| Cell::new(&rules, (kind.request)(i), rule)));
         }
         let times = measure(cells, settings.each);
@@ -219,7 +219,7 @@ fn document(xml: bool, size: usize, place: &str) -> String {
         }
     };
     let total = if xml { "<total>9000</total>" } else { "\"total\": 9000, " };
-    let [early, late] = ["early", "late"].map(|wanted| if place == wanted { total } else { "" });
+    let [early, late] = ["early", "late"].map(|target| if place == target { total } else { "" });
     let mut items = String::new();
     let mut i = 0;
     while items.len() < size {
@@ -234,7 +234,7 @@ fn document(xml: bool, size: usize, place: &str) -> String {
 
 fn bodies(settings: &Settings) {
     let all = [("xml", true, "text/xml"), ("json", false, "application/json")];
-    for (name, xml, media) in all.into_iter().filter(|(name, ..)| settings.wants(name)) {
+    for (name, xml, media) in all.into_iter().filter(|(name, ..)| settings.selects(name)) {
         let path = if xml { "purchase.total" } else { "total" };
         let rules = rules(vec![json!({"name": "r", "match": {name: {path: "> 5000"}}, "to": "x"})]);
         let (mut cells, mut bodies) = (Vec::new(), Vec::new());

@@ -81,7 +81,7 @@ impl Chunked {
                 State::Size(digits + 1)
             }
             (State::Extensions, b'\r') => State::SizeLf,
-            (State::Extensions, _) => self.more(byte, EXTENSIONS, State::Extensions)?,
+            (State::Extensions, _) => self.count_extra(byte, EXTENSIONS, State::Extensions)?,
             (State::SizeLf, b'\n') => {
                 self.extra = 0;
                 if self.size == 0 { State::Line } else { State::Data }
@@ -89,10 +89,10 @@ impl Chunked {
             (State::DataCr, b'\r') => State::DataLf,
             (State::DataLf, b'\n') => State::Size(0),
             (State::Line, b'\r') => State::LastLf,
-            (State::Name, b':') => self.more(byte, TRAILER, State::Value)?,
-            (State::Line | State::Name, _) if is_token(byte) => self.more(byte, TRAILER, State::Name)?,
+            (State::Name, b':') => self.count_extra(byte, TRAILER, State::Value)?,
+            (State::Line | State::Name, _) if is_token(byte) => self.count_extra(byte, TRAILER, State::Name)?,
             (State::Value, b'\r') => State::ValueLf,
-            (State::Value, _) => self.more(byte, TRAILER, State::Value)?,
+            (State::Value, _) => self.count_extra(byte, TRAILER, State::Value)?,
             (State::ValueLf, b'\n') => State::Line,
             (State::LastLf, b'\n') => State::Done,
             _ => return bad("the chunks are malformed"),
@@ -101,9 +101,9 @@ impl Chunked {
     }
 
     /// Counts a byte of extensions or trailer against its limit.
-    fn more(&mut self, byte: u8, most: usize, state: State) -> Result<State, Fault> {
+    fn count_extra(&mut self, byte: u8, limit: usize, state: State) -> Result<State, Fault> {
         self.extra += 1;
-        if self.extra > most {
+        if self.extra > limit {
             return bad("the chunks have too much beside their data");
         }
         if byte < b' ' && byte != b'\t' || byte == 0x7f { bad("the chunks have control characters") } else { Ok(state) }
@@ -121,8 +121,8 @@ mod tests {
 
     fn decode(bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), &'static str> {
         let (mut chunked, mut body, mut used, mut done) = (Chunked::default(), Vec::new(), 0, false);
-        for part in bytes.chunks(step) {
-            let reach = chunked.feed(part, &mut |data| {
+        for piece in bytes.chunks(step) {
+            let reach = chunked.feed(piece, &mut |data| {
                 body.extend_from_slice(data);
                 ControlFlow::<()>::Continue(())
             });

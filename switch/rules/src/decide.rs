@@ -19,12 +19,12 @@ use crate::tls::Hello;
 pub struct Decider {
     rules: Arc<RuleSet>,
     facts: ConnectionFacts,
-    reading: Reading,
+    parser: RequestParser,
 }
 
 /// The parser of the request, by the protocol.
 #[derive(Debug)]
-enum Reading {
+enum RequestParser {
     Http(Box<HttpRequest>),
     Tls(Hello),
     Mail(Box<Dialogue>),
@@ -33,36 +33,36 @@ enum Reading {
 impl Decider {
     /// Creates the decider of a connection, or of its next request.
     pub fn new(rules: &Arc<RuleSet>, facts: ConnectionFacts) -> Decider {
-        let reading = match rules.protocol() {
-            Protocol::Http => Reading::Http(Box::default()),
-            Protocol::Tls => Reading::Tls(Hello::default()),
+        let parser = match rules.protocol() {
+            Protocol::Http => RequestParser::Http(Box::default()),
+            Protocol::Tls => RequestParser::Tls(Hello::default()),
             protocol @ (Protocol::Smtp | Protocol::Imap | Protocol::Pop3) => {
-                Reading::Mail(Box::new(Dialogue::new(protocol, facts)))
+                RequestParser::Mail(Box::new(Dialogue::new(protocol, facts)))
             }
         };
-        Decider { rules: Arc::clone(rules), facts, reading }
+        Decider { rules: Arc::clone(rules), facts, parser }
     }
 
     /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         size_of::<Decider>()
-            + match &self.reading {
-                Reading::Http(request) => request.memory(),
-                Reading::Tls(hello) => hello.memory(),
-                Reading::Mail(dialogue) => dialogue.memory(),
+            + match &self.parser {
+                RequestParser::Http(request) => request.memory(),
+                RequestParser::Tls(hello) => hello.memory(),
+                RequestParser::Mail(dialogue) => dialogue.memory(),
             }
     }
 
     /// Parses all bytes of the request so far. Must not be called again once it has decided.
     ///
-    /// Mail servers speak first: call it with no bytes as soon as the connection is open, and send the returned
+    /// Mail servers send first: call it with no bytes as soon as the connection is open, and send the returned
     /// greeting to the client. If rules on addresses alone decide, this first call returns the route, and the client
     /// gets the server's own greeting.
     pub fn feed(&mut self, stream: &[u8]) -> Decision {
-        match &mut self.reading {
-            Reading::Http(request) => request.feed(&self.rules, &self.facts, stream),
-            Reading::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
-            Reading::Mail(dialogue) => dialogue.feed(&self.rules, stream),
+        match &mut self.parser {
+            RequestParser::Http(request) => request.feed(&self.rules, &self.facts, stream),
+            RequestParser::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
+            RequestParser::Mail(dialogue) => dialogue.feed(&self.rules, stream),
         }
     }
 }

@@ -93,8 +93,8 @@ fn branch(kind: Kind, value: &Value) -> Result<Branch, Mistake> {
     let Value::Object(mapping) = value else {
         return Ok(Branch { negated: false, test: scalar(kind, value)? });
     };
-    if let Some(present) = mapping.get("present") {
-        return at(".present", presence(mapping, present));
+    if let Some(value) = mapping.get("present") {
+        return at(".present", presence(mapping, value));
     }
     if mapping.len() == 1
         && let Some(inner) = mapping.get("not")
@@ -105,10 +105,10 @@ fn branch(kind: Kind, value: &Value) -> Result<Branch, Mistake> {
     Ok(Branch { negated: false, test: all(kind, mapping)? })
 }
 
-fn presence(mapping: &Mapping, present: &Value) -> Result<Branch, Mistake> {
-    match present {
+fn presence(mapping: &Mapping, value: &Value) -> Result<Branch, Mistake> {
+    match value {
         _ if mapping.len() > 1 => mistake("present stands with other forms", "write present alone, or leave it out"),
-        Value::Bool(present) => Ok(Branch { negated: !present, test: Test::All(Vec::new()) }),
+        Value::Bool(is_present) => Ok(Branch { negated: !is_present, test: Test::All(Vec::new()) }),
         _ => mistake("present is neither true nor false", "write {present: true} or {present: false}"),
     }
 }
@@ -166,10 +166,10 @@ fn keyed(kind: Kind, key: &str, value: &Value) -> Result<Matcher, Mistake> {
         };
     };
     match key {
-        "exact" => Ok(Matcher::Exact(literal(kind, Part::Whole, text)?)),
-        "prefix" => Ok(Matcher::Prefix(literal(kind, Part::Head, text)?)),
-        "suffix" => Ok(Matcher::Suffix(literal(kind, Part::Tail, text)?)),
-        "contains" => Ok(Matcher::Contains(literal(kind, Part::Inner, text)?)),
+        "exact" => Ok(Matcher::Exact(literal(kind, TextPosition::Whole, text)?)),
+        "prefix" => Ok(Matcher::Prefix(literal(kind, TextPosition::Head, text)?)),
+        "suffix" => Ok(Matcher::Suffix(literal(kind, TextPosition::Tail, text)?)),
+        "contains" => Ok(Matcher::Contains(literal(kind, TextPosition::Inner, text)?)),
         "regex" => Ok(Matcher::Regex(regex(kind, &text)?)),
         _ => mistake(format!("'{key}' is no value form"), FORMS),
     }
@@ -198,9 +198,9 @@ fn scalar(kind: Kind, value: &Value) -> Result<Test, Mistake> {
         if !domain.starts_with('.') {
             return mistake(format!("'{text}' is no host name"), "write *.example.com for all names below example.com");
         }
-        return Ok(Test::Is(Matcher::Suffix(literal(kind, Part::Tail, domain.to_owned())?)));
+        return Ok(Test::Is(Matcher::Suffix(literal(kind, TextPosition::Tail, domain.to_owned())?)));
     }
-    Ok(Test::Is(Matcher::Exact(literal(kind, Part::Whole, text)?)))
+    Ok(Test::Is(Matcher::Exact(literal(kind, TextPosition::Whole, text)?)))
 }
 
 fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
@@ -212,7 +212,7 @@ fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
 
 /// Which part of a value a text is compared with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TextPosition {
     Whole,
     Head,
     Tail,
@@ -220,15 +220,15 @@ enum Part {
 }
 
 /// Normalizes a text as the field's values are normalized. A text that no value can equal is a mistake.
-fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
+fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),
         _ => text,
     };
     let never = |remedy: String| mistake(format!("'{bytes}' can never match"), remedy);
-    let from_start = matches!(part, Part::Whole | Part::Head);
+    let from_start = matches!(text_position, TextPosition::Whole | TextPosition::Head);
     match kind {
-        _ if bytes.is_empty() && part != Part::Whole => {
+        _ if bytes.is_empty() && text_position != TextPosition::Whole => {
             return mistake("an empty text matches every value", "write {present: true}");
         }
         Kind::Path if from_start && !bytes.starts_with('/') && bytes != "*" => return never(format!("write /{bytes}")),
@@ -241,10 +241,12 @@ fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
         Kind::Path if bytes.contains('?') => {
             return never("match the part behind ? by query, or all of it by url".into());
         }
-        Kind::Method if part == Part::Whole && bytes.bytes().any(|b| b.is_ascii_lowercase()) => {
+        Kind::Method if text_position == TextPosition::Whole && bytes.bytes().any(|b| b.is_ascii_lowercase()) => {
             return never(format!("write {}: methods have a case", bytes.to_ascii_uppercase()));
         }
-        Kind::HostName if part == Part::Whole && bytes.contains([':', '/']) && !bytes.starts_with('[') => {
+        Kind::HostName
+            if text_position == TextPosition::Whole && bytes.contains([':', '/']) && !bytes.starts_with('[') =>
+        {
             return never("write the name alone, without scheme and port".into());
         }
         _ => {}

@@ -111,10 +111,10 @@ impl BodyFramer {
     ) -> Result<ControlFlow<B, Reach>, Fault> {
         match self {
             BodyFramer::Chunked(chunked) => chunked.feed(bytes, data),
-            BodyFramer::Length(left) => {
-                let used = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= used as u64;
-                let reach = Reach { used, done: *left == 0 };
+            BodyFramer::Length(remaining) => {
+                let used = usize::try_from(*remaining).unwrap_or(usize::MAX).min(bytes.len());
+                *remaining -= used as u64;
+                let reach = Reach { used, done: *remaining == 0 };
                 if used > 0
                     && let ControlFlow::Break(stop) = data(&bytes[..used])
                 {

@@ -9,25 +9,25 @@ use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
 /// At most this many refusing rules are checked for each client. With more, one of them is assumed to apply.
-const MOST: usize = 64;
+const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {
     /// Whether the content of a request may lead to its refusal. Leading rules with conditions on addresses alone do
     /// not count: they decide about a whole connection, before its first request.
     pub fn guards(&self) -> bool {
-        let asks = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
-        let first = self.alternatives.iter().find(|alt| asks(alt)).map(|alt| alt.rule);
+        let has_content_condition = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
+        let first = self.alternatives.iter().find(|alt| has_content_condition(alt)).map(|alt| alt.rule);
         self.refusing.last().zip(first).is_some_and(|(&refusing, first)| refusing >= first)
     }
 
-    /// The same for the requests of one connection, whose addresses are known.
+    /// Whether the content of a request may lead to its refusal, on a connection with these addresses.
     pub(crate) fn guards_against(&self, facts: &ConnectionFacts) -> bool {
         if !self.guards() {
             return false;
         }
         let mut values = Values::default();
         enter_facts(self, facts, &mut values);
-        self.refusing.len() > MOST || self.refusing.iter().any(|&rule| self.may_refuse(rule, &values))
+        self.refusing.len() > MAX_CHECKED_RULES || self.refusing.iter().any(|&rule| self.may_refuse(rule, &values))
     }
 
     fn is_fact(&self, field: FieldId) -> bool {
@@ -57,7 +57,7 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     let refusing = rules.refusing.first().map_or("", |&rule| &rules.names[rule as usize]);
     let mut problems = Vec::new();
     for (path, rule) in remembering(content) {
-        let message = format!("{rule}a remembered client passes by the rules, and rule '{refusing}' refuses");
+        let message = format!("{rule}a remembered client bypasses the rules, and rule '{refusing}' refuses");
         problems.push(Problem { path, message, remedy: "write sticky: connection".to_owned() });
     }
     for (index, offer) in content.offer.iter().enumerate() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_refuse_what_a_request_says() {
+    fn rules_that_refuse_by_request_content() {
         let (path, net) = (json!({"path": "/a"}), json!({"source": "10.0.0.0/8"}));
         let others = json!({"source": "!10.0.0.0/8"});
         let inside = json!({"path": "/a", "source": "10.0.0.0/8"});

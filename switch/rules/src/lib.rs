@@ -22,22 +22,24 @@
 //! };
 //! let mut decider = Decider::new(&rules, facts);
 //! let request = b"GET /logo.gif HTTP/1.1\r\nHost: shop.example\r\n\r\n";
-//! assert_eq!(decider.feed(&request[..20]), Decision::NeedMore { say: vec![] });
+//! assert_eq!(decider.feed(&request[..20]), Decision::NeedMore { reply: vec![] });
 //! let Decision::Route(route) = decider.feed(request) else { panic!("the request is complete") };
 //! assert_eq!((route.rule, rules.group(route.group)), (Some(0), "images"));
 //! ```
 //!
 //! # Use by an agent
-//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A connection
-//!    keeps its `Arc<RuleSet>`; a reload makes a new one.
-//! 2. [`Decider::new`] for each connection. Mail protocols: feed no bytes at once, because the server speaks first.
-//! 3. [`Decider::feed`] with *all* bytes of the request so far, whenever new ones arrive. It copies none and parses none twice.
+//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
+//!    connection keeps its `Arc<RuleSet>`; a reload makes a new one.
+//! 2. [`Decider::new`] for each connection. For mail protocols, feed an empty slice immediately: the decision contains
+//!    the greeting for the client.
+//! 3. [`Decider::feed`] with *all* bytes of the request so far, whenever new ones arrive. It copies none and parses
+//!    none twice.
 //!    - [`Decision::NeedMore`]: send `reply` (often empty) to the client, and wait.
 //!    - [`Decision::Route`]: connect to the group, and forward the bytes as [`Forwarding`] specifies, for as long as
 //!      [`Route::sticky`] specifies.
 //!    - [`Decision::Refuse`]: send [`Refusal::reply`], and close.
-//! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and [`ResponseFramer`] the
-//!    end of its response. Then a new [`Decider`] takes the next request.
+//! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and
+//!    [`ResponseFramer`] the end of its response. Then a new [`Decider`] takes the next request.
 //! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send.
 //!
 //! # How rules are evaluated
@@ -78,6 +80,7 @@ mod compile;
 mod config;
 mod decide;
 mod decision;
+mod evaluation;
 mod expressions;
 mod facts;
 mod field;
@@ -100,17 +103,16 @@ mod refusal;
 mod request;
 mod response;
 mod ruleset;
-mod run;
 mod test;
 mod tls;
 mod values;
 
 pub use config::{Content, Else, EncodedSlash, Limits, Protocol, Refuse, Rule, Size, Sticky, Target};
 pub use decide::Decider;
-pub use decision::{Decision, HandOn, Route};
+pub use decision::{Decision, Forwarding, Route};
 pub use facts::ConnectionFacts;
 pub use framing::{Body, Broken, Method, Reach, Request, RequestFramer};
-pub use mail::{Followed, Follower, Replay, Replayed};
+pub use mail::{DialogueGuard, GuardVerdict, Replay, ReplayStatus};
 pub use problem::Problem;
 pub use reach::Unreachable;
 pub use refusal::Refusal;

@@ -8,7 +8,7 @@ use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};
 
 /// The largest literal set that is indexed.
-const MOST: usize = 64;
+const MAX_LITERALS: usize = 64;
 
 /// A literal set: every match contains at least one of these texts.
 pub(crate) type Texts = Vec<Vec<u8>>;
@@ -33,9 +33,9 @@ fn of(hir: &Hir) -> Vec<Texts> {
         }
         HirKind::Alternation(parts) => {
             // For each branch, the set with the longest literals.
-            let longest = |part| of(part).into_iter().max_by_key(|texts| shortest(texts));
+            let longest = |branch| of(branch).into_iter().max_by_key(|texts| shortest(texts));
             let all: Option<Vec<Texts>> = parts.iter().map(longest).collect();
-            all.map(|all| all.concat()).filter(|texts| texts.len() <= MOST).into_iter().collect()
+            all.map(|all| all.concat()).filter(|texts| texts.len() <= MAX_LITERALS).into_iter().collect()
         }
         HirKind::Literal(_) | HirKind::Class(_) => heads(hir).into_iter().collect(),
         _ => Vec::new(),
@@ -49,9 +49,9 @@ pub(crate) fn shortest(texts: &[Vec<u8>]) -> usize {
 
 /// Returns the literals with which a match begins.
 fn heads(hir: &Hir) -> Option<Texts> {
-    let heads = Extractor::new().limit_total(MOST).extract(hir);
+    let heads = Extractor::new().limit_total(MAX_LITERALS).extract(hir);
     let texts: Texts = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();
-    (!texts.is_empty() && texts.len() <= MOST && shortest(&texts) > 0).then_some(texts)
+    (!texts.is_empty() && texts.len() <= MAX_LITERALS && shortest(&texts) > 0).then_some(texts)
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_without_one() {
+    fn expressions_without_a_literal() {
         for expression in [r"\w+", r"(?:foo)?", r"foo|\d*", r"[^a]", r"^$", ""] {
             assert_eq!(required(expression), Vec::<Vec<Vec<u8>>>::new(), "{expression}");
         }

@@ -6,17 +6,17 @@ use crate::field::{Field, FieldId};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Step {
+struct PathStep {
     name: String,
     /// The position among the siblings of this name, from 1; none: any.
     index: Option<u32>,
 }
 
 /// What is wrong with a path, and what to write instead.
-pub(crate) type Wrong = (String, &'static str);
+pub(crate) type PathMistake = (String, &'static str);
 
 /// Checks a field's path; for fields without a path, checks that the name is not empty.
-pub(crate) fn check(field: &Field) -> Result<(), Wrong> {
+pub(crate) fn check(field: &Field) -> Result<(), PathMistake> {
     match field {
         Field::Xml(path) => xml_steps(path).map(|_| ()),
         Field::Json(path) => json_steps(path).map(|_| ()),
@@ -28,7 +28,7 @@ pub(crate) fn check(field: &Field) -> Result<(), Wrong> {
 }
 
 /// Splits a path at its dots; `\.` is a dot within a name.
-fn split(path: &str) -> Result<Vec<String>, Wrong> {
+fn split(path: &str) -> Result<Vec<String>, PathMistake> {
     let (mut steps, mut step) = (Vec::new(), String::new());
     let mut chars = path.chars();
     while let Some(c) = chars.next() {
@@ -47,22 +47,22 @@ fn split(path: &str) -> Result<Vec<String>, Wrong> {
 
 /// Parses `purchase:1.item:2.subTotal`: the number behind the last colon is the index. Other colons belong to the
 /// name, as in `soap:Body`.
-fn xml_steps(path: &str) -> Result<Vec<Step>, Wrong> {
+fn xml_steps(path: &str) -> Result<Vec<PathStep>, PathMistake> {
     let step = |text: String| match text.rsplit_once(':') {
         Some((name, index)) if !name.is_empty() && !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()) => {
             match index.parse() {
                 Ok(0) | Err(_) => Err((format!("'{text}' has no such index"), "count from 1: item:1 is the first")),
-                Ok(index) => Ok(Step { name: name.to_owned(), index: Some(index) }),
+                Ok(index) => Ok(PathStep { name: name.to_owned(), index: Some(index) }),
             }
         }
-        _ => Ok(Step { name: text, index: None }),
+        _ => Ok(PathStep { name: text, index: None }),
     };
     split(path)?.into_iter().map(step).collect()
 }
 
 /// Parses `order.items.0.price`: names of members and indices of elements. Without an index, any element matches.
-fn json_steps(path: &str) -> Result<Vec<Step>, Wrong> {
-    Ok(split(path)?.into_iter().map(|name| Step { name, index: None }).collect())
+fn json_steps(path: &str) -> Result<Vec<PathStep>, PathMistake> {
+    Ok(split(path)?.into_iter().map(|name| PathStep { name, index: None }).collect())
 }
 
 /// The index of a node in the tree; 0 is the root.
@@ -122,7 +122,7 @@ impl Paths {
         }))
     }
 
-    fn new(fields: impl Iterator<Item = Option<Vec<Step>>>) -> Paths {
+    fn new(fields: impl Iterator<Item = Option<Vec<PathStep>>>) -> Paths {
         let mut paths = Paths { nodes: vec![Node { once: true, ..Node::default() }], names: 0 };
         for (id, steps) in fields.enumerate() {
             let Some(steps) = steps else { continue };
@@ -132,7 +132,7 @@ impl Paths {
         paths
     }
 
-    fn child(&mut self, node: NodeId, step: &Step) -> NodeId {
+    fn child(&mut self, node: NodeId, step: &PathStep) -> NodeId {
         let (new, names) = (self.nodes.len() as NodeId, &mut self.names);
         let once = self.nodes[node as usize].once && step.index.is_some();
         let named = self.nodes[node as usize].children.entry(step.name.as_bytes().into()).or_insert_with(|| {

@@ -14,7 +14,7 @@ pub struct Refusal {
     /// The rule that refused; none when the request itself is faulty.
     pub rule: Option<u32>,
     /// The bytes to send to the client before closing.
-    pub say: Vec<u8>,
+    pub reply: Vec<u8>,
 }
 
 impl Refusal {
@@ -23,9 +23,9 @@ impl Refusal {
     pub fn to(mut self, request: &[u8]) -> Refusal {
         let line = request.strip_prefix(b"\r\n").unwrap_or(request);
         if line.starts_with(b"HEAD ")
-            && let Some(end) = memchr::memmem::find(&self.say, b"\r\n\r\n")
+            && let Some(end) = memchr::memmem::find(&self.reply, b"\r\n\r\n")
         {
-            self.say.truncate(end + 4);
+            self.reply.truncate(end + 4);
         }
         self
     }
@@ -35,7 +35,7 @@ impl RuleSet {
     /// Builds a refusal for a reason of the caller, such as 408 for a request that takes too long. See
     /// [`Refusal::to`].
     pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
-        Refusal { status, why, rule: None, say: say(self.protocol, status, why) }
+        Refusal { status, why, rule: None, reply: reply(self.protocol, status, why) }
     }
 
     pub(crate) fn fault(&self, fault: Fault) -> Refusal {
@@ -44,11 +44,11 @@ impl RuleSet {
 
     pub(crate) fn refused(&self, rule: Option<u32>, status: u16) -> Refusal {
         let why = "a rule refuses";
-        Refusal { status, why, rule, say: say(self.protocol, status, why) }
+        Refusal { status, why, rule, reply: reply(self.protocol, status, why) }
     }
 }
 
-fn say(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
+fn reply(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
     match protocol {
         Protocol::Http => {
             let phrase = phrase(status);

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use crate::framing::{Body, BodyFramer, Fields, Method, Reach};
 
 /// Limits of a response head, interim responses not included: bytes, and header fields.
-const MOST: usize = 64 << 10;
-const MOST_FIELDS: usize = 128;
+const MAX_HEAD_BYTES: usize = 64 << 10;
+const MAX_FIELDS: usize = 128;
 
 /// The given bytes, relative to the response to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +73,13 @@ impl ResponseFramer {
                         Err(_) => self.endless(),
                     };
                 }
-                State::Head(head, looked_at) => {
+                State::Head(head, scanned) => {
                     let before = head.len();
                     head.extend_from_slice(&bytes[at..]);
-                    let from = looked_at.saturating_sub(3);
+                    let from = scanned.saturating_sub(3);
                     let Some(end) = memchr::memmem::find(&head[from..], b"\r\n\r\n") else {
-                        *looked_at = head.len();
-                        return if head.len() > MOST { self.endless() } else { Response::More };
+                        *scanned = head.len();
+                        return if head.len() > MAX_HEAD_BYTES { self.endless() } else { Response::More };
                     };
                     let end = from + end + 4;
                     at += end - before;
@@ -101,9 +101,9 @@ fn framing(head: &[u8], method: Method) -> State {
     read(head, method).unwrap_or(State::Over(Response::Endless))
 }
 
-/// The same; none when the end of the response is unknown.
+/// Parses a head, and returns the state behind it; none when the end of the response is unknown.
 fn read(head: &[u8], method: Method) -> Option<State> {
-    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
     if parsed.parse(head) != Ok(httparse::Status::Complete(head.len())) {
         return None;

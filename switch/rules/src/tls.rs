@@ -3,12 +3,12 @@
 //! Nothing is decrypted: a ClientHello contains the host name (SNI) and the protocols (ALPN) in the clear. With ECH
 //! (Encrypted Client Hello) the visible name is the outer one.
 
-use crate::decision::{Decision, HandOn, decision};
+use crate::decision::{Decision, Forwarding, decision};
+use crate::evaluation::Evaluation;
 use crate::facts::{ConnectionFacts, enter_facts};
 use crate::http::{Fault, bad};
 use crate::ruleset::RuleSet;
-use crate::run::Run;
-use crate::values::{Values, taken};
+use crate::values::{Values, allocated};
 
 /// The parser's state of a ClientHello: the concatenated contents of its records.
 #[derive(Debug, Default)]
@@ -26,21 +26,21 @@ const ALPN: u16 = 16;
 impl Hello {
     /// Returns the bytes of memory in use besides the structure itself.
     pub(crate) fn memory(&self) -> usize {
-        taken(&self.message)
+        allocated(&self.message)
     }
 
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
         match self.read(rules, facts, stream) {
-            Ok(Some(mut run)) => {
-                let outcome = run.outcome(rules).expect("nothing of TLS comes late");
-                decision(rules, facts, outcome, HandOn::Opaque)
+            Ok(Some(mut evaluation)) => {
+                let outcome = evaluation.outcome(rules).expect("nothing of TLS comes late");
+                decision(rules, facts, outcome, Forwarding::Opaque)
             }
-            Ok(None) => Decision::NeedMore { say: Vec::new() },
+            Ok(None) => Decision::NeedMore { reply: Vec::new() },
             Err(fault) => Decision::Refuse(rules.fault(fault)),
         }
     }
 
-    fn read(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Option<Run>, Fault> {
+    fn read(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Option<Evaluation>, Fault> {
         let limit = rules.limits.head.0;
         while !self.is_complete() {
             let rest = &stream[self.at..];
@@ -62,7 +62,7 @@ impl Hello {
             return bad("the ClientHello is malformed");
         }
         enter_facts(rules, facts, &mut values);
-        Ok(Some(Run::new(rules, values)))
+        Ok(Some(Evaluation::new(rules, values)))
     }
 
     fn is_complete(&self) -> bool {
@@ -94,9 +94,9 @@ struct Bytes<'h>(&'h [u8]);
 
 impl<'h> Bytes<'h> {
     fn take(&mut self, size: usize) -> Option<&'h [u8]> {
-        let (taken, rest) = self.0.split_at_checked(size)?;
+        let (consumed, rest) = self.0.split_at_checked(size)?;
         self.0 = rest;
-        Some(taken)
+        Some(consumed)
     }
 
     /// Reads a vector: a length field of `width` bytes, and that many bytes.
@@ -124,7 +124,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
         return Some(());
     }
     let mut extensions = hello.vector(2)?;
-    let mut seen = [false; 2];
+    let mut is_parsed = [false; 2];
     while !extensions.is_empty() {
         let kind = extensions.number()?;
         let content = extensions.vector(2)?;
@@ -134,7 +134,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
             _ => continue,
         };
         // Servers differ on which of two equal extensions counts.
-        if std::mem::replace(&mut seen[slot], true) {
+        if std::mem::replace(&mut is_parsed[slot], true) {
             return None;
         }
         if kind == SERVER_NAME { server_name(rules, content, values)? } else { protocols(rules, content, values)? }
@@ -144,7 +144,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
 
 fn server_name(rules: &RuleSet, mut content: Bytes, values: &mut Values) -> Option<()> {
     let mut names = content.vector(2)?;
-    let mut seen = false;
+    let mut is_parsed = false;
     while !names.is_empty() {
         let kind = names.take(1)?[0];
         let name = names.vector(2)?;
@@ -152,7 +152,7 @@ fn server_name(rules: &RuleSet, mut content: Bytes, values: &mut Values) -> Opti
             continue;
         }
         let valid = !name.is_empty() && name.0.iter().all(|&b| b.is_ascii_graphic());
-        if !valid || std::mem::replace(&mut seen, true) {
+        if !valid || std::mem::replace(&mut is_parsed, true) {
             return None;
         }
         if let Some(field) = rules.lookup.sni {

@@ -3,7 +3,7 @@
 use crate::field::FieldId;
 
 /// Returns the bytes that a list has allocated.
-pub(crate) fn taken<T>(list: &Vec<T>) -> usize {
+pub(crate) fn allocated<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
@@ -34,7 +34,7 @@ impl Values {
 
     /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
-        taken(&self.bytes) + taken(&self.list)
+        allocated(&self.bytes) + allocated(&self.list)
     }
 
     /// Returns the bytes in use for all values behind the first `first` ones.

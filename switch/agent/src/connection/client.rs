@@ -6,26 +6,26 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::end::End;
 use super::guess::Guess;
+use super::server_reset::ServerReset;
 use crate::acceptance::{Challenges, Expected, Verdict};
 use crate::assembler::Assembler;
 use crate::config::Service;
-use crate::cookie::Offer;
+use crate::cookie::ClientOptions;
+use crate::send_buffer::SendBuffer;
 use crate::seq::Seq;
-use crate::speech::Speech;
 use crate::wire::flags::{ACK, FIN, PSH, RST};
-use crate::wire::{Head, Segment, sack_option, window_field};
+use crate::wire::{Segment, SegmentHeader, sack_option, window_field};
 
 /// The number of former servers that are remembered.
-const REMEMBERED: usize = 8;
+const MAX_FORMER_SERVERS: usize = 8;
 /// Nanoseconds for which late segments of a former server may arrive; Linux keeps TIME-WAIT as long.
-const LATE: u64 = 60_000_000_000;
+const FORMER_SERVER_NS: u64 = 60_000_000_000;
 /// Bytes that a former server may have sent behind the last one that arrived in order.
-const UNSEEN: u32 = 64 << 10;
+const UNSEEN_BYTES: u32 = 64 << 10;
 
 /// The sequence numbers of a former server: one that the connection has left.
-struct Left {
+struct FormerServer {
     /// The server's first number.
     opened: Seq,
     /// The number behind the last byte that the server may have sent.
@@ -45,7 +45,7 @@ pub struct Terms {
     /// The generation of those rules, modulo 256.
     pub generation: u8,
     /// The TCP options of the client's SYN.
-    pub offer: Offer,
+    pub syn_options: ClientOptions,
     /// The window scale that the agent announced to the client; 0 without scaling.
     pub announced_scale: u8,
     /// The largest receive window, in bytes, that the agent announces.
@@ -76,9 +76,9 @@ pub struct Client {
     /// The number at which the client's window ends; it never decreases (RFC 9293, section 3.8.6).
     edge: Seq,
     /// Bytes that the agent itself sent to the client, until the client acknowledges them.
-    pub speech: Option<Speech>,
+    pub own_bytes: Option<SendBuffer>,
     /// The servers that the connection has left, the most recent last.
-    left: VecDeque<Left>,
+    former_servers: VecDeque<FormerServer>,
     /// The state of the guess, if the data plane has guessed the server.
     pub guess: Option<Box<Guess>>,
     /// The time of the last acceptable segment of either side.
@@ -87,11 +87,11 @@ pub struct Client {
 }
 
 /// What an acceptable segment of a client has changed.
-pub struct News {
+pub struct ClientUpdate {
     /// It has brought more bytes without a gap, or the FIN directly behind them.
-    pub has_come: bool,
+    pub has_new_data: bool,
     /// It acknowledges bytes of a guessed server that the connection has left.
-    pub is_of_left_server: bool,
+    pub acks_released_guess: bool,
 }
 
 impl Client {
@@ -109,8 +109,8 @@ impl Client {
             ack: own + 1,
             window: 0,
             edge: own + 1,
-            speech: None,
-            left: VecDeque::new(),
+            own_bytes: None,
+            former_servers: VecDeque::new(),
             guess: None,
             last_segment: now,
             challenges: Challenges::default(),
@@ -119,7 +119,7 @@ impl Client {
 
     /// Bits by which the client's window field is shifted left to get bytes.
     pub fn scale(&self) -> u8 {
-        self.terms.offer.scale.unwrap_or(0)
+        self.terms.syn_options.scale.unwrap_or(0)
     }
 
     /// The client's window in bytes.
@@ -152,14 +152,14 @@ impl Client {
     }
 
     /// Processes an acceptable segment.
-    pub fn take(&mut self, now: u64, segment: &Segment<'_>) -> News {
+    pub fn take(&mut self, now: u64, segment: &Segment<'_>) -> ClientUpdate {
         self.last_segment = now;
-        let is_of_left_server = self.follow_guess(segment);
+        let acks_released_guess = self.follow_guess(segment);
         self.window = segment.window();
         self.ack = self.ack.later(segment.ack());
         self.edge = self.edge.later(segment.ack() + self.window_bytes());
-        if self.speech.as_ref().is_some_and(|speech| !self.ack.is_before(speech.end())) {
-            self.speech = None;
+        if self.own_bytes.as_ref().is_some_and(|own_bytes| !self.ack.is_before(own_bytes.end())) {
+            self.own_bytes = None;
         }
         let before = self.request.end();
         let data_end = segment.seq() + segment.payload().len() as u32;
@@ -169,8 +169,8 @@ impl Client {
         // RFC 9293, section 3.10.7.4: bytes behind a FIN are ignored.
         let length = self.fin.map_or(usize::MAX, |fin| fin.since(segment.seq())).min(segment.payload().len());
         self.request.insert(segment.seq(), &segment.payload()[..length]);
-        let has_come = before.is_before(self.request.end()) || (segment.has(FIN) && self.is_finished());
-        News { has_come, is_of_left_server }
+        let has_new_data = before.is_before(self.request.end()) || (segment.has(FIN) && self.is_finished());
+        ClientUpdate { has_new_data, acks_released_guess }
     }
 
     /// Records that a server has acknowledged the client's bytes before `una`; the agent no longer needs them.
@@ -184,7 +184,7 @@ impl Client {
         self.fin == Some(self.request.end())
     }
 
-    /// The number that the client was, or may be, acknowledged.
+    /// The number up to which the agent has acknowledged the client's bytes, or may do so because a server has.
     pub fn acknowledged(&self) -> Seq {
         self.owned.later(self.confirmed)
     }
@@ -195,9 +195,9 @@ impl Client {
     }
 
     /// The header of a segment that the agent itself sends to the client.
-    fn head(&self, seq: Seq, flags: u8) -> Head {
+    fn head(&self, seq: Seq, flags: u8) -> SegmentHeader {
         let room = self.request.edge().since(self.acknowledged()).min(self.terms.window_limit.into());
-        Head {
+        SegmentHeader {
             source: self.terms.own_address,
             destination: self.terms.client,
             seq,
@@ -217,44 +217,44 @@ impl Client {
     /// Sends the client an ACK, with SACK blocks of the ranges beyond gaps.
     pub fn acknowledge(&self, ctx: &mut Context<'_>) {
         let head = self.head(self.next, ACK);
-        let blocks = self.terms.offer.sack.then(|| self.request.islands()).into_iter().flatten();
+        let blocks = self.terms.syn_options.sack.then(|| self.request.ranges()).into_iter().flatten();
         let (option, length) = sack_option(blocks.take(3));
         ctx.out.push_with(|frame| head.write(&ctx.link, &option[..length], [b"", b""], frame));
     }
 
     /// Acknowledges all bytes received in order, which the agent then stores until a server acknowledges them.
-    pub fn own(&mut self, ctx: &mut Context<'_>) {
-        self.take_turn(ctx);
+    pub fn acknowledge_received(&mut self, ctx: &mut Context<'_>) {
+        self.take_connection(ctx);
         self.owned = self.request.end();
         self.acknowledge(ctx);
     }
 
     /// Sends bytes of the agent itself to the client; retransmits them until the client acknowledges them. `ends`
     /// adds a FIN.
-    pub fn say(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
-        self.take_turn(ctx);
+    pub fn send_own(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
+        self.take_connection(ctx);
         self.owned = self.request.end() + u32::from(ends && self.is_finished());
-        match &mut self.speech {
-            Some(speech) => speech.add(&bytes, ends, ctx.now),
-            None => self.speech = Some(Speech::new(self.next, bytes, ends, ctx.now)),
+        match &mut self.own_bytes {
+            Some(own_bytes) => own_bytes.append(&bytes, ends, ctx.now),
+            None => self.own_bytes = Some(SendBuffer::new(self.next, bytes, ends, ctx.now)),
         }
-        self.speak(ctx);
+        self.transmit_own_bytes(ctx);
     }
 
     /// Retransmits the agent's own bytes when their timer has expired.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) {
-        if self.speech.as_mut().is_some_and(|speech| speech.is_due(ctx.now)) {
-            self.speak(ctx);
+        if self.own_bytes.as_mut().is_some_and(|own_bytes| own_bytes.is_due(ctx.now)) {
+            self.transmit_own_bytes(ctx);
         }
     }
 
     /// Sends the agent's own bytes that the client has not acknowledged.
-    fn speak(&mut self, ctx: &mut Context<'_>) {
-        let Some(speech) = &self.speech else { return };
-        let (mut seq, mut rest) = speech.rest(self.ack);
+    fn transmit_own_bytes(&mut self, ctx: &mut Context<'_>) {
+        let Some(own_bytes) = &self.own_bytes else { return };
+        let (mut seq, mut rest) = own_bytes.bytes_from(self.ack);
         loop {
-            let (segment, further) = rest.split_at(rest.len().min(usize::from(self.terms.offer.mss)));
-            let is_end = speech.ends() && further.is_empty();
+            let (segment, further) = rest.split_at(rest.len().min(usize::from(self.terms.syn_options.mss)));
+            let is_end = own_bytes.ends() && further.is_empty();
             let head = self.head(seq, ACK | PSH | if is_end { FIN } else { 0 });
             ctx.out.push_with(|frame| head.write(&ctx.link, &[], [segment, b""], frame));
             (seq, rest) = (seq + segment.len() as u32, further);
@@ -262,14 +262,14 @@ impl Client {
                 break;
             }
         }
-        self.next = self.next.later(speech.end());
+        self.next = self.next.later(own_bytes.end());
     }
 
     /// Resets the client's side (RFC 9293, section 3.5.2). The next number that the client expects is one of two, so
     /// both are used.
     pub fn reset(&self, ctx: &mut Context<'_>) {
         let mut reset = |seq| {
-            let head = Head { window: 0, ..self.head(seq, RST | ACK) };
+            let head = SegmentHeader { window: 0, ..self.head(seq, RST | ACK) };
             ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
         };
         reset(self.next);
@@ -279,36 +279,40 @@ impl Client {
     }
 
     /// Records that the connection leaves a server that has used the numbers from `opened` to `next`.
-    pub fn note_left(&mut self, now: u64, opened: Seq, next: Seq) {
-        if self.left.len() == REMEMBERED {
-            self.left.pop_front();
+    pub fn record_former_server(&mut self, now: u64, opened: Seq, next: Seq) {
+        if self.former_servers.len() == MAX_FORMER_SERVERS {
+            self.former_servers.pop_front();
         }
-        self.left.push_back(Left { opened, end: next + UNSEEN, at: now });
+        self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
     /// Whether a server's sequence number may be one of a former server. A host that is connected again by the same
     /// addresses and ports adds less than 16 MB per second to its initial number (Linux: `secure_tcp_seq`). So its
     /// new numbers may overlap those of its last answer: only TIME-WAIT separates them, and a reset skips TIME-WAIT.
-    pub fn is_among_left(&self, now: u64, seq: Seq) -> bool {
-        let is_used = |left: &Left| now < left.at + LATE && !seq.is_before(left.opened) && seq.is_before(left.end);
-        self.left.iter().any(is_used)
+    pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
+        let matches_server = |former_servers: &FormerServer| {
+            now < former_servers.at + FORMER_SERVER_NS
+                && !seq.is_before(former_servers.opened)
+                && seq.is_before(former_servers.end)
+        };
+        self.former_servers.iter().any(matches_server)
     }
 
     /// The time until which late segments of former servers may arrive; none where the connection has left no server
     /// recently.
     pub fn late_until(&self) -> Option<u64> {
-        self.left.back().map(|left| left.at + LATE)
+        self.former_servers.back().map(|former_servers| former_servers.at + FORMER_SERVER_NS)
     }
 
     /// Forgets the former servers whose late segments can no longer arrive.
-    pub fn forget_left(&mut self, now: u64) {
-        while self.left.front().is_some_and(|left| left.at + LATE <= now) {
-            self.left.pop_front();
+    pub fn expire_former_servers(&mut self, now: u64) {
+        while self.former_servers.front().is_some_and(|former_servers| former_servers.at + FORMER_SERVER_NS <= now) {
+            self.former_servers.pop_front();
         }
     }
 
     /// Resets the connection's server, if it has one.
-    pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<End>) {
+    pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<ServerReset>) {
         let Some(server) = server else { return };
         self.send_reset(ctx, server);
         if let Some(guess) = &mut self.guess {
@@ -317,17 +321,17 @@ impl Client {
     }
 
     /// Sends a server a reset with the client's source address.
-    pub fn send_reset(&self, ctx: &mut Context<'_>, End { group, seq }: End) {
+    pub fn send_reset(&self, ctx: &mut Context<'_>, ServerReset { group, seq }: ServerReset) {
         let destination = self.terms.service.groups[group].address;
-        let head = Head { source: self.terms.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
+        let head = SegmentHeader { source: self.terms.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
     }
 
     /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
-        let speech = self.speech.as_ref().map_or(0, Speech::memory);
+        let own_bytes = self.own_bytes.as_ref().map_or(0, SendBuffer::memory);
         let guess = if self.guess.is_some() { size_of::<Guess>() } else { 0 };
-        self.request.memory() + self.left.capacity() * size_of::<Left>() + speech + guess
+        self.request.memory() + self.former_servers.capacity() * size_of::<FormerServer>() + own_bytes + guess
     }
 
     /// Asserts the invariants of every state.

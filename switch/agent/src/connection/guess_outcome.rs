@@ -2,61 +2,61 @@
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
 use super::next::Next;
-use super::server::{Answer, Server};
-use crate::decider::Route;
+use super::server::{Server, SynAck};
+use super::server_reset::ServerReset;
+use crate::policy::Assignment;
 
 /// Window in bytes of a server that has not announced one to the agent: as much as clients may send at first (RFC
 /// 3390).
-const WINDOW: u32 = 4096;
+const INITIAL_WINDOW: u32 = 4096;
 
 /// Ends a connection whose client has received data of the wrong server.
-pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) {
+pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);
     client.reset(ctx);
 }
 
 /// Keeps the guessed server if the rules select one of its groups; otherwise leaves it.
-pub fn follow<S>(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> Next<S> {
-    let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_left()) else {
-        return Next::Ask { route, has_left: true };
+pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignment: Assignment) -> Next<S> {
+    let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_released()) else {
+        return Next::Connect { assignment, has_former_server: true };
     };
     let (facts, server) = (guess.facts, client.guessed_server());
     let counters = &client.terms.service.counters;
-    if !client.terms.service.groups[route.group].servers.contains(&facts.server) {
+    if !client.terms.service.groups[assignment.group].servers.contains(&facts.server) {
         counters.guesses_wrong.add(1);
-        if facts.has_spoken {
+        if facts.server_has_sent {
             give_up(client, ctx, server);
             return Next::Over;
         }
         client.leave(ctx, server);
-        return Next::Ask { route, has_left: true };
+        return Next::Connect { assignment, has_former_server: true };
     }
     counters.guesses_right.add(1);
-    if route.framing.is_some() {
-        if facts.has_spoken {
+    if assignment.framing.is_some() {
+        if facts.server_has_sent {
             // The end of the server's response cannot be found, and with it the start of the next request.
             give_up(client, ctx, server);
             return Next::Over;
         }
-        client.take_turn(ctx);
+        client.take_connection(ctx);
     }
-    keep(client, route)
+    keep_server(client, assignment)
 }
 
 /// Continues with the guessed server as if it had just accepted the connection.
-fn keep<S>(client: &Client, route: Route) -> Next<S> {
+fn keep_server<S>(client: &Client, assignment: Assignment) -> Next<S> {
     let Some(guess) = &client.guess else { return Next::Over };
-    let answer = Answer {
+    let syn_ack = SynAck {
         first: guess.next,
         scale: guess.facts.server_scale,
         // The server has allowed segments of the size that the client sent.
         mss: Some(guess.largest),
         // The server's window has allowed all bytes that the client sent without the agent's ACKs.
-        window: (client.owned != client.request.base()).then_some(WINDOW),
+        window: (client.owned != client.request.base()).then_some(INITIAL_WINDOW),
     };
-    let server = Server::new(client, route.group, &answer);
-    Next::Serve(server, route.sticky, route.framing)
+    let server = Server::new(client, assignment.group, &syn_ack);
+    Next::Serve(server, assignment.sticky, assignment.framing)
 }

@@ -8,23 +8,23 @@ use std::net::SocketAddrV4;
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
+use super::server_reset::ServerReset;
 use crate::acceptance::{Challenges, Expected, Verdict};
-use crate::handover::{Handover, Then};
 use crate::order::{self, shifted};
 use crate::pool::DEFAULT_MSS;
+use crate::sender::{AckAction, Sender};
 use crate::seq::Seq;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use crate::wire::{Head, Passage, Segment, pass_on, window_field};
+use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rewritten};
 
 /// The MSS on Ethernet, in bytes.
-const LARGEST: u16 = 1460;
+const ETHERNET_MSS: u16 = 1460;
 
 /// The largest distance of the server's first numbers behind its next number.
-const BEHIND: u32 = 1 << 30;
+const MAX_DISTANCE: u32 = 1 << 30;
 
 /// The contents of a server's SYN-ACK.
-pub struct Answer {
+pub struct SynAck {
     /// The number of the server's first byte.
     pub first: Seq,
     /// The server's window scale; none where it does not scale.
@@ -41,7 +41,7 @@ pub struct Server {
     pub group: usize,
     address: SocketAddrV4,
     /// The sender of the client's bytes to this server.
-    pub handover: Handover,
+    pub sender: Sender,
     /// What is added to a number of the server to get the client's.
     delta: u32,
     /// Bits by which the server's window field is shifted left for the client; negative: right.
@@ -53,7 +53,7 @@ pub struct Server {
     scale: u8,
     /// The first number of the request for which the server was opened. A segment that acknowledges no more than this
     /// may be a late one of a former server.
-    asked: Seq,
+    request_start: Seq,
     /// The server's first number.
     pub opened: Seq,
     /// The server's first number that is for the client.
@@ -63,53 +63,53 @@ pub struct Server {
     /// Whether the client's FIN was forwarded.
     fin_sent: bool,
     /// Whether the server's FIN was forwarded.
-    pub fin_seen: bool,
+    pub fin_forwarded: bool,
     challenges: Challenges,
 }
 
 impl Server {
     /// Creates the state of a server of this group from its SYN-ACK.
-    pub fn new(client: &Client, group: usize, answer: &Answer) -> Server {
-        let client_scale = client.terms.offer.scale;
-        let scale = answer.scale.filter(|_| client_scale.is_some());
-        let mss = answer.mss.unwrap_or(DEFAULT_MSS).min(LARGEST);
+    pub fn new(client: &Client, group: usize, syn_ack: &SynAck) -> Server {
+        let client_scale = client.terms.syn_options.scale;
+        let scale = syn_ack.scale.filter(|_| client_scale.is_some());
+        let mss = syn_ack.mss.unwrap_or(DEFAULT_MSS).min(ETHERNET_MSS);
         Server {
             group,
             address: client.terms.service.groups[group].address,
-            handover: Handover::new(client.request.base(), mss, answer.window),
-            delta: order::delta(client.next, answer.first),
+            sender: Sender::new(client.request.base(), mss, syn_ack.window),
+            delta: order::delta(client.next, syn_ack.first),
             shift: scale.unwrap_or(0) as i8 - client.terms.announced_scale as i8,
             client_shift: client_scale.filter(|_| scale.is_none()).unwrap_or(0),
             scale: scale.unwrap_or(0),
-            asked: client.request.base(),
-            opened: answer.first,
-            first: answer.first,
-            next: answer.first,
+            request_start: client.request.base(),
+            opened: syn_ack.first,
+            first: syn_ack.first,
+            next: syn_ack.first,
             fin_sent: false,
-            fin_seen: false,
+            fin_forwarded: false,
             challenges: Challenges::default(),
         }
     }
 
     /// How to reset this server.
-    pub fn end(&self) -> End {
-        End { group: self.group, seq: self.handover.next }
+    pub fn as_reset(&self) -> ServerReset {
+        ServerReset { group: self.group, seq: self.sender.next }
     }
 
     /// Whether both sides have closed; `fin` is the number of the client's FIN.
     pub fn is_over(&self, fin: Option<Seq>) -> bool {
-        self.fin_seen && fin.is_some_and(|fin| fin.is_before(self.handover.una))
+        self.fin_forwarded && fin.is_some_and(|fin| fin.is_before(self.sender.una))
     }
 
     /// Whether the agent has acknowledged bytes that the server has not.
     pub fn owes(&self, client: &Client) -> bool {
-        self.handover.una.is_before(client.owned)
+        self.sender.una.is_before(client.owned)
     }
 
     /// Resets both sides.
     pub fn abort(&self, client: &mut Client, ctx: &mut Context<'_>) {
         client.terms.service.counters.lost.add(u64::from(self.owes(client)));
-        client.leave(ctx, Some(self.end()));
+        client.leave(ctx, Some(self.as_reset()));
         client.reset(ctx);
     }
 
@@ -124,8 +124,8 @@ impl Server {
         (ack - self.delta).later(self.first)
     }
 
-    /// Checks a segment of the server; changes nothing. The server counts as acknowledged up to where the client has
-    /// acknowledged, because the client may need the later bytes again.
+    /// Checks a segment of the server; changes nothing. Only the bytes that the client has acknowledged count as
+    /// acknowledged to the server, because the client may need the later bytes again.
     pub fn judge(&self, client: &Client, now: u64, segment: &Segment<'_>) -> Verdict {
         if segment.seq().is_before(self.opened - 1) || self.is_late(client, now, segment) {
             return Verdict::Drop;
@@ -133,21 +133,23 @@ impl Server {
         let fin = client.fin.filter(|_| self.fin_sent);
         let expected = Expected {
             next: self.to_server(client.ack),
-            received: self.next + u32::from(self.fin_seen),
+            received: self.next + u32::from(self.fin_forwarded),
             edge: self.to_server(client.edge()),
-            una: self.handover.una,
-            sent: fin.map_or(self.handover.next, |fin| fin + 1),
+            una: self.sender.una,
+            sent: fin.map_or(self.sender.next, |fin| fin + 1),
             max_window: u32::from(u16::MAX) << self.scale,
         };
         expected.judge(segment)
     }
 
-    /// Whether a segment may be a late one of a former server, which may be the same host. It is if its number is
-    /// among that server's, and it acknowledges nothing of the request. If it is of this server after all, the server
-    /// sends it again, and then acknowledges the request.
+    /// Whether a segment may be a late one of a former server, which may be the same host. It counts as late if
+    /// its number is among that server's, and it acknowledges nothing of the request. If this server has sent it after
+    /// all, the server will send it again, and then acknowledge the request.
     fn is_late(&self, client: &Client, now: u64, segment: &Segment<'_>) -> bool {
-        let brings_something = !is_bare(segment) || self.next.is_before(segment.seq());
-        brings_something && !self.asked.is_before(segment.ack()) && client.is_among_left(now, segment.seq())
+        let is_significant = !is_bare(segment) || self.next.is_before(segment.seq());
+        is_significant
+            && !self.request_start.is_before(segment.ack())
+            && client.belongs_to_former_server(now, segment.seq())
     }
 
     /// The number of the server up to which the client has acknowledged its bytes.
@@ -159,7 +161,7 @@ impl Server {
     /// numbers are moved along.
     pub fn set_next(&mut self, next: Seq) {
         self.next = next;
-        let oldest = next - BEHIND;
+        let oldest = next - MAX_DISTANCE;
         (self.opened, self.first) = (self.opened.later(oldest), self.first.later(oldest));
     }
 
@@ -182,8 +184,8 @@ impl Server {
         client.owned.earlier(limit)
     }
 
-    fn head(&self, client: &Client, seq: Seq, flags: u8) -> Head {
-        Head {
+    fn head(&self, client: &Client, seq: Seq, flags: u8) -> SegmentHeader {
+        SegmentHeader {
             source: client.terms.client,
             destination: self.address,
             seq,
@@ -204,15 +206,15 @@ impl Server {
     }
 
     /// Sends the server what its window allows of the bytes before `limit`. Returns whether anything was sent.
-    pub fn hand_on(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
+    pub fn forward(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         let (owed, mut has_sent) = (self.owed(client, limit), false);
-        while let Some((start, end)) = self.handover.next_segment(owed, limit) {
-            self.handover.sent(end, owed, ctx.now);
+        while let Some((start, end)) = self.sender.next_segment(owed, limit) {
+            self.sender.record_sent(end, owed, ctx.now);
             self.send(client, ctx, (start, end));
             has_sent = true;
         }
-        self.handover.watch(owed, ctx.now);
-        let next = self.handover.next;
+        self.sender.set_timer(owed, ctx.now);
+        let next = self.sender.next;
         if client.fin == Some(next) && next == limit && !self.fin_sent {
             self.send(client, ctx, (next, next));
             has_sent = true;
@@ -222,14 +224,14 @@ impl Server {
 
     /// Sends again the bytes that the client retransmits, except those that the agent has acknowledged. Returns
     /// whether anything was sent.
-    pub fn repeat(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
-        let mut start = segment.seq().later(client.owned).later(self.handover.una);
-        let end = (segment.seq() + segment.payload().len() as u32).earlier(self.handover.next);
+    pub fn retransmit(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
+        let mut start = segment.seq().later(client.owned).later(self.sender.una);
+        let end = (segment.seq() + segment.payload().len() as u32).earlier(self.sender.next);
         let mut has_sent = false;
         while start.is_before(end) {
-            let part = end.earlier(start + self.handover.mss as u32);
-            self.send(client, ctx, (start, part));
-            (start, has_sent) = (part, true);
+            let segment_end = end.earlier(start + self.sender.mss as u32);
+            self.send(client, ctx, (start, segment_end));
+            (start, has_sent) = (segment_end, true);
         }
         if let Some(fin) = client.fin.filter(|_| !has_sent && segment.has(FIN) && self.fin_sent) {
             self.send(client, ctx, (fin, fin));
@@ -241,7 +243,7 @@ impl Server {
     /// Retransmits when the server does not answer. Returns false when the server is given up.
     #[must_use]
     pub fn on_time(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
-        match self.handover.timeout(self.owed(client, limit), ctx.now) {
+        match self.sender.timeout(self.owed(client, limit), ctx.now) {
             Ok(None) => true,
             Ok(Some(range)) => {
                 self.send(client, ctx, range);
@@ -253,13 +255,13 @@ impl Server {
 
     /// Passes a client's segment on, translated, with its data.
     pub fn pass(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>, seq: Seq) {
-        let passage = Passage { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
-        ctx.out.push_with(|frame| pass_on(segment, &ctx.link, &passage, frame));
+        let rewrite = HeaderRewrite { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
+        ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));
     }
 
     /// Passes on what the client has acknowledged.
     pub fn acknowledge(&self, client: &Client, ctx: &mut Context<'_>) {
-        let head = self.head(client, self.handover.next, ACK);
+        let head = self.head(client, self.sender.next, ACK);
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
     }
 
@@ -276,12 +278,12 @@ impl Server {
         let is_bare = is_bare(segment);
         let window = u32::from(segment.window()) << self.scale;
         let owed = self.owed(client, limit);
-        let then = self.handover.acknowledge(segment.ack(), window, owed, is_bare, segment.first_sack(), ctx.now);
-        if let Then::Repeat(until) = then {
-            let range = self.handover.first_segment(until.earlier(owed));
+        let action = self.sender.acknowledge(segment.ack(), window, owed, is_bare, segment.first_sack(), ctx.now);
+        if let AckAction::Retransmit(until) = action {
+            let range = self.sender.first_segment(until.earlier(owed));
             self.send(client, ctx, range);
         }
-        client.confirm(self.handover.una);
+        client.confirm(self.sender.una);
         !(is_bare && segment.ack().is_before(client.owned))
     }
 
@@ -293,13 +295,13 @@ impl Server {
     }
 
     /// Whether a segment repeats bytes that were for the agent.
-    pub fn is_swallowed(&self, segment: &Segment<'_>) -> bool {
+    pub fn is_discarded(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
 
     /// Discards the server's bytes before `next`, which were for the agent. The client gets the later ones from its
     /// number `toward_client` on.
-    pub fn swallow(&mut self, next: Seq, toward_client: Seq) {
+    pub fn discard_before(&mut self, next: Seq, toward_client: Seq) {
         (self.first, self.next) = (next, next);
         self.delta = order::delta(toward_client, next);
     }
@@ -310,7 +312,7 @@ impl Server {
         client.next = client.next.later(self.to_client(segment.end()));
     }
 
-    /// The same for a segment that changes no state.
+    /// Writes a server's segment to the client, translated; changes no state.
     pub fn write_to_client(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let announced_scale = client.terms.announced_scale;
         let ack = segment.ack().later(client.owned);
@@ -321,7 +323,7 @@ impl Server {
             let edge = segment.ack() + (u32::from(segment.window()) << self.scale);
             window_field(edge.since(ack), announced_scale)
         };
-        let head = Head {
+        let head = SegmentHeader {
             source: client.terms.own_address,
             destination: client.terms.client,
             seq: self.to_client(segment.seq()),
@@ -329,8 +331,8 @@ impl Server {
             flags: 0,
             window: window.min(window_field(client.request.room(), announced_scale)),
         };
-        let passage = Passage { head, sacks: None };
-        ctx.out.push_with(|frame| pass_on(segment, &ctx.link, &passage, frame));
+        let rewrite = HeaderRewrite { head, sacks: None };
+        ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));
     }
 
     /// Returns the translation for the data plane: delta, and the shifts of the server's and of the client's windows.
@@ -340,8 +342,8 @@ impl Server {
 
     /// Asserts the invariants of a server.
     pub fn check(&self, client: &Client) {
-        assert!(!self.handover.next.is_before(self.handover.una), "a server acknowledges only what it was sent");
-        assert!(!client.acknowledged().is_before(self.handover.una), "the client may know what the server has");
+        assert!(!self.sender.next.is_before(self.sender.una), "a server acknowledges only what it was sent");
+        assert!(!client.acknowledged().is_before(self.sender.una), "the client may know what the server has");
         assert!(!self.first.is_before(self.opened) && !self.next.is_before(self.first));
         assert!(!self.fin_sent || client.fin.is_some(), "only a client's FIN is handed on");
         assert!(self.client_shift == 0 || self.scale == 0, "windows are scaled in one way");

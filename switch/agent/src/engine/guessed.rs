@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::connection::{Connection, Fate};
-use crate::cookie::Offer;
+use crate::cookie::ClientOptions;
 use crate::facts::Facts;
 use crate::frames::Frames;
 use crate::wire::Segment;
@@ -29,15 +29,15 @@ impl Engine {
     /// Begins a connection whose client has completed its handshake with a guessed server.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
-        let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
+        let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
         // Windows are scaled only if both sides offer a scale.
         let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
-        let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
-        let Some(terms) = self.terms(segment, offer, announced_scale.unwrap_or(0)) else { return };
-        if !says || terms.service.rules.greets() {
+        let syn_options = ClientOptions { mss: facts.mss, scale, sack: facts.sack };
+        let Some(terms) = self.terms(segment, syn_options, announced_scale.unwrap_or(0)) else { return };
+        if !has_data || terms.service.rules.greets() {
             return;
         }
         let connection = Connection::guessed(terms, (first, segment.ack() - 1), facts, now);
-        self.keep(now, connection, segment, out);
+        self.insert_connection(now, connection, segment, out);
     }
 }

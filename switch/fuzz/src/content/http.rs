@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{Rules, outcome, rules};
-use sluice_rules::{Decision, HandOn, Method, Request, RequestFramer, Response, ResponseFramer};
+use sluice_rules::{Decision, Forwarding, Method, Request, RequestFramer, Response, ResponseFramer};
 
 static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
     let body = r#"[
@@ -72,13 +72,13 @@ pub fn run(data: &[u8]) {
     let decision = outcome(rules, &stream, stream.len().max(1));
     assert_eq!(decision, outcome(rules, &stream, step), "decided in pieces");
     if let Some(Decision::Route(route)) = decision
-        && let HandOn::Http(request) = route.hand_on
+        && let Forwarding::Http(request) = route.forwarding
     {
         assert!(request.head <= stream.len());
         assert_eq!(end(&request, &stream, stream.len()), end(&request, &stream, step), "request in pieces");
     }
     for method in [Method::Other, Method::Head, Method::Connect] {
-        let whole = response(method, bytes, bytes.len().max(1));
-        assert_eq!(whole, response(method, bytes, step), "response in pieces");
+        let at_once = response(method, bytes, bytes.len().max(1));
+        assert_eq!(at_once, response(method, bytes, step), "response in pieces");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::{Rules, outcome, rules};
-use sluice_rules::{Decision, HandOn, Replay, Replayed, Route};
+use sluice_rules::{Decision, Forwarding, Replay, ReplayStatus, Route};
 
 static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
     let smtp = r#"[
@@ -16,31 +16,31 @@ static RULES: LazyLock<[Rules; 3]> = LazyLock::new(|| {
 });
 
 /// Returns the commands sent to the server, and the result.
-fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, Replayed) {
-    let mut said = Vec::new();
+fn replay(mut replay: Replay, server: &[u8], step: usize) -> (Vec<u8>, ReplayStatus) {
+    let mut commands = Vec::new();
     for end in (0..server.len()).step_by(step).chain([server.len()]) {
         loop {
             match replay.feed(&server[..end]) {
-                Replayed::Say(say) => said.extend(say),
-                Replayed::Wait => break,
-                end => return (said, end),
+                ReplayStatus::Send(reply) => commands.extend(reply),
+                ReplayStatus::Wait => break,
+                end => return (commands, end),
             }
         }
     }
-    (said, Replayed::Wait)
+    (commands, ReplayStatus::Wait)
 }
 
 /// Removes the replies, whose distribution depends on the pieces.
-fn silent(decision: Option<Decision>) -> Option<Decision> {
+fn without_replies(decision: Option<Decision>) -> Option<Decision> {
     match decision {
         Some(Decision::Route(mut route)) => {
-            if let HandOn::Mail { say, .. } = &mut route.hand_on {
-                say.clear();
+            if let Forwarding::Mail { reply, .. } = &mut route.forwarding {
+                reply.clear();
             }
             Some(Decision::Route(route))
         }
         Some(Decision::Refuse(mut refusal)) => {
-            refusal.say.clear();
+            refusal.reply.clear();
             Some(Decision::Refuse(refusal))
         }
         other => other,
@@ -53,9 +53,9 @@ pub fn run(data: &[u8]) {
     let (rules, step) = (&RULES[usize::from(kind % 3)], usize::from(*step) + 1);
     let (client, server) =
         bytes.iter().position(|&b| b == 0xff).map_or((bytes, &b""[..]), |at| (&bytes[..at], &bytes[at + 1..]));
-    let whole = silent(outcome(rules, client, client.len().max(1)));
-    assert_eq!(whole, silent(outcome(rules, client, step)), "dialogue in pieces");
-    if let Some(Decision::Route(Route { hand_on: HandOn::Mail { replay: again, from, .. }, .. })) = whole {
+    let at_once = without_replies(outcome(rules, client, client.len().max(1)));
+    assert_eq!(at_once, without_replies(outcome(rules, client, step)), "dialogue in pieces");
+    if let Some(Decision::Route(Route { forwarding: Forwarding::Mail { replay: again, from, .. }, .. })) = at_once {
         assert!(from <= client.len());
         assert_eq!(replay(again.clone(), server, server.len().max(1)), replay(again, server, step), "server in pieces");
     }

@@ -42,7 +42,7 @@ const DEPTH: usize = 32;
 
 /// The result for a document by a rule on one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum MatchResult {
     Yes,
     No,
     Malformed,
@@ -50,28 +50,28 @@ enum Found {
 
 /// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same at once, in
 /// pieces, and in chunks.
-fn look(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> Found {
+fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> MatchResult {
     let limits = json!({"body": "1MiB", "depth": DEPTH});
     let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});
     let content = json!({"protocol": "http", "limits": limits, "default": {"to": "no"}, "rules": [rule]});
     let rules = Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"));
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/{media}\r\n");
     let length = format!("Content-Length: {}\r\n\r\n", document.len());
-    let whole = [head.as_bytes(), length.as_bytes(), document].concat();
+    let complete_request = [head.as_bytes(), length.as_bytes(), document].concat();
     let mut chunked = [head.as_bytes(), b"Transfer-Encoding: chunked\r\n\r\n"].concat();
     for chunk in document.chunks(step) {
         chunked.extend([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
     }
     chunked.extend(b"0\r\n\r\n");
-    let found = |stream: &[u8], step: usize| match outcome(&rules, stream, step) {
-        Some(Decision::Route(route)) if route.rule.is_some() => Found::Yes,
-        Some(Decision::Route(_)) => Found::No,
-        Some(Decision::Refuse(_)) => Found::Malformed,
+    let result = |stream: &[u8], step: usize| match outcome(&rules, stream, step) {
+        Some(Decision::Route(route)) if route.rule.is_some() => MatchResult::Yes,
+        Some(Decision::Route(_)) => MatchResult::No,
+        Some(Decision::Refuse(_)) => MatchResult::Malformed,
         other => panic!("{other:?} of a whole request"),
     };
-    let first = found(&whole, whole.len());
-    assert_eq!(first, found(&whole, step), "in pieces");
-    assert_eq!(first, found(&chunked, chunked.len()), "in chunks");
+    let first = result(&complete_request, complete_request.len());
+    assert_eq!(first, result(&complete_request, step), "in pieces");
+    assert_eq!(first, result(&chunked, chunked.len()), "in chunks");
     first
 }
 

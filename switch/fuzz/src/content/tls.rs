@@ -10,6 +10,6 @@ static RULES: LazyLock<Rules> =
 /// Runs one input.
 pub fn run(data: &[u8]) {
     let [step, stream @ ..] = data else { return };
-    let whole = outcome(&RULES, stream, stream.len().max(1));
-    assert_eq!(whole, outcome(&RULES, stream, usize::from(*step) + 1));
+    let at_once = outcome(&RULES, stream, stream.len().max(1));
+    assert_eq!(at_once, outcome(&RULES, stream, usize::from(*step) + 1));
 }

@@ -6,26 +6,27 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use serde_json::json;
 
-use super::{DEPTH, Found, look, step};
+use super::{DEPTH, MatchResult, match_value, step};
 
-/// Runs one input: which value, the size of pieces, the document.
+/// Runs one input: a byte that selects an element of the document, a byte for the size of the pieces, then the
+/// document.
 pub fn run(data: &[u8]) {
     let [which, size, document @ ..] = data else { return };
     let size = usize::from(*size) + 1;
     if document.is_empty() {
         return;
     }
-    let absent = look("xml", "absent.anyhow", json!("x"), document, size);
+    let absent = match_value("xml", "absent.anyhow", json!("x"), document, size);
     let Some(text) = std::str::from_utf8(document).ok() else { return };
     let mut elements = Vec::new();
     match collect(text, &mut elements) {
-        Document::WellFormed => assert_ne!(absent, Found::Malformed, "well-formed XML"),
-        Document::DoesNotNest => return assert_eq!(absent, Found::Malformed, "XML that does not nest"),
+        Document::WellFormed => assert_ne!(absent, MatchResult::Malformed, "well-formed XML"),
+        Document::DoesNotNest => return assert_eq!(absent, MatchResult::Malformed, "XML that does not nest"),
         Document::Other => return,
     }
     if let Some((path, value)) = elements.get(usize::from(*which) % elements.len().max(1)) {
         let form = if value.is_empty() { json!({"present": true}) } else { json!({"exact": value}) };
-        assert_eq!(look("xml", path, form, document, size), Found::Yes, "{path} {value:?}");
+        assert_eq!(match_value("xml", path, form, document, size), MatchResult::Yes, "{path} {value:?}");
     }
 }
 

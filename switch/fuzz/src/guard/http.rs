@@ -1,4 +1,4 @@
-//! HTTP/1: a server that continues after every answer, whichever it was.
+//! HTTP/1: messages of a client, and a server that keeps the connection open after every answer.
 
 use super::Script;
 use super::server::Server;
@@ -10,7 +10,7 @@ pub const EACH: &str = r#"{"protocol": "http", "default": {"to": "a", "sticky": 
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none", "else": {"goto": "admin"}},
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403}]}"#;
 
-pub const SAID: &[&str] = &[
+pub const MESSAGES: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
     "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -53,7 +53,7 @@ const ANSWERS: &[&str] = &[
 ];
 
 struct Http {
-    came: Vec<u8>,
+    received: Vec<u8>,
     state: State,
     /// Accepts lines that end by LF alone.
     is_lenient: bool,
@@ -77,28 +77,28 @@ enum State {
 pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
     let kind = script.byte();
     let (is_lenient, skips_body) = (kind & 1 != 0, kind & 2 != 0);
-    Box::new(Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served: 0 })
+    Box::new(Http { received: Vec::new(), state: State::Head, is_lenient, skips_body, served: 0 })
 }
 
 impl Http {
     /// Returns a line without its end, and its length with it; none while it is incomplete.
     fn line(&self) -> Option<(String, usize)> {
         let end = if self.is_lenient {
-            self.came.iter().position(|&b| b == b'\n')? + 1
+            self.received.iter().position(|&b| b == b'\n')? + 1
         } else {
-            self.came.windows(2).position(|two| two == b"\r\n")? + 2
+            self.received.windows(2).position(|two| two == b"\r\n")? + 2
         };
-        let line = String::from_utf8_lossy(&self.came[..end]);
+        let line = String::from_utf8_lossy(&self.received[..end]);
         Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
     }
 
     /// Returns the lines of a head, and its length.
     fn head(&self) -> Option<(Vec<String>, usize)> {
-        let (mut lines, mut rest) = (Vec::new(), Http { came: self.came.clone(), ..new_state(self) });
+        let (mut lines, mut rest) = (Vec::new(), Http { received: self.received.clone(), ..new_state(self) });
         let mut at = 0;
         loop {
             let (line, length) = rest.line()?;
-            rest.came.drain(..length);
+            rest.received.drain(..length);
             at += length;
             match (line.is_empty(), lines.is_empty()) {
                 (true, true) => {}
@@ -149,11 +149,11 @@ impl Http {
             self.state = State::Over;
             return Some(true);
         };
-        let mut rest = Http { came: self.came[length..].to_vec(), ..new_state(self) };
-        let data = rest.came.get(size..)?.to_vec();
-        rest.came = data;
+        let mut rest = Http { received: self.received[length..].to_vec(), ..new_state(self) };
+        let data = rest.received.get(size..)?.to_vec();
+        rest.received = data;
         let (_, end) = rest.line()?;
-        self.came.drain(..length + size + end);
+        self.received.drain(..length + size + end);
         Some(size == 0)
     }
 }
@@ -177,35 +177,35 @@ fn is_refused(line: &str) -> bool {
 
 fn new_state(http: &Http) -> Http {
     let Http { is_lenient, skips_body, served, .. } = *http;
-    Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served }
+    Http { received: Vec::new(), state: State::Head, is_lenient, skips_body, served }
 }
 
 impl Server for Http {
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-        self.came.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        self.received.extend_from_slice(bytes);
+        let mut replies = Vec::new();
         loop {
             match &mut self.state {
-                State::Tunnel | State::Over => return said,
+                State::Tunnel | State::Over => return replies,
                 State::Upgraded => {
-                    assert!(self.came.is_empty(), "what no rule can read is answered");
-                    return said;
+                    assert!(self.received.is_empty(), "what no rule can read is answered");
+                    return replies;
                 }
                 State::Head => {
-                    let Some((lines, length)) = self.head() else { return said };
-                    self.came.drain(..length);
+                    let Some((lines, length)) = self.head() else { return replies };
+                    self.received.drain(..length);
                     let (state, answer) = self.request(&lines, script);
                     self.state = state;
-                    said.extend(answer);
+                    replies.extend(answer);
                 }
-                State::Body(left, answer) => {
-                    let taken = self.came.len().min(*left);
-                    self.came.drain(..taken);
-                    *left -= taken;
-                    if *left > 0 {
-                        return said;
+                State::Body(remaining, answer) => {
+                    let consumed = self.received.len().min(*remaining);
+                    self.received.drain(..consumed);
+                    *remaining -= consumed;
+                    if *remaining > 0 {
+                        return replies;
                     }
-                    said.append(answer);
+                    replies.append(answer);
                     self.state = State::Head;
                 }
                 State::Chunks(answer) => {
@@ -213,12 +213,12 @@ impl Server for Http {
                     match self.chunk() {
                         None => {
                             self.state = State::Chunks(answer);
-                            return said;
+                            return replies;
                         }
                         Some(false) => self.state = State::Chunks(answer),
-                        Some(true) if matches!(self.state, State::Over) => return said,
+                        Some(true) if matches!(self.state, State::Over) => return replies,
                         Some(true) => {
-                            said.extend(answer);
+                            replies.extend(answer);
                             self.state = State::Head;
                         }
                     }

@@ -17,18 +17,18 @@ pub(super) fn declared(instruction: &[u8]) -> Charset {
 
 /// Returns the declared character set; none when the declaration is malformed.
 fn charset(mut rest: &[u8]) -> Option<Charset> {
-    let mut found = None;
+    let mut declared_charset = None;
     loop {
         rest = behind_white(rest);
         if rest.is_empty() {
-            return Some(found.unwrap_or(Charset::Utf8));
+            return Some(declared_charset.unwrap_or(Charset::Utf8));
         }
         let end = rest.iter().position(|&byte| byte == b'=' || is_white(byte))?;
         let name = &rest[..end];
         let (&quote, value) = behind_white(behind_white(&rest[end..]).strip_prefix(b"=")?).split_first()?;
         let length = memchr::memchr(quote, value).filter(|_| matches!(quote, b'"' | b'\''))?;
         match (name, &value[..length]) {
-            (b"encoding", value) if found.is_none() => found = Some(Charset::named(value)),
+            (b"encoding", value) if declared_charset.is_none() => declared_charset = Some(Charset::named(value)),
             (b"version", b"1.0") | (b"standalone", b"yes" | b"no") => {}
             _ => return None,
         }

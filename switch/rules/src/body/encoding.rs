@@ -1,7 +1,7 @@
 //! Finds up to which byte rules and servers read a document in the same way. Three things name its character set: the
 //! media type, an XML declaration, and the bytes themselves.
 
-use super::utf8::{Sound, Utf8};
+use super::utf8::{Utf8, ValidPrefix};
 use crate::charset::Charset;
 
 #[derive(Debug)]
@@ -28,14 +28,14 @@ impl Encoding {
             return 0;
         }
         let nul = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-        let sound = if self.charset == Charset::Utf8 {
-            self.utf8.sound(&bytes[..nul])
+        let valid = if self.charset == Charset::Utf8 {
+            self.utf8.validate(&bytes[..nul])
         } else {
             let length = bytes[..nul].iter().position(|byte| !byte.is_ascii()).unwrap_or(nul);
-            Sound { length, all: length == nul }
+            ValidPrefix { length, all: length == nul }
         };
-        self.is_faulty = nul < bytes.len() || !sound.all;
-        sound.length
+        self.is_faulty = nul < bytes.len() || !valid.all;
+        valid.length
     }
 
     /// Records that these bytes were parsed before a declaration.

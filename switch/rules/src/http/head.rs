@@ -12,12 +12,12 @@ use crate::ruleset::RuleSet;
 use crate::values::Values;
 
 /// The number of fields that a head may have at most.
-const MOST_FIELDS: usize = 128;
+const MAX_FIELDS: usize = 128;
 
 /// Finds the end of a head, reading each byte once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scan {
-    looked_at: usize,
+    scanned: usize,
     /// Start of the request line: behind at most one empty line.
     start: usize,
     in_line: bool,
@@ -36,19 +36,19 @@ pub(crate) enum Scanned {
 impl Scan {
     /// Continues the scan in the bytes of the stream so far.
     pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
-        let seen = &stream[..stream.len().min(limit)];
+        let available = &stream[..stream.len().min(limit)];
         loop {
-            let first = seen.get(self.start).is_none_or(|&first| is_token(first) || first == b'\r');
+            let first = available.get(self.start).is_none_or(|&first| is_token(first) || first == b'\r');
             if !self.in_line && !first {
                 return bad("the request line is malformed");
             }
-            let Some(offset) = memchr::memchr(b'\n', &seen[self.looked_at..]) else { break };
-            let end = self.looked_at + offset;
-            self.looked_at = end + 1;
-            if end == 0 || seen[end - 1] != b'\r' {
+            let Some(offset) = memchr::memchr(b'\n', &available[self.scanned..]) else { break };
+            let end = self.scanned + offset;
+            self.scanned = end + 1;
+            if end == 0 || available[end - 1] != b'\r' {
                 return bad("a line ends without CR");
             }
-            let line = &seen[self.start..end - 1];
+            let line = &available[self.start..end - 1];
             match (self.in_line, line.is_empty()) {
                 (false, true) if self.start == 0 => self.start = end + 1,
                 (false, true) => return bad("an empty line begins the request"),
@@ -57,11 +57,11 @@ impl Scan {
                     return bad("the request line is malformed");
                 }
                 (false, false) => self.in_line = true,
-                (true, _) if seen[end - 2] == b'\n' => return Ok(Scanned::Head(self.start, end + 1)),
+                (true, _) if available[end - 2] == b'\n' => return Ok(Scanned::Head(self.start, end + 1)),
                 (true, _) => {}
             }
         }
-        self.looked_at = seen.len();
+        self.scanned = available.len();
         if stream.len() < limit {
             return Ok(Scanned::More);
         }
@@ -87,7 +87,7 @@ pub(crate) enum Media {
 
 impl Media {
     /// Whether rules have conditions on values that such a body may contain.
-    pub(crate) fn is_asked_for(self, rules: &RuleSet) -> bool {
+    pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
             Media::Json(_) => !rules.json.is_empty(),
@@ -107,7 +107,7 @@ pub(crate) struct Head {
 
 /// Parses a complete head, and enters the values of the fields that rules have conditions on.
 pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(head, &mut fields) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
@@ -122,7 +122,7 @@ pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<
         target: parsed.path.unwrap_or_default().as_bytes(),
         minor: parsed.version.unwrap_or_default(),
     };
-    let noted = Noted::note(parsed.headers)?;
+    let noted = HeadFields::note(parsed.headers)?;
     let host = line.host(noted.host)?;
     enter_line(rules, &line, host, values)?;
     enter_fields(rules, parsed.headers, values);
@@ -261,7 +261,7 @@ fn enter_fields(rules: &RuleSet, fields: &[httparse::Header], values: &mut Value
 }
 
 /// What the header fields specify about the connection and the body.
-struct Noted<'h> {
+struct HeadFields<'h> {
     fields: Fields<'h>,
     host: Option<&'h [u8]>,
     media: Media,
@@ -271,9 +271,9 @@ struct Noted<'h> {
     expects: bool,
 }
 
-impl<'h> Noted<'h> {
-    fn note(fields: &[httparse::Header<'h>]) -> Result<Noted<'h>, Fault> {
-        let mut noted = Noted {
+impl<'h> HeadFields<'h> {
+    fn note(fields: &[httparse::Header<'h>]) -> Result<HeadFields<'h>, Fault> {
+        let mut noted = HeadFields {
             fields: Fields::default(),
             host: None,
             media: Media::Other,

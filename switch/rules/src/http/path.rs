@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn escaped_slashes_may_be_kept() {
-        let kept = normal(b"/a%2Fb/../%5C\\", EncodedSlash::Keep).unwrap();
-        assert_eq!(&kept[..], b"/%5c\\");
+        let normalized = normal(b"/a%2Fb/../%5C\\", EncodedSlash::Keep).unwrap();
+        assert_eq!(&normalized[..], b"/%5c\\");
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0_u32, 0);
+    let (mut bits, mut bit_count) = (0_u32, 0);
     for &digit in &text[..text.len() - padding] {
         let value = match digit {
             b'A'..=b'Z' => digit - b'A',
@@ -34,10 +34,10 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
             _ => return None,
         };
         bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            bytes.push((bits >> bit_count) as u8);
         }
     }
     Some(bytes)

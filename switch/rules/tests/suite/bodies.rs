@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sluice_rules::{Body, Decider, Decision, HandOn, RuleSet};
+use sluice_rules::{Body, Decider, Decision, Forwarding, RuleSet};
 
-use crate::common::{decide, facts, http, pieces, post, short, try_rules, whole};
+use crate::common::{decide, facts, feed_all, feed_pieces, http, post, summary, try_rules};
 
 const XML: &str = "application/soap+xml; charset=utf-8";
 const JSON: &str = "application/json";
@@ -254,7 +254,7 @@ fn a_name_of_json_that_comes_twice() {
     ] {
         assert_eq!(decide(&rules, post(JSON, body)), group, "{body}");
     }
-    let Decision::Refuse(refusal) = whole(&rules, post(JSON, r#"{"c": 1, "c": 1}"#).as_bytes()) else {
+    let Decision::Refuse(refusal) = feed_all(&rules, post(JSON, r#"{"c": 1, "c": 1}"#).as_bytes()) else {
         panic!("taken")
     };
     assert_eq!(refusal.why, "a JSON name that a rule asks for comes twice");
@@ -294,10 +294,10 @@ fn chunked_bodies_are_decoded_to_match() {
     assert_eq!(decide(&rules, request("5\r\n<a><b\r\n2;x=y\r\n>1\r\n9\r\n6</b></a>\r\n0\r\nT: x\r\n\r\n")), "yes");
     assert_eq!(decide(&rules, request("6\r\n<a><b>\r\nz\r\n")), "400");
     assert_eq!(decide(&rules, request("0\r\n\r\n")), "all");
-    let Decision::Route(route) = whole(&rules, request("f\r\n<a><b>7</b></a>\r\n").as_bytes()) else {
+    let Decision::Route(route) = feed_all(&rules, request("f\r\n<a><b>7</b></a>\r\n").as_bytes()) else {
         panic!("no route")
     };
-    let HandOn::Http(framing) = route.hand_on else { panic!("opaque") };
+    let Forwarding::Http(framing) = route.forwarding else { panic!("opaque") };
     assert_eq!((framing.head, framing.body), (head.len(), Body::Chunked));
 }
 
@@ -313,7 +313,7 @@ fn body_is_read_only_while_a_rule_may_win() {
     let decided = |path: &str, body: &str| {
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: shop\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n");
-        short(&rules, &whole(&rules, format!("{head}{body}").as_bytes()))
+        summary(&rules, &feed_all(&rules, format!("{head}{body}").as_bytes()))
     };
     assert_eq!(decided("/b", ""), "b");
     assert_eq!(decided("/a", "<y>1</y><x>"), "more");
@@ -360,17 +360,17 @@ fn expect_with_a_rule_on_headers_and_on_the_body() {
             "POST {path} HTTP/1.1\r\nHost: shop\r\nContent-Type: {JSON}\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n"
         )
     };
-    let Decision::Route(route) = whole(&rules, request("/h").as_bytes()) else { panic!("no route") };
-    let HandOn::Http(framing) = route.hand_on else { panic!("opaque") };
+    let Decision::Route(route) = feed_all(&rules, request("/h").as_bytes()) else { panic!("no route") };
+    let Forwarding::Http(framing) = route.forwarding else { panic!("opaque") };
     assert!(framing.expects_continue, "the server says 100");
 
     let mut decider = Decider::new(&rules, facts());
     let mut stream = request("/b").into_bytes();
-    let say = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
-    assert_eq!(decider.feed(&stream), Decision::NeedMore { say }, "the agent says 100");
-    assert_eq!(decider.feed(&stream), Decision::NeedMore { say: vec![] }, "once");
+    let reply = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+    assert_eq!(decider.feed(&stream), Decision::NeedMore { reply }, "the agent says 100");
+    assert_eq!(decider.feed(&stream), Decision::NeedMore { reply: vec![] }, "once");
     stream.extend_from_slice(b"{\"a\": 1}");
-    assert_eq!(short(&rules, &decider.feed(&stream)), "body");
+    assert_eq!(summary(&rules, &decider.feed(&stream)), "body");
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     for end in (0..request.len()).step_by(1400).chain([request.len()]) {
         match decider.feed(&request.as_bytes()[..end]) {
             Decision::NeedMore { .. } => most = most.max(decider.memory()),
-            decision => return (most as f64 / LIMIT as f64, short(&rules, &decision)),
+            decision => return (most as f64 / LIMIT as f64, summary(&rules, &decision)),
         }
     }
     (most as f64 / LIMIT as f64, "more".to_owned())
@@ -413,7 +413,7 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
 
 /// Names, tags and texts as long as the body; as many values as fit, on many paths; and the deepest nesting.
 #[test]
-fn what_is_kept_of_a_body_is_bounded() {
+fn memory_for_a_body_is_bounded() {
     let on = |field: &str, paths: &[&str]| {
         let rule =
             |(n, path): (usize, &&str)| json!({"name": n.to_string(), "match": {field: {*path: "no"}}, "to": "yes"});
@@ -449,7 +449,7 @@ fn what_is_kept_of_a_body_is_bounded() {
 #[test]
 fn values_that_take_too_much() {
     let list = |count: usize| post(JSON, &format!("{{\"a\": [{}1], \"b\": 1}}", "1,".repeat(count)));
-    let decided = |rules: &Arc<RuleSet>, count| short(rules, &whole(rules, list(count).as_bytes()));
+    let decided = |rules: &Arc<RuleSet>, count| summary(rules, &feed_all(rules, list(count).as_bytes()));
     let rule = json!({"name": "r", "match": {"json": {"a": "2", "b": 1}}, "to": "yes"});
     let next = json!({"name": "s", "match": {"json": {"b": 1}}, "to": "b"});
     let rules = http(json!([rule, next]));
@@ -467,14 +467,14 @@ fn digits_of_the_length_split() {
     let request = post(XML, "<a>7</a>    ");
     let digits = request.find("Content-Length").expect("a length");
     for offset in digits..digits + 20 {
-        assert_eq!(short(&rules, &pieces(&rules, request.as_bytes(), [offset].into_iter())), "yes");
+        assert_eq!(summary(&rules, &feed_pieces(&rules, request.as_bytes(), [offset].into_iter())), "yes");
     }
 }
 
 /// A server may use the second of two equal names: where a rule refuses, the document is parsed to its end before it
 /// is forwarded.
 #[test]
-fn json_names_that_come_again_behind_the_value_that_decides() {
+fn json_names_repeated_behind_the_deciding_value() {
     let list = |last: Value| http(json!([{"name": "a", "match": {"json": {"type": "a"}}, "to": "a"}, last]));
     let (guarding, other) = (list(json!({"name": "b", "refuse": 403})), list(json!({"name": "b", "to": "b"})));
     let twice = r#"{"type": "a", "x": [1], "type": "evil"}"#;
@@ -483,7 +483,7 @@ fn json_names_that_come_again_behind_the_value_that_decides() {
     assert_eq!(decide(&guarding, post("application/json", r#"{"type": "a", "x": [1]}"#)), "a");
     assert_eq!(decide(&guarding, post("application/json", r#"{"type": "b"}"#)), "403");
     let long = format!(r#"{{"type": "a", "x": "{}"}}"#, "x".repeat(70 << 10));
-    let of = |rules: &Arc<RuleSet>| short(rules, &whole(rules, post("application/json", &long).as_bytes()));
+    let of = |rules: &Arc<RuleSet>| summary(rules, &feed_all(rules, post("application/json", &long).as_bytes()));
     assert_eq!((&*of(&guarding), &*of(&other)), ("413", "a"));
 }
 

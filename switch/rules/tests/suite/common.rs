@@ -24,7 +24,7 @@ pub fn http(rules: Value) -> Arc<RuleSet> {
 }
 
 /// Summarizes a decision: a group, a status such as `400`, or `more`.
-pub fn short(rules: &RuleSet, decision: &Decision) -> String {
+pub fn summary(rules: &RuleSet, decision: &Decision) -> String {
     match decision {
         Decision::NeedMore { .. } => "more".into(),
         Decision::Route(route) => rules.group(route.group).to_owned(),
@@ -33,12 +33,12 @@ pub fn short(rules: &RuleSet, decision: &Decision) -> String {
 }
 
 /// Feeds a stream at once.
-pub fn whole(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
+pub fn feed_all(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
     Decider::new(rules, facts()).feed(stream)
 }
 
 /// Feeds a stream up to each of these offsets, and then all of it, until it is decided.
-pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
+pub fn feed_pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
     let mut decider = Decider::new(rules, facts());
     for offset in offsets {
         match decider.feed(&stream[..offset]) {
@@ -53,16 +53,16 @@ pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item =
 /// always the same.
 pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
     let stream = stream.as_ref();
-    let decision = whole(rules, stream);
+    let decision = feed_all(rules, stream);
     for offset in 0..stream.len() {
-        assert_eq!(pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
+        assert_eq!(feed_pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
     }
-    assert_eq!(pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
+    assert_eq!(feed_pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
     for (size, first) in (2..5).flat_map(|size| (0..size).map(move |first| (size, first))) {
         let offsets = (first..stream.len()).step_by(size);
-        assert_eq!(pieces(rules, stream, offsets), decision, "in pieces of {size} from {first} on");
+        assert_eq!(feed_pieces(rules, stream, offsets), decision, "in pieces of {size} from {first} on");
     }
-    short(rules, &decision)
+    summary(rules, &decision)
 }
 
 /// Builds a request with a body of a media type.

@@ -1,9 +1,9 @@
 //! Heads of requests: what is matched, and what is refused.
 
 use serde_json::{Value, json};
-use sluice_rules::{Body, ConnectionFacts, Decider, Decision, HandOn, Method, Sticky};
+use sluice_rules::{Body, ConnectionFacts, Decider, Decision, Forwarding, Method, Sticky};
 
-use crate::common::{decide, facts, get, http, whole};
+use crate::common::{decide, facts, feed_all, get, http};
 
 fn matches(condition: &Value, request: &str) -> bool {
     let rules = http(json!([{"name": "r", "match": condition, "to": "yes"}]));
@@ -173,13 +173,13 @@ fn head_above_its_limit() {
         let head = "GET / HTTP/1.1\r\nHost: shop\r\nA: ";
         format!("{head}{}\r\n\r\n", "x".repeat(size - head.len() - 4))
     };
-    let short = |request: &str| crate::common::short(&rules, &whole(&rules, request.as_bytes()));
-    assert_eq!(short(&of(16 << 10)), "all");
-    assert_eq!(short(&of((16 << 10) + 1)), "431");
-    assert_eq!(short(&of(40 << 10)[..16 << 10]), "431");
-    assert_eq!(short(&of(40 << 10)[..(16 << 10) - 1]), "more");
+    let summary = |request: &str| crate::common::summary(&rules, &feed_all(&rules, request.as_bytes()));
+    assert_eq!(summary(&of(16 << 10)), "all");
+    assert_eq!(summary(&of((16 << 10) + 1)), "431");
+    assert_eq!(summary(&of(40 << 10)[..16 << 10]), "431");
+    assert_eq!(summary(&of(40 << 10)[..(16 << 10) - 1]), "more");
     let fields = "A: b\r\n".repeat(200);
-    assert_eq!(short(&format!("GET / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n")), "431");
+    assert_eq!(summary(&format!("GET / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n")), "431");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn framing_of_requests() {
         ("Content-Length: 15\r\nConnection: close\r\n", Body::Length(15), false, false),
         ("Transfer-Encoding: gzip, Chunked\r\nExpect: 100-Continue\r\n", Body::Chunked, true, true),
     ] {
-        let Decision::Route(route) = whole(&rules, head(fields).as_bytes()) else { panic!("no route") };
-        let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+        let Decision::Route(route) = feed_all(&rules, head(fields).as_bytes()) else { panic!("no route") };
+        let Forwarding::Http(request) = route.forwarding else { panic!("opaque") };
         assert_eq!(request.head, head(fields).len());
         assert_eq!(
             (request.body, request.persistent, request.expects_continue),
@@ -209,8 +209,8 @@ fn framing_of_requests() {
 fn connect_is_a_request() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));
     let head = b"CONNECT shop:443 HTTP/1.1\r\nHost: shop:443\r\n\r\n";
-    let Decision::Route(route) = whole(&rules, head) else { panic!("no route") };
-    let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+    let Decision::Route(route) = feed_all(&rules, head) else { panic!("no route") };
+    let Forwarding::Http(request) = route.forwarding else { panic!("opaque") };
     assert_eq!((route.rule, route.sticky), (Some(0), Sticky::None));
     assert_eq!((request.head, request.body, request.method), (head.len(), Body::Empty, Method::Connect));
 }
@@ -226,13 +226,13 @@ fn a_refused_head_has_no_body() {
         ("HEAD / HTTP/1.1\r\nHost: shop\r\nContent-Length: 010\r\n\r\n", 400),
         (&*long, 431),
     ] {
-        let Decision::Refuse(refusal) = whole(&rules, request.as_bytes()) else { panic!("not refused") };
+        let Decision::Refuse(refusal) = feed_all(&rules, request.as_bytes()) else { panic!("not refused") };
         assert_eq!(refusal.status, status);
-        assert!(refusal.say.ends_with(b"\r\nConnection: close\r\n\r\n"), "{:?}", String::from_utf8(refusal.say));
+        assert!(refusal.reply.ends_with(b"\r\nConnection: close\r\n\r\n"), "{:?}", String::from_utf8(refusal.reply));
     }
     let timeout = rules.refusal(408, "timeout");
-    assert!(timeout.clone().to(b"HEAD / HT").say.ends_with(b"close\r\n\r\n"));
-    assert!(timeout.to(b"GET / HT").say.ends_with(b"Request Timeout\n"));
+    assert!(timeout.clone().to(b"HEAD / HT").reply.ends_with(b"close\r\n\r\n"));
+    assert!(timeout.to(b"GET / HT").reply.ends_with(b"Request Timeout\n"));
 }
 
 /// A route is guarded only if a later request of the same connection may be refused.
@@ -248,7 +248,7 @@ fn routes_are_guarded_where_a_later_request_may_be_refused() {
 }
 
 #[test]
-fn http_2_goes_by_the_default_or_is_refused() {
+fn http_2_gets_the_default_or_is_refused() {
     let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let rules = http(json!([{"name": "r", "match": {"path": "/x"}, "to": "yes"}]));
     assert_eq!(decide(&rules, preface), "all");

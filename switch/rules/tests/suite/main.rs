@@ -3,8 +3,8 @@
 mod bodies;
 mod charsets;
 mod common;
-mod follow;
 mod fuzz;
+mod guard;
 mod heads;
 mod lcs;
 mod mail;

@@ -5,33 +5,33 @@ use std::ops::Range;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::wire::flags::{FIN, RST, SYN};
 
-use super::exact::{Exact, Seen};
+use super::harness::{Harness, Output};
 use super::world::Rng;
 
 /// Client, server and data plane of one connection.
 pub trait Play {
-    fn parts(&mut self) -> (&mut Exact, &mut Rng);
+    fn split(&mut self) -> (&mut Harness, &mut Rng);
     /// Updates the model by the engine's outputs.
-    fn look(&mut self, seen: &[Seen]);
+    fn record(&mut self, outputs: &[Output]);
     fn client_sends(&mut self);
     fn server_sends(&mut self);
     /// Returns the data plane's answer to the last order, if it sends one.
     fn confirmation(&mut self) -> Option<(Order, Status)>;
 
     fn step(&mut self) {
-        let (_, rng) = self.parts();
+        let (_, rng) = self.split();
         match rng.below(10) {
             0..=4 => self.client_sends(),
             5..=7 => self.server_sends(),
             8 => {
-                let (exact, rng) = self.parts();
-                let seen = exact.waits(rng.below(400));
-                self.look(&seen);
+                let (harness, rng) = self.split();
+                let outputs = harness.waits(rng.below(400));
+                self.record(&outputs);
             }
             _ => {
                 if let Some((order, status)) = self.confirmation() {
-                    let seen = self.parts().0.confirms(&order, status);
-                    self.look(&seen);
+                    let outputs = self.split().0.confirms(&order, status);
+                    self.record(&outputs);
                 }
             }
         }
@@ -46,9 +46,9 @@ pub fn flags(rng: &mut Rng, usual: u8, percent: u64) -> u8 {
 
 /// Returns which bytes of a text are sent: in `percent` percent of the cases the next ones, else repeated ones or
 /// ones ahead.
-pub fn part(rng: &mut Rng, sent: &mut usize, length: usize, most: u64, percent: u64) -> Range<usize> {
+pub fn pick_range(rng: &mut Rng, sent: &mut usize, length: usize, max_length: u64, percent: u64) -> Range<usize> {
     let start = if rng.percent(percent) { *sent } else { rng.below(length as u64) as usize };
-    let end = (start + rng.below(most) as usize).min(length);
+    let end = (start + rng.below(max_length) as usize).min(length);
     if start == *sent {
         *sent = end;
     }
@@ -56,9 +56,9 @@ pub fn part(rng: &mut Rng, sent: &mut usize, length: usize, most: u64, percent: 
 }
 
 /// Asserts that the connection ends by its timeouts, and that all memory is freed.
-pub fn ends(exact: &mut Exact, seed: u64) {
+pub fn assert_ends(harness: &mut Harness, seed: u64) {
     for _ in 0..80 {
-        exact.waits(10_000);
+        harness.waits(10_000);
     }
-    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0), "seed {seed}");
+    assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0), "seed {seed}");
 }

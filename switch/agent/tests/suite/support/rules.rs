@@ -6,14 +6,16 @@
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use sluice_agent::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
+use sluice_agent::policy::{
+    Assignment, Disposition, Framing, Progress, Reason, Rejection, RequestReader, ServicePolicy, Sticky,
+};
 
 /// The policy, with the seconds that a request may take.
 #[derive(Debug)]
 pub struct Letters(pub u64);
 
-impl Decider for Letters {
-    fn begin(&self, _: SocketAddrV4, _: SocketAddrV4) -> Box<dyn Reader> {
+impl ServicePolicy for Letters {
+    fn begin(&self, _: SocketAddrV4, _: SocketAddrV4) -> Box<dyn RequestReader> {
         Box::new(Letters(self.0))
     }
 
@@ -33,7 +35,7 @@ impl Decider for Letters {
         4
     }
 
-    fn apology(&self, reason: Reason, _: &[u8]) -> Vec<u8> {
+    fn error_reply(&self, reason: Reason, _: &[u8]) -> Vec<u8> {
         let status = match reason {
             Reason::Timeout | Reason::Crowded => 408,
             Reason::CutShort => 400,
@@ -56,16 +58,16 @@ pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
     Some((head, length.map_or(0, |length| length.parse().unwrap())))
 }
 
-impl Reader for Letters {
-    fn read(&mut self, bytes: &[u8]) -> Decision {
-        let Some((head, body)) = lengths(bytes) else { return Decision::NeedMore { say: Vec::new() } };
+impl RequestReader for Letters {
+    fn read(&mut self, bytes: &[u8]) -> Disposition {
+        let Some((head, body)) = lengths(bytes) else { return Disposition::NeedMore { reply: Vec::new() } };
         let path = bytes.split(|byte| *byte == b' ').nth(1).unwrap();
         let special = path.get(2).copied().unwrap_or(b' ');
         if special == b'x' {
-            return Decision::Refuse(Refusal { why: "a rule refuses", rule: Some(0), say: refusal(403) });
+            return Disposition::Refuse(Rejection { why: "a rule refuses", rule: Some(0), reply: refusal(403) });
         }
         if special == b'w' && bytes.len() < head + body {
-            return Decision::NeedMore { say: Vec::new() };
+            return Disposition::NeedMore { reply: Vec::new() };
         }
         let sticky = match special {
             b'n' => Sticky::None,
@@ -74,7 +76,13 @@ impl Reader for Letters {
         };
         let is_single = sticky == Sticky::None;
         let framing = is_single.then(|| Box::new(Lengths::default()) as Box<dyn Framing>);
-        Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing, repetition: None })
+        Disposition::Assignment(Assignment {
+            rule: None,
+            group: usize::from(path[1] - b'a'),
+            sticky,
+            framing,
+            dialogue_replay: None,
+        })
     }
 }
 
@@ -85,12 +93,12 @@ struct Lengths {
     response: Vec<u8>,
 }
 
-fn follow(so_far: &mut Vec<u8>, bytes: &[u8]) -> Progress {
-    let before = so_far.len();
-    so_far.extend_from_slice(bytes);
-    match lengths(so_far) {
-        Some((head, body)) if so_far.len() >= head + body => {
-            Progress::Ended { used: head + body - before, goes_on: true }
+fn follow(received: &mut Vec<u8>, bytes: &[u8]) -> Progress {
+    let before = received.len();
+    received.extend_from_slice(bytes);
+    match lengths(received) {
+        Some((head, body)) if received.len() >= head + body => {
+            Progress::Ended { used: head + body - before, persistent: true }
         }
         _ => Progress::More,
     }

@@ -54,20 +54,20 @@ pub struct Server {
     /// The current connections of the sockets.
     streams: HashMap<SocketHandle, Stream>,
     /// The bytes received on connections that are over.
-    over: Vec<Vec<u8>>,
+    finished: Vec<Vec<u8>>,
     pub is_deaf: bool,
-    /// Replies of a server that speaks first.
-    pub speaks: Option<Speaks>,
+    /// Replies of a server that sends first.
+    pub responder: Option<Responder>,
 }
 
 /// Returns all that a server sends, given all bytes that it has received.
-pub type Speaks = fn(&[u8]) -> Vec<u8>;
+pub type Responder = fn(&[u8]) -> Vec<u8>;
 
 /// A connection of a server.
 #[derive(Default)]
 struct Stream {
     /// All bytes received.
-    came: Vec<u8>,
+    received: Vec<u8>,
     /// The number of received bytes (or sent reply bytes) that are handled, and the reply bytes that wait to be sent.
     answered: usize,
     answers: Vec<u8>,
@@ -122,7 +122,7 @@ pub fn service(groups: usize, wait_s: u64) -> Arc<Service> {
 }
 
 /// Makes the service guess, and numbers its servers from 1 on.
-fn knowing(service: Arc<Service>, servers: usize) -> Arc<Service> {
+fn guessing_service(service: Arc<Service>, servers: usize) -> Arc<Service> {
     let mut service = Arc::into_inner(service).unwrap();
     service.guess = true;
     for number in 0..servers {
@@ -161,7 +161,7 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
         // With lossy links, requests take longer.
-        let service = knowing(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
+        let service = guessing_service(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
         World::of(service, seed, links, client, servers)
     }
 
@@ -170,8 +170,8 @@ impl World {
             let address = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 1 + n as u8), 80);
             let mut host = Host::new(*address.ip(), *buffer, *mtu, seed ^ (77 + n as u64));
             let sockets = (0..40).map(|_| host.add_socket()).collect();
-            let (streams, over) = (HashMap::new(), Vec::new());
-            Server { host, address, group: n % GROUPS, sockets, streams, over, is_deaf: false, speaks: None }
+            let (streams, finished) = (HashMap::new(), Vec::new());
+            Server { host, address, group: n % GROUPS, sockets, streams, finished, is_deaf: false, responder: None }
         };
         let servers: Vec<_> = servers.iter().enumerate().map(build).collect();
         let mut groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>> = HashMap::new();
@@ -234,8 +234,8 @@ impl World {
         self.run_for(2_000_000_000_000, until);
     }
 
-    pub fn run_for(&mut self, most: u64, until: impl Fn(&World) -> bool) {
-        let end = self.now + most;
+    pub fn run_for(&mut self, duration_ns: u64, until: impl Fn(&World) -> bool) {
+        let end = self.now + duration_ns;
         while self.now < end && !until(self) {
             self.work();
             let now_us = (self.now / 1000) as i64;
@@ -244,8 +244,8 @@ impl World {
             let hosts = u64::try_from(hosts).unwrap().saturating_mul(1000);
             let packet = self.travelling.keys().next().map_or(u64::MAX, |(at, _)| *at);
             // After a packet has moved, an application may have data to send.
-            let soon = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
-            let next = hosts.min(packet).min(self.engine.due()).min(soon);
+            let application_due = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
+            let next = hosts.min(packet).min(self.engine.due()).min(application_due);
             self.now = next.max(self.now + 1);
         }
     }
@@ -368,29 +368,29 @@ impl Server {
             let socket = self.host.sockets.get_mut::<Socket<'_>>(handle);
             if !socket.is_open() {
                 socket.listen(self.address.port()).unwrap();
-                self.over.extend(self.streams.remove(&handle).map(|stream| stream.came));
+                self.finished.extend(self.streams.remove(&handle).map(|stream| stream.received));
                 continue;
             }
-            let Stream { came, answered, answers } = self.streams.entry(handle).or_default();
+            let Stream { received, answered, answers } = self.streams.entry(handle).or_default();
             while socket.can_recv() {
                 socket
                     .recv(|bytes| {
-                        came.extend_from_slice(bytes);
+                        received.extend_from_slice(bytes);
                         (bytes.len(), ())
                     })
                     .unwrap();
             }
-            if let Some(speaks) = self.speaks
+            if let Some(responder) = self.responder
                 && socket.may_send()
             {
-                let spoken = speaks(came);
-                answers.extend(&spoken[*answered..]);
-                *answered = spoken.len();
+                let replies = responder(received);
+                answers.extend(&replies[*answered..]);
+                *answered = replies.len();
             }
-            while self.speaks.is_none()
-                && let Some((head, body)) = lengths(&came[*answered..])
+            while self.responder.is_none()
+                && let Some((head, body)) = lengths(&received[*answered..])
             {
-                let Some(request) = came[*answered..].get(..head + body) else { break };
+                let Some(request) = received[*answered..].get(..head + body) else { break };
                 answers.extend(response(request, self.group));
                 *answered += head + body;
             }
@@ -426,9 +426,9 @@ pub fn response(request: &[u8], group: usize) -> Vec<u8> {
 
 /// Returns the bytes that each group's servers have received, by connection.
 pub fn streams(world: &World) -> HashSet<(usize, Vec<u8>)> {
-    let came = |server: &Server| -> Vec<_> {
-        let all = server.streams.values().map(|stream| &stream.came).chain(&server.over);
-        all.filter(|came| !came.is_empty()).map(|came| (server.group, came.clone())).collect()
+    let received = |server: &Server| -> Vec<_> {
+        let all = server.streams.values().map(|stream| &stream.received).chain(&server.finished);
+        all.filter(|received| !received.is_empty()).map(|received| (server.group, received.clone())).collect()
     };
-    world.servers.iter().flat_map(came).collect()
+    world.servers.iter().flat_map(received).collect()
 }

@@ -1,8 +1,8 @@
 //! Scans the grammar of JSON (RFC 8259) incrementally. Each byte is read once, and a text that no rule compares is
 //! neither copied nor decoded.
 
-use crate::body::asking::{Flow, refuse};
-use crate::values::taken;
+use crate::body::evaluation::{Flow, refuse};
+use crate::values::allocated;
 
 /// Receives the events of a scanned document.
 pub(super) trait Sink {
@@ -13,7 +13,7 @@ pub(super) trait Sink {
     /// The name of a member, whose value comes next.
     fn name(&mut self, name: &[u8]) -> Result<(), Flow>;
     /// A value that is neither array nor object begins. Returns whether the scanner has to deliver its text.
-    fn wants(&mut self) -> bool;
+    fn needs_text(&mut self) -> bool;
     /// The text of a value for which `needs_text` was true.
     fn value(&mut self, text: &[u8]) -> Result<(), Flow>;
 }
@@ -25,7 +25,7 @@ pub(super) struct Scanner {
     open: Vec<bool>,
     depth: usize,
     /// Whether the text of the current string, number or word is needed.
-    wanted: bool,
+    is_needed: bool,
     /// The part of the current text from earlier pieces and from escapes.
     text: Vec<u8>,
     /// The first half of a surrogate pair (UTF-16); 0: none.
@@ -88,7 +88,7 @@ impl Number {
         })
     }
 
-    fn is_whole(self) -> bool {
+    fn is_complete_number(self) -> bool {
         matches!(self, Number::Zero | Number::Integer | Number::Fraction | Number::Exponent)
     }
 }
@@ -99,11 +99,11 @@ type Rest<'b> = Result<&'b [u8], Flow>;
 impl Scanner {
     /// Scans a document with at most `depth` nested arrays and objects.
     pub(super) fn new(depth: usize) -> Scanner {
-        Scanner { state: State::Value, open: Vec::new(), depth, wanted: false, text: Vec::new(), high: 0 }
+        Scanner { state: State::Value, open: Vec::new(), depth, is_needed: false, text: Vec::new(), high: 0 }
     }
 
     pub(super) fn memory(&self) -> usize {
-        taken(&self.open) + taken(&self.text)
+        allocated(&self.open) + allocated(&self.text)
     }
 
     pub(super) fn push(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
@@ -130,7 +130,7 @@ impl Scanner {
     pub(super) fn end(&mut self, sink: &mut impl Sink) -> Result<(), Flow> {
         match self.state {
             _ if !self.open.is_empty() => Err(malformed()),
-            State::Number(number) if number.is_whole() => self.finish(b"", sink),
+            State::Number(number) if number.is_complete_number() => self.finish(b"", sink),
             State::After => Ok(()),
             _ => Err(malformed()),
         }
@@ -147,7 +147,7 @@ impl Scanner {
             sink.open(array);
             return Ok(rest);
         }
-        self.wanted = sink.wants();
+        self.is_needed = sink.needs_text();
         self.text.clear();
         self.state = match byte {
             b'"' => return self.string(Role::Value, rest, sink),
@@ -159,7 +159,7 @@ impl Scanner {
             b'1'..=b'9' => State::Number(Number::Integer),
             _ => return Err(malformed()),
         };
-        self.keep(&[byte]);
+        self.append(&[byte]);
         Ok(rest)
     }
 
@@ -167,7 +167,7 @@ impl Scanner {
         if byte != b'"' {
             return Err(malformed());
         }
-        self.wanted = true;
+        self.is_needed = true;
         self.text.clear();
         self.string(Role::Name, rest, sink)
     }
@@ -199,40 +199,40 @@ impl Scanner {
     }
 
     /// Appends bytes to the current text, if it is needed.
-    fn keep(&mut self, part: &[u8]) {
-        if self.wanted {
-            self.text.extend_from_slice(part);
+    fn append(&mut self, chunk: &[u8]) {
+        if self.is_needed {
+            self.text.extend_from_slice(chunk);
         }
     }
 
     /// Ends the current value, whose last bytes are given.
-    fn finish(&mut self, part: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
+    fn finish(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
         self.state = State::After;
-        match self.wanted {
-            true => sink.value(whole(&mut self.text, part)),
+        match self.is_needed {
+            true => sink.value(joined(&mut self.text, chunk)),
             false => Ok(()),
         }
     }
 
     fn string<'b>(&mut self, role: Role, bytes: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
-        let length = plain(bytes);
+        let length = unescaped_length(bytes);
         if self.high != 0 && bytes.first().is_some_and(|&byte| byte != b'\\') {
             return Err(malformed());
         }
-        let part = &bytes[..length];
+        let chunk = &bytes[..length];
         match (bytes.get(length), role) {
-            (Some(b'"'), Role::Value) => self.finish(part, sink)?,
+            (Some(b'"'), Role::Value) => self.finish(chunk, sink)?,
             (Some(b'"'), Role::Name) => {
                 self.state = State::Colon;
-                sink.name(whole(&mut self.text, part))?;
+                sink.name(joined(&mut self.text, chunk))?;
             }
             (Some(b'\\'), _) => {
-                self.keep(part);
+                self.append(chunk);
                 self.state = State::Escape(role);
             }
             (Some(_), _) => return Err(malformed()),
             (None, _) => {
-                self.keep(part);
+                self.append(chunk);
                 self.state = State::Text(role);
             }
         }
@@ -254,7 +254,7 @@ impl Scanner {
             b't' => b'\t',
             _ => return Err(malformed()),
         };
-        self.keep(&[character]);
+        self.append(&[character]);
         self.state = State::Text(role);
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Scanner {
         self.high = 0;
         let mut characters = char::decode_utf16(units.iter().copied());
         let (Some(Ok(character)), None) = (characters.next(), characters.next()) else { return Err(malformed()) };
-        self.keep(character.encode_utf8(&mut [0; 4]).as_bytes());
+        self.append(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
     }
 
@@ -287,14 +287,14 @@ impl Scanner {
             }
             number = match number.next(byte) {
                 Some(next) => next,
-                None if number.is_whole() && self.may_follow(byte) => {
+                None if number.is_complete_number() && self.may_follow(byte) => {
                     self.finish(&bytes[..at], sink)?;
                     return Ok(&bytes[at..]);
                 }
                 None => return Err(malformed()),
             };
         }
-        self.keep(bytes);
+        self.append(bytes);
         self.state = State::Number(number);
         Ok(b"")
     }
@@ -325,12 +325,12 @@ impl Scanner {
 }
 
 /// Returns the text saved from earlier pieces, extended by these bytes.
-fn whole<'t>(kept: &'t mut Vec<u8>, part: &'t [u8]) -> &'t [u8] {
-    if kept.is_empty() {
-        return part;
+fn joined<'t>(saved: &'t mut Vec<u8>, chunk: &'t [u8]) -> &'t [u8] {
+    if saved.is_empty() {
+        return chunk;
     }
-    kept.extend_from_slice(part);
-    kept
+    saved.extend_from_slice(chunk);
+    saved
 }
 
 fn malformed() -> Flow {
@@ -344,7 +344,7 @@ fn is_white(byte: u8) -> bool {
 /// Returns the number of bytes before a quote, a backslash or a control character. It tests eight bytes at a time: in
 /// a 64-bit word without such a byte, all high bits stay clear. The lowest set high bit marks the first such byte
 /// (Mycroft); a borrow only affects higher bytes.
-fn plain(bytes: &[u8]) -> usize {
+fn unescaped_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
@@ -353,9 +353,9 @@ fn plain(bytes: &[u8]) -> usize {
     for word in &mut words {
         let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
         let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-        let found = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & TOPS;
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+        let marks = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & TOPS;
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
@@ -365,17 +365,21 @@ fn plain(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::unescaped_length;
 
     #[test]
-    fn the_first_special_byte_is_found_at_every_place() {
+    fn the_first_special_byte_is_located_at_every_offset() {
         for first in 0..=255u8 {
             for second in [b'"', b'\\', 0, 0x1f, b' ', b'!', b'#', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
                 for at in 0..20 {
                     let mut text = [b'a'; 21];
                     (text[at], text[at + 1]) = (first, second);
                     let special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-                    assert_eq!(plain(&text), text.iter().position(special).unwrap_or(21), "{first} {second} at {at}");
+                    assert_eq!(
+                        unescaped_length(&text),
+                        text.iter().position(special).unwrap_or(21),
+                        "{first} {second} at {at}"
+                    );
                 }
             }
         }

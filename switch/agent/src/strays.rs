@@ -10,35 +10,35 @@ use std::net::SocketAddrV4;
 
 use crate::seq::Seq;
 
-const PLACES: usize = 1 << 12;
-const PATIENCE: u8 = 3;
-/// Longer than data overtakes an earlier segment, and than a sender waits to repeat that segment (RFC 6298).
-const LATE: u64 = 1_000_000_000;
+const ENTRIES: usize = 1 << 12;
+const MAX_ARRIVALS: u8 = 3;
+/// Nanoseconds after which an overtaken segment has arrived, or its sender has retransmitted it (RFC 6298).
+const MAX_REORDERING_NS: u64 = 1_000_000_000;
 
 /// The recent stray segments, in a table of fixed size: newer ones replace older ones.
-pub struct Strangers {
+pub struct Strays {
     /// For each entry: a hash of the segment, how often it has arrived, and when it first did.
-    seen: Box<[(u32, u8, u64)]>,
+    entries: Box<[(u32, u8, u64)]>,
     hash: RandomState,
 }
 
-impl Default for Strangers {
+impl Default for Strays {
     fn default() -> Self {
-        Self { seen: vec![(0, 0, 0); PLACES].into(), hash: RandomState::new() }
+        Self { entries: vec![(0, 0, 0); ENTRIES].into(), hash: RandomState::new() }
     }
 }
 
-impl Strangers {
+impl Strays {
     /// Records a segment, and returns whether its sender is to be reset.
     pub fn is_persistent(&mut self, now: u64, client: SocketAddrV4, port: u16, seq: Seq) -> bool {
         let hash = self.hash.hash_one((client, port, seq.0));
-        let (place, mark) = (hash as usize % PLACES, (hash >> 32) as u32);
-        let (seen, times, first) = &mut self.seen[place];
-        if *seen != mark {
-            (*seen, *times, *first) = (mark, 0, now);
+        let (index, mark) = (hash as usize % ENTRIES, (hash >> 32) as u32);
+        let (stored_mark, arrivals, first) = &mut self.entries[index];
+        if *stored_mark != mark {
+            (*stored_mark, *arrivals, *first) = (mark, 0, now);
         }
-        *times = times.saturating_add(1);
-        *times >= PATIENCE || now - *first >= LATE
+        *arrivals = arrivals.saturating_add(1);
+        *arrivals >= MAX_ARRIVALS || now - *first >= MAX_REORDERING_NS
     }
 }
 
@@ -48,15 +48,18 @@ mod tests {
 
     #[test]
     fn the_third_time_counts() {
-        let (mut strangers, client) = (Strangers::default(), "10.0.1.1:4711".parse().unwrap());
-        let mut ask = |seq| strangers.is_persistent(7, client, 8080, Seq(seq));
+        let (mut strays, client) = (Strays::default(), "10.0.1.1:4711".parse().unwrap());
+        let mut ask = |seq| strays.is_persistent(7, client, 8080, Seq(seq));
         assert_eq!([ask(1), ask(2), ask(1), ask(2), ask(1), ask(1)], [false, false, false, false, true, true]);
     }
 
     #[test]
     fn a_second_later_counts() {
-        let (mut strangers, client) = (Strangers::default(), "10.0.1.1:4711".parse().unwrap());
-        let mut ask = |now, seq| strangers.is_persistent(now, client, 8080, Seq(seq));
-        assert_eq!([ask(7, 1), ask(LATE + 6, 2), ask(LATE + 7, 1), ask(LATE + 8, 2)], [false, false, true, false]);
+        let (mut strays, client) = (Strays::default(), "10.0.1.1:4711".parse().unwrap());
+        let mut ask = |now, seq| strays.is_persistent(now, client, 8080, Seq(seq));
+        assert_eq!(
+            [ask(7, 1), ask(MAX_REORDERING_NS + 6, 2), ask(MAX_REORDERING_NS + 7, 1), ask(MAX_REORDERING_NS + 8, 2)],
+            [false, false, true, false]
+        );
     }
 }

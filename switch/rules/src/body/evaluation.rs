@@ -2,71 +2,73 @@
 
 use std::ops::ControlFlow;
 
+use crate::evaluation::{Evaluation, Outcome};
 use crate::field::FieldId;
 use crate::http::Fault;
 use crate::ruleset::{Action, RuleSet};
-use crate::run::{Outcome, Run};
 
 /// The rules' outcome for a request by its body, or the fault of the body.
-pub(crate) type Answer = Result<Outcome, Fault>;
+pub(crate) type BodyOutcome = Result<Outcome, Fault>;
 
 /// Whether to parse on (continue), or the final result (break): the rules have decided, or the body is at fault.
-pub(crate) type Flow = ControlFlow<Answer>;
+pub(crate) type Flow = ControlFlow<BodyOutcome>;
 
 /// The body may contain a value that a refusing rule matches, in a form that this crate does not parse.
 pub(crate) const HIDDEN: Fault = Fault { status: 415, why: "the body cannot be read, and a rule on it may refuse" };
 
 /// The memory for the values of a body may be this many times `limits.body`: bookkeeping makes short values, and
 /// values that several paths select, larger than their text.
-const VALUES: usize = 4;
+const MEMORY_FACTOR: usize = 4;
 
 /// The rules, and their evaluation on one request so far.
 #[derive(Debug)]
-pub(crate) struct Asking<'r> {
+pub(crate) struct BodyEvaluation<'r> {
     pub rules: &'r RuleSet,
-    pub run: &'r mut Run,
+    pub state: &'r mut Evaluation,
     /// A route is returned only at the end of the body, because a later duplicate name may show that two readers read
     /// the body differently.
-    pub reads_on: bool,
+    pub reads_to_end: bool,
 }
 
-impl Asking<'_> {
+impl BodyEvaluation<'_> {
     /// Evaluates the rules on one more value. Treats a body whose values take too much memory like one above its
     /// limit.
     pub(super) fn observe(&mut self, field: FieldId, value: &[u8]) -> Flow {
-        self.run.observe(self.rules, field, value);
+        self.state.observe(self.rules, field, value);
         self.decided()?;
-        if self.run.late_bytes() > self.rules.limits.body.0.saturating_mul(VALUES) {
+        if self.state.late_bytes() > self.rules.limits.body.0.saturating_mul(MEMORY_FACTOR) {
             return Flow::Break(self.give_up());
         }
         Flow::Continue(())
     }
 
     /// Ends the parsing of a body that is too large.
-    pub(crate) fn give_up(&mut self) -> Answer {
-        const ABOVE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
-        if self.reads_on && self.run.outcome(self.rules).is_some() {
-            return Err(ABOVE);
+    pub(crate) fn give_up(&mut self) -> BodyOutcome {
+        const TOO_LARGE: Fault = Fault { status: 413, why: "the body is above its limit, and a rule on it may refuse" };
+        if self.reads_to_end && self.state.outcome(self.rules).is_some() {
+            return Err(TOO_LARGE);
         }
-        self.run.give_up(self.rules).ok_or(ABOVE)
+        self.state.give_up(self.rules).ok_or(TOO_LARGE)
     }
 
     /// Ends the parsing of a document whose remaining bytes a server may read differently, if a rule may refuse it.
-    pub(super) fn go_on_unread(&mut self) -> Flow {
-        match self.run.clone().give_up(self.rules) {
+    pub(super) fn stop_if_refusable(&mut self) -> Flow {
+        match self.state.clone().give_up(self.rules) {
             Some(_) => Flow::Continue(()),
             None => Flow::Break(Err(HIDDEN)),
         }
     }
 
     pub(super) fn close(&mut self, fields: impl Iterator<Item = FieldId>) -> Flow {
-        self.run.close(self.rules, fields);
+        self.state.close(self.rules, fields);
         self.decided()
     }
 
     fn decided(&mut self) -> Flow {
-        match self.run.outcome(self.rules) {
-            Some(outcome) if !self.reads_on || matches!(outcome.action, Action::Refuse(_)) => Flow::Break(Ok(outcome)),
+        match self.state.outcome(self.rules) {
+            Some(outcome) if !self.reads_to_end || matches!(outcome.action, Action::Refuse(_)) => {
+                Flow::Break(Ok(outcome))
+            }
             _ => Flow::Continue(()),
         }
     }
@@ -77,6 +79,6 @@ pub(super) fn refuse(why: &'static str) -> Flow {
 }
 
 /// Turns a break of the flow into an error, for `?`.
-pub(super) fn go_on(flow: Flow) -> Result<(), Flow> {
+pub(super) fn as_result(flow: Flow) -> Result<(), Flow> {
     if flow.is_break() { Err(flow) } else { Ok(()) }
 }

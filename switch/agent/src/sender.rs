@@ -11,13 +11,13 @@ use crate::seq::Seq;
 const FIRST_SEGMENTS: usize = 10;
 const DUPLICATES: u32 = 3;
 /// Nanoseconds until the first retransmission: the minimum of Linux, because servers are near.
-const TIMEOUT: u64 = 200_000_000;
-const LONGEST: u64 = 5_000_000_000;
-const TIMEOUTS: u32 = 8;
+const FIRST_TIMEOUT_NS: u64 = 200_000_000;
+const MAX_TIMEOUT_NS: u64 = 5_000_000_000;
+const MAX_TIMEOUTS: u32 = 8;
 
 /// The state of sending to one server. All numbers are the client's, which are valid for the server as well.
 #[derive(Debug)]
-pub struct Handover {
+pub struct Sender {
     /// The first number that the server has not acknowledged (SND.UNA).
     pub una: Seq,
     /// The first number that was not sent (SND.NXT).
@@ -38,19 +38,19 @@ pub struct Handover {
 
 /// What to do after an ACK.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum AckAction {
     /// Send new bytes, as far as allowed.
-    GoOn,
+    SendNew,
     /// Retransmit the first unacknowledged segment, at most up to this number.
-    Repeat(Seq),
+    Retransmit(Seq),
 }
 
-impl Handover {
+impl Sender {
     /// Creates the sender for a server with this initial window in bytes; none: the window was announced to the
     /// client only, which keeps within it.
-    pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Handover {
+    pub fn new(first: Seq, mss: u16, window: Option<u32>) -> Sender {
         let mss = usize::from(mss.max(64));
-        Handover {
+        Sender {
             una: first,
             next: first,
             mss,
@@ -80,16 +80,16 @@ impl Handover {
     }
 
     /// Records that the bytes before `end` were sent.
-    pub fn sent(&mut self, end: Seq, owned: Seq, now: u64) {
+    pub fn record_sent(&mut self, end: Seq, owned: Seq, now: u64) {
         self.next = self.next.later(end);
-        self.watch(owned, now);
+        self.set_timer(owned, now);
     }
 
     /// Sets the retransmission timer while bytes that the agent has acknowledged are outstanding; it covers lost
     /// segments and closed windows.
-    pub fn watch(&mut self, owned: Seq, now: u64) {
+    pub fn set_timer(&mut self, owned: Seq, now: u64) {
         let is_owing = self.una.is_before(owned);
-        let timeout = (TIMEOUT << self.timeouts).min(LONGEST);
+        let timeout = (FIRST_TIMEOUT_NS << self.timeouts).min(MAX_TIMEOUT_NS);
         self.due = match self.due {
             _ if !is_owing => None,
             None => Some(now + timeout),
@@ -106,15 +106,15 @@ impl Handover {
         is_bare: bool,
         sacked: Option<Seq>,
         now: u64,
-    ) -> Then {
+    ) -> AckAction {
         let edge = ack + window;
-        let opened = self.edge.is_none_or(|known| known.is_before(edge));
+        let window_opened = self.edge.is_none_or(|known| known.is_before(edge));
         if window < self.mss as u32 {
             // The server is alive, and holds the agent back by its window.
             self.timeouts = 0;
         }
         self.edge = Some(self.edge.map_or(edge, |known| known.later(edge)));
-        if self.is_probing && (opened || self.una.is_before(ack)) {
+        if self.is_probing && (window_opened || self.una.is_before(ack)) {
             self.is_probing = false;
             // If the server has not taken the probe, its byte is sent again with the following ones.
             self.next = self.una.later(ack);
@@ -125,22 +125,22 @@ impl Handover {
             self.una = ack;
             self.next = self.next.later(ack);
             (self.duplicates, self.timeouts, self.due) = (0, 0, None);
-            self.watch(owned, now);
+            self.set_timer(owned, now);
             match self.recover {
-                Some(recover) if ack.is_before(recover) && ack.is_before(owned) => return Then::Repeat(until),
+                Some(recover) if ack.is_before(recover) && ack.is_before(owned) => return AckAction::Retransmit(until),
                 _ => self.recover = None,
             }
-        } else if ack == self.una && is_bare && !opened && self.una.is_before(self.next.earlier(owned)) {
+        } else if ack == self.una && is_bare && !window_opened && self.una.is_before(self.next.earlier(owned)) {
             self.duplicates += 1;
             if self.duplicates == DUPLICATES && self.recover.is_none() {
-                self.lose(2);
-                return Then::Repeat(until);
+                self.enter_recovery(2);
+                return AckAction::Retransmit(until);
             }
         }
-        Then::GoOn
+        AckAction::SendNew
     }
 
-    fn lose(&mut self, segments: usize) {
+    fn enter_recovery(&mut self, segments: usize) {
         self.recover = Some(self.next);
         self.congestion = (self.next.since(self.una) / 2).max(segments * self.mss);
     }
@@ -163,11 +163,11 @@ impl Handover {
         if self.due.is_none_or(|due| due > now) || !self.una.is_before(owned) {
             return Ok(None);
         }
-        if self.timeouts == TIMEOUTS {
+        if self.timeouts == MAX_TIMEOUTS {
             return Err(());
         }
         self.timeouts += 1;
-        self.due = Some(now + (TIMEOUT << self.timeouts).min(LONGEST));
+        self.due = Some(now + (FIRST_TIMEOUT_NS << self.timeouts).min(MAX_TIMEOUT_NS));
         self.duplicates = 0;
         if self.una == self.next {
             // RFC 9293, section 3.8.6.1: probe a closed window with one byte.
@@ -175,7 +175,7 @@ impl Handover {
             self.is_probing = true;
             return Ok(Some((self.una, self.next)));
         }
-        self.lose(1);
+        self.enter_recovery(1);
         Ok(Some(self.first_segment(self.next.earlier(owned))))
     }
 }
@@ -186,97 +186,97 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn sent(segments: u32) -> (Handover, Seq) {
+    fn record_sent(segments: u32) -> (Sender, Seq) {
         let (first, owned) = (Seq(1000), Seq(1000 + 100 * segments));
-        let mut handover = Handover::new(first, 100, Some(60_000));
-        while let Some((_, end)) = handover.next_segment(owned, owned) {
-            handover.sent(end, owned, 0);
+        let mut sender = Sender::new(first, 100, Some(60_000));
+        while let Some((_, end)) = sender.next_segment(owned, owned) {
+            sender.record_sent(end, owned, 0);
         }
-        (handover, owned)
+        (sender, owned)
     }
 
     #[test]
     fn server_segment_2_of_5_lost() {
-        let (mut handover, owned) = sent(5);
-        assert_eq!(handover.next, owned);
-        let mut ack = |ack: u32| handover.acknowledge(Seq(ack), 60_000, owned, true, None, MS);
-        assert_eq!(ack(1100), Then::GoOn);
-        assert_eq!([ack(1100), ack(1100)], [Then::GoOn, Then::GoOn]);
-        assert_eq!(ack(1100), Then::Repeat(owned));
-        assert_eq!(ack(1500), Then::GoOn);
-        assert_eq!(handover.first_segment(owned), (owned, owned));
-        assert_eq!(handover.due(), None);
+        let (mut sender, owned) = record_sent(5);
+        assert_eq!(sender.next, owned);
+        let mut ack = |ack: u32| sender.acknowledge(Seq(ack), 60_000, owned, true, None, MS);
+        assert_eq!(ack(1100), AckAction::SendNew);
+        assert_eq!([ack(1100), ack(1100)], [AckAction::SendNew, AckAction::SendNew]);
+        assert_eq!(ack(1100), AckAction::Retransmit(owned));
+        assert_eq!(ack(1500), AckAction::SendNew);
+        assert_eq!(sender.first_segment(owned), (owned, owned));
+        assert_eq!(sender.due(), None);
     }
 
     #[test]
-    fn after_a_timeout_one_segment_is_repeated_at_a_time() {
-        let (mut handover, owned) = sent(5);
-        assert_eq!(handover.timeout(owned, 199 * MS), Ok(None));
-        assert_eq!(handover.timeout(owned, 200 * MS), Ok(Some((Seq(1000), Seq(1100)))));
-        let then = handover.acknowledge(Seq(1100), 60_000, owned, true, Some(Seq(1300)), 201 * MS);
-        assert_eq!(then, Then::Repeat(Seq(1300)));
-        assert_eq!(handover.acknowledge(Seq(1500), 60_000, owned, true, None, 202 * MS), Then::GoOn);
+    fn after_a_timeout_segments_are_retransmitted_singly() {
+        let (mut sender, owned) = record_sent(5);
+        assert_eq!(sender.timeout(owned, 199 * MS), Ok(None));
+        assert_eq!(sender.timeout(owned, 200 * MS), Ok(Some((Seq(1000), Seq(1100)))));
+        let action = sender.acknowledge(Seq(1100), 60_000, owned, true, Some(Seq(1300)), 201 * MS);
+        assert_eq!(action, AckAction::Retransmit(Seq(1300)));
+        assert_eq!(sender.acknowledge(Seq(1500), 60_000, owned, true, None, 202 * MS), AckAction::SendNew);
     }
 
     #[test]
     fn the_window_is_obeyed_and_probed() {
         let (first, owned) = (Seq(1000), Seq(2000));
-        let mut handover = Handover::new(first, 100, Some(150));
-        assert_eq!(handover.next_segment(owned, owned), Some((first, Seq(1100))));
-        handover.sent(Seq(1100), owned, 0);
-        assert_eq!(handover.next_segment(owned, owned), Some((Seq(1100), Seq(1150))));
-        handover.sent(Seq(1150), owned, 0);
-        assert_eq!(handover.next_segment(owned, owned), None);
-        assert_eq!(handover.acknowledge(Seq(1150), 0, owned, true, None, MS), Then::GoOn);
-        assert_eq!(handover.timeout(owned, 201 * MS), Ok(Some((Seq(1150), Seq(1151)))));
-        handover.acknowledge(Seq(1151), 400, owned, true, None, 202 * MS);
-        assert_eq!(handover.next_segment(owned, owned), Some((Seq(1151), Seq(1251))));
+        let mut sender = Sender::new(first, 100, Some(150));
+        assert_eq!(sender.next_segment(owned, owned), Some((first, Seq(1100))));
+        sender.record_sent(Seq(1100), owned, 0);
+        assert_eq!(sender.next_segment(owned, owned), Some((Seq(1100), Seq(1150))));
+        sender.record_sent(Seq(1150), owned, 0);
+        assert_eq!(sender.next_segment(owned, owned), None);
+        assert_eq!(sender.acknowledge(Seq(1150), 0, owned, true, None, MS), AckAction::SendNew);
+        assert_eq!(sender.timeout(owned, 201 * MS), Ok(Some((Seq(1150), Seq(1151)))));
+        sender.acknowledge(Seq(1151), 400, owned, true, None, 202 * MS);
+        assert_eq!(sender.next_segment(owned, owned), Some((Seq(1151), Seq(1251))));
     }
 
     #[test]
     fn a_probe_that_the_server_does_not_take_is_sent_again_with_the_rest() {
         let (first, owned) = (Seq(1000), Seq(2000));
-        let mut handover = Handover::new(first, 100, Some(0));
-        assert!(handover.is_closed());
-        handover.watch(owned, 0);
-        assert_eq!(handover.timeout(owned, 200 * MS), Ok(Some((first, Seq(1001)))));
-        assert_eq!(handover.acknowledge(first, 0, owned, true, None, 201 * MS), Then::GoOn);
+        let mut sender = Sender::new(first, 100, Some(0));
+        assert!(sender.is_closed());
+        sender.set_timer(owned, 0);
+        assert_eq!(sender.timeout(owned, 200 * MS), Ok(Some((first, Seq(1001)))));
+        assert_eq!(sender.acknowledge(first, 0, owned, true, None, 201 * MS), AckAction::SendNew);
         // The window is still closed: the same byte is sent again.
-        assert_eq!(handover.timeout(owned, 600 * MS), Ok(Some((first, Seq(1001)))));
-        assert_eq!(handover.acknowledge(first, 5000, owned, true, None, 601 * MS), Then::GoOn);
-        assert_eq!(handover.next_segment(owned, owned), Some((first, Seq(1100))));
+        assert_eq!(sender.timeout(owned, 600 * MS), Ok(Some((first, Seq(1001)))));
+        assert_eq!(sender.acknowledge(first, 5000, owned, true, None, 601 * MS), AckAction::SendNew);
+        assert_eq!(sender.next_segment(owned, owned), Some((first, Seq(1100))));
     }
 
     #[test]
-    fn a_window_that_only_the_client_knows_limits_nothing_until_the_server_tells_it() {
+    fn a_window_unknown_to_the_agent_limits_nothing_until_the_server_announces_it() {
         let first = Seq(1000);
-        let mut handover = Handover::new(first, 100, None);
-        handover.sent(Seq(1000 + 70_000), first, 0);
-        assert_eq!(handover.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_100))));
-        handover.acknowledge(Seq(71_000), 50, first, true, None, MS);
-        assert_eq!(handover.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_050))));
+        let mut sender = Sender::new(first, 100, None);
+        sender.record_sent(Seq(1000 + 70_000), first, 0);
+        assert_eq!(sender.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_100))));
+        sender.acknowledge(Seq(71_000), 50, first, true, None, MS);
+        assert_eq!(sender.next_segment(first, Seq(81_000)), Some((Seq(71_000), Seq(71_050))));
     }
 
     #[test]
     fn a_silent_server_is_given_up() {
-        let (mut handover, owned) = sent(2);
-        let mut times = 0;
-        while let Some(due) = handover.due() {
-            match handover.timeout(owned, due) {
-                Ok(_) => times += 1,
+        let (mut sender, owned) = record_sent(2);
+        let mut timeouts_seen = 0;
+        while let Some(due) = sender.due() {
+            match sender.timeout(owned, due) {
+                Ok(_) => timeouts_seen += 1,
                 Err(()) => break,
             }
         }
-        assert_eq!(times, TIMEOUTS);
+        assert_eq!(timeouts_seen, MAX_TIMEOUTS);
     }
 
     #[test]
-    fn what_the_client_repeats_is_not_repeated() {
+    fn bytes_that_the_client_retransmits_are_left_to_it() {
         let first = Seq(1000);
-        let mut handover = Handover::new(first, 100, Some(60_000));
-        handover.sent(Seq(1300), first, 0);
-        assert_eq!(handover.due(), None);
-        let ack = |handover: &mut Handover| handover.acknowledge(first, 60_000, first, true, None, MS);
-        assert!((0..5).all(|_| ack(&mut handover) == Then::GoOn));
+        let mut sender = Sender::new(first, 100, Some(60_000));
+        sender.record_sent(Seq(1300), first, 0);
+        assert_eq!(sender.due(), None);
+        let ack = |sender: &mut Sender| sender.acknowledge(first, 60_000, first, true, None, MS);
+        assert!((0..5).all(|_| ack(&mut sender) == AckAction::SendNew));
     }
 }

@@ -1,12 +1,12 @@
 //! SMTP with an open server: the rules are evaluated for each host name, sender and recipient.
 
-use super::checks::{Passed, line, not_offered, pass};
-use crate::mail::asker::Asker;
+use super::checks::{PassedBytes, check_outcome, line, refuse};
+use crate::mail::evaluator::Evaluator;
 use crate::mail::line::word;
 use crate::mail::sasl;
 use crate::mail::smtp::{Envelope, bdat, name, path, sent};
 use crate::refusal::Refusal;
-use crate::values::taken;
+use crate::values::allocated;
 
 /// The expected kind of the client's next bytes, and the envelope that the server has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,21 +19,21 @@ pub(super) struct Smtp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Command,
-    /// None before the server has answered a command.
-    Asked(Asked),
+    /// No bytes: the server has not answered the last command.
+    Pending(Pending),
     /// A chunk (BDAT), of which this many bytes are missing.
     Chunk(u64),
     /// The text of a mail (RFC 5321, section 4.1.1.4): the number of bytes of `END` that were matched so far.
     Text(usize),
     /// A response to a challenge of AUTH.
     Response,
-    /// None: the client has sent QUIT, or the server's answer is not understood.
+    /// No bytes: the client has sent QUIT, or the server's answer is not understood.
     Over,
 }
 
 /// The command that the server has not answered; the value counts once the server accepts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum Pending {
     Nothing,
     Helo(Vec<u8>),
     Mail(Vec<u8>),
@@ -50,41 +50,41 @@ impl Smtp {
 
     /// Returns the bytes of memory in use besides the structure itself.
     pub(super) fn memory(&self) -> usize {
-        [&self.helo, &self.mail].into_iter().flatten().map(taken).sum()
+        [&self.helo, &self.mail].into_iter().flatten().map(allocated).sum()
     }
 
-    pub(super) fn client(&mut self, asker: &Asker, bytes: &[u8]) -> Passed {
+    pub(super) fn client(&mut self, evaluator: &Evaluator, bytes: &[u8]) -> PassedBytes {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
             match &mut self.state {
-                State::Asked(_) | State::Over => return Ok(at),
-                State::Chunk(left) => {
-                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
-                    (*left, at) = (*left - taken as u64, at + taken);
-                    if *left > 0 {
+                State::Pending(_) | State::Over => return Ok(at),
+                State::Chunk(remaining) => {
+                    let consumed = usize::try_from(*remaining).unwrap_or(usize::MAX).min(rest.len());
+                    (*remaining, at) = (*remaining - consumed as u64, at + consumed);
+                    if *remaining > 0 {
                         return Ok(at);
                     }
-                    self.state = State::Asked(Asked::Nothing);
+                    self.state = State::Pending(Pending::Nothing);
                 }
                 State::Text(matched) => match text(matched, rest) {
-                    Some(taken) => {
-                        at += taken;
+                    Some(consumed) => {
+                        at += consumed;
                         if *matched < END.len() {
                             return Ok(at);
                         }
-                        self.state = State::Asked(Asked::Nothing);
+                        self.state = State::Pending(Pending::Nothing);
                     }
-                    None => return not_offered(asker, 550, "the mail has a line that ends without CR LF"),
+                    None => return refuse(evaluator, 550, "the mail has a line that ends without CR LF"),
                 },
                 State::Response => {
-                    let Some((_, length)) = line(asker, rest)? else { return Ok(at) };
+                    let Some((_, length)) = line(evaluator, rest)? else { return Ok(at) };
                     at += length;
-                    self.state = State::Asked(Asked::Auth);
+                    self.state = State::Pending(Pending::Auth);
                 }
                 State::Command => {
-                    let Some((command, length)) = line(asker, rest)? else { return Ok(at) };
-                    self.state = self.command(asker, command)?;
+                    let Some((command, length)) = line(evaluator, rest)? else { return Ok(at) };
+                    self.state = self.command(evaluator, command)?;
                     at += length;
                 }
             }
@@ -92,59 +92,62 @@ impl Smtp {
     }
 
     /// Returns the state behind a command that may be forwarded.
-    fn command(&self, asker: &Asker, line: &[u8]) -> Result<State, Refusal> {
+    fn command(&self, evaluator: &Evaluator, line: &[u8]) -> Result<State, Refusal> {
         let (command, rest) = word(line);
-        let syntax = |why| asker.rules.refusal(501, why);
-        let asked = match &command.to_ascii_uppercase()[..] {
+        let syntax = |why| evaluator.rules.refusal(501, why);
+        let pending = match &command.to_ascii_uppercase()[..] {
             b"EHLO" | b"HELO" => {
                 let name = name(rest).ok_or_else(|| syntax("one name is expected"))?;
-                pass(asker, asker.ask(&sent(asker, Some(name), None, None)))?;
-                Asked::Helo(name.to_vec())
+                check_outcome(evaluator, evaluator.evaluate(&sent(evaluator, Some(name), None, None)))?;
+                Pending::Helo(name.to_vec())
             }
             b"MAIL" => {
                 let from = path(rest, b"FROM:").ok_or_else(|| syntax("MAIL FROM:<address> is expected"))?;
-                pass(asker, asker.ask(&sent(asker, self.helo.as_deref(), Some(&from), None)))?;
-                Asked::Mail(from.into_owned())
+                check_outcome(
+                    evaluator,
+                    evaluator.evaluate(&sent(evaluator, self.helo.as_deref(), Some(&from), None)),
+                )?;
+                Pending::Mail(from.into_owned())
             }
             b"RCPT" => {
                 let to = path(rest, b"TO:").ok_or_else(|| syntax("RCPT TO:<address> is expected"))?;
-                let fields = sent(asker, self.helo.as_deref(), self.mail.as_deref(), Some(&to));
-                pass(asker, Some(asker.conclude(fields)))?;
-                Asked::Nothing
+                let fields = sent(evaluator, self.helo.as_deref(), self.mail.as_deref(), Some(&to));
+                check_outcome(evaluator, Some(evaluator.conclude(fields)))?;
+                Pending::Nothing
             }
-            b"DATA" => Asked::Text,
+            b"DATA" => Pending::Text,
             b"BDAT" => return bdat(rest).map(State::Chunk).ok_or_else(|| syntax("BDAT size is expected")),
             b"AUTH" if !sasl::is_readable(word(rest).0) => {
-                return not_offered(asker, 504, "what follows this mechanism cannot be read");
+                return refuse(evaluator, 504, "what follows this mechanism cannot be read");
             }
-            b"AUTH" => Asked::Auth,
-            b"STARTTLS" => return not_offered(asker, 502, "STARTTLS is not offered: rules refuse"),
-            b"RSET" | b"NOOP" | b"VRFY" | b"EXPN" | b"HELP" | b"ETRN" => Asked::Nothing,
+            b"AUTH" => Pending::Auth,
+            b"STARTTLS" => return refuse(evaluator, 502, "STARTTLS is not offered: rules refuse"),
+            b"RSET" | b"NOOP" | b"VRFY" | b"EXPN" | b"HELP" | b"ETRN" => Pending::Nothing,
             b"QUIT" => return Ok(State::Over),
-            _ => return not_offered(asker, 500, "the command is not known"),
+            _ => return refuse(evaluator, 500, "the command is not known"),
         };
-        Ok(State::Asked(asked))
+        Ok(State::Pending(pending))
     }
 
     /// Takes a line of the server.
     pub(super) fn server(&mut self, line: &[u8]) {
-        let State::Asked(asked) = &mut self.state else { return };
-        let says_yes = match line {
+        let State::Pending(pending) = &mut self.state else { return };
+        let is_success = match line {
             [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9', b'-', ..] => return,
             [b'2', ..] => Some(true),
             [b'3', ..] => None,
             _ => Some(false),
         };
-        self.state = match (says_yes, std::mem::replace(asked, Asked::Nothing)) {
-            (None, Asked::Text) => State::Text(2),
-            (None, Asked::Auth) => State::Response,
+        self.state = match (is_success, std::mem::replace(pending, Pending::Nothing)) {
+            (None, Pending::Text) => State::Text(2),
+            (None, Pending::Auth) => State::Response,
             // The server asks for more, although no command has announced it.
             (None, _) => State::Over,
-            (Some(true), Asked::Helo(name)) => {
+            (Some(true), Pending::Helo(name)) => {
                 (self.helo, self.mail) = (Some(name), None);
                 State::Command
             }
-            (Some(true), Asked::Mail(from)) => {
+            (Some(true), Pending::Mail(from)) => {
                 self.mail = Some(from);
                 State::Command
             }
@@ -179,21 +182,21 @@ mod tests {
 
     /// Returns the bytes behind the mail's text, whatever the pieces; none when the text is refused or incomplete.
     fn rest(mail: &str) -> Option<&str> {
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         for size in 1..=mail.len() {
             let (mut matched, mut at) = (2, 0);
-            let mut taken = Some(0);
+            let mut consumed = Some(0);
             for piece in mail.as_bytes().chunks(size) {
-                taken = text(&mut matched, piece);
-                at += taken.unwrap_or(0);
-                if taken.is_none() || matched == END.len() {
+                consumed = text(&mut matched, piece);
+                at += consumed.unwrap_or(0);
+                if consumed.is_none() || matched == END.len() {
                     break;
                 }
             }
-            found.push(taken.filter(|_| matched == END.len()).map(|_| &mail[at..]));
+            results.push(consumed.filter(|_| matched == END.len()).map(|_| &mail[at..]));
         }
-        assert!(found.iter().all(|rest| *rest == found[0]), "{found:?}");
-        found[0]
+        assert!(results.iter().all(|rest| *rest == results[0]), "{results:?}");
+        results[0]
     }
 
     #[test]

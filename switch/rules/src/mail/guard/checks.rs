@@ -1,20 +1,20 @@
 //! Checks of a client's commands to an open server, which are the same for every protocol.
 
-use crate::mail::asker::Asker;
+use crate::evaluation::Outcome;
+use crate::mail::evaluator::Evaluator;
 use crate::mail::sasl;
 use crate::refusal::Refusal;
 use crate::ruleset::Action;
-use crate::run::Outcome;
 
 /// The number of bytes that may be forwarded, or a refusal.
-pub(super) type Passed = Result<usize, Refusal>;
+pub(super) type PassedBytes = Result<usize, Refusal>;
 
 /// Returns the first line without its end, and its length with it; none while the line is incomplete. A line must end
 /// by CR LF, because servers differ about other line ends.
-pub(super) fn line<'b>(asker: &Asker, bytes: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, Refusal> {
-    let fault = |why| Err(asker.rules.refusal(500, why));
+pub(super) fn line<'b>(evaluator: &Evaluator, bytes: &'b [u8]) -> Result<Option<(&'b [u8], usize)>, Refusal> {
+    let fault = |why| Err(evaluator.rules.refusal(500, why));
     let Some(end) = memchr::memchr(b'\n', bytes) else {
-        return if bytes.len() > asker.rules.limits.head.0 { fault("a line is above its limit") } else { Ok(None) };
+        return if bytes.len() > evaluator.rules.limits.head.0 { fault("a line is above its limit") } else { Ok(None) };
     };
     match bytes[..end].strip_suffix(b"\r") {
         None => fault("a line ends without CR"),
@@ -24,22 +24,22 @@ pub(super) fn line<'b>(asker: &Asker, bytes: &'b [u8]) -> Result<Option<(&'b [u8
 }
 
 /// Refuses a command that is not forwarded, because the bytes behind it could not be read.
-pub(super) fn not_offered<T>(asker: &Asker, status: u16, why: &'static str) -> Result<T, Refusal> {
-    Err(asker.rules.refusal(status, why))
+pub(super) fn refuse<T>(evaluator: &Evaluator, status: u16, why: &'static str) -> Result<T, Refusal> {
+    Err(evaluator.rules.refusal(status, why))
 }
 
 /// Whether the rules let a command pass.
-pub(super) fn pass(asker: &Asker, outcome: Option<Outcome>) -> Result<(), Refusal> {
+pub(super) fn check_outcome(evaluator: &Evaluator, outcome: Option<Outcome>) -> Result<(), Refusal> {
     match outcome {
-        Some(Outcome { rule, action: Action::Refuse(status) }) => Err(asker.rules.refused(rule, status)),
+        Some(Outcome { rule, action: Action::Refuse(status) }) => Err(evaluator.rules.refused(rule, status)),
         _ => Ok(()),
     }
 }
 
 /// Evaluates the rules on the names in a response of the SASL mechanism PLAIN.
-pub(super) fn authenticates(asker: &Asker, response: &[u8]) -> Result<(), Refusal> {
+pub(super) fn check_sasl_response(evaluator: &Evaluator, response: &[u8]) -> Result<(), Refusal> {
     match sasl::users(response) {
-        Some(users) => pass(asker, Some(asker.conclude_users(&users))),
-        None => not_offered(asker, 500, "the response is malformed"),
+        Some(users) => check_outcome(evaluator, Some(evaluator.conclude_users(&users))),
+        None => refuse(evaluator, 500, "the response is malformed"),
     }
 }

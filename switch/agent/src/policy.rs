@@ -5,11 +5,11 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 /// The policy of a content service: its rules, as the engine uses them.
-pub trait Decider: Send + Sync + fmt::Debug {
+pub trait ServicePolicy: Send + Sync + fmt::Debug {
     /// Creates the reader of one request of a connection.
-    fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn Reader>;
+    fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn RequestReader>;
 
-    /// Whether the server speaks first in this protocol, so that the agent sends a greeting in its place.
+    /// Whether the server sends first in this protocol, so that the agent sends a greeting in its place.
     fn greets(&self) -> bool;
 
     /// Bytes of a request that may be buffered.
@@ -23,13 +23,13 @@ pub trait Decider: Send + Sync + fmt::Debug {
 
     /// Returns the bytes to send to a client that is rejected for a reason of the agent; `request` are the request's
     /// bytes so far. If the result is empty, the connection is reset.
-    fn apology(&self, reason: Reason, request: &[u8]) -> Vec<u8>;
+    fn error_reply(&self, reason: Reason, request: &[u8]) -> Vec<u8>;
 }
 
 /// Reads one request, and decides about it.
-pub trait Reader: Send {
+pub trait RequestReader: Send {
     /// Decides, given all bytes of the request that have arrived in order.
-    fn read(&mut self, bytes: &[u8]) -> Decision;
+    fn read(&mut self, bytes: &[u8]) -> Disposition;
 
     /// Returns the bytes of memory in use.
     fn memory(&self) -> usize {
@@ -38,20 +38,20 @@ pub trait Reader: Send {
 }
 
 /// The decision about a request.
-pub enum Decision {
-    /// None yet: send `reply` (often empty) to the client, and read again when more bytes have arrived.
+pub enum Disposition {
+    /// No decision yet: send `reply` (often empty) to the client, and read again when more bytes have arrived.
     NeedMore {
         /// Bytes for the client.
-        say: Vec<u8>,
+        reply: Vec<u8>,
     },
     /// The request is forwarded to a group.
-    Route(Route),
+    Assignment(Assignment),
     /// The request is rejected: send the rejection's bytes, and close.
-    Refuse(Refusal),
+    Refuse(Rejection),
 }
 
 /// The group that gets a request, and how the agent continues behind the request.
-pub struct Route {
+pub struct Assignment {
     /// The rule that matched; none: the default.
     pub rule: Option<u32>,
     /// The group, an index into the service's groups.
@@ -62,22 +62,22 @@ pub struct Route {
     /// for one request, or because rules may refuse a later one.
     pub framing: Option<Box<dyn Framing>>,
     /// The dialogue that the agent has to replay to the server.
-    pub repetition: Option<Repetition>,
+    pub dialogue_replay: Option<DialogueReplay>,
 }
 
 /// The part of a mail dialogue that the agent has had in the server's place, and replays to the server.
-pub struct Repetition {
+pub struct DialogueReplay {
     /// Bytes that the client still has to get from the agent.
-    pub say: Vec<u8>,
+    pub reply: Vec<u8>,
     /// The number of the client's bytes that were answered. The server gets `lines` in their place.
-    /// : The commands for the server; not longer than the answered bytes.
     pub answered: usize,
+    /// The commands for the server; not longer than the answered bytes.
     pub lines: Vec<u8>,
     /// Checks the server's answers.
-    pub answers: Box<dyn Answers>,
+    pub driver: Box<dyn ReplayDriver>,
 }
 
-impl Repetition {
+impl DialogueReplay {
     /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.lines.capacity()
@@ -85,18 +85,18 @@ impl Repetition {
 }
 
 /// Controls a replay by the server's answers.
-pub trait Answers: Send {
+pub trait ReplayDriver: Send {
     /// Returns the next step, given all bytes of the server so far.
-    fn hear(&mut self, bytes: &[u8]) -> Heard;
+    fn feed_server(&mut self, bytes: &[u8]) -> ReplayProgress;
 }
 
 /// The next step of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReplayProgress {
     /// Wait for more bytes of the server.
-    Nothing,
-    /// Send this many more bytes of the lines.
-    GoOn(usize),
+    Wait,
+    /// Send this many more bytes of the dialogue.
+    Send(usize),
     /// The replay is complete: the server's state is the one that the client expects.
     Ready {
         /// The number of the server's bytes that stand for bytes the agent has sent; the later ones are for the
@@ -106,7 +106,7 @@ pub enum Heard {
     /// The server refuses a command that the agent has accepted.
     Failed {
         /// Bytes to send to the client before closing.
-        say: Vec<u8>,
+        reply: Vec<u8>,
     },
 }
 
@@ -123,13 +123,13 @@ pub enum Sticky {
 
 /// Why and how the agent ends a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     /// The reason for counters: one of a few fixed texts.
     pub why: &'static str,
     /// The rule that refused, if one did.
     pub rule: Option<u32>,
     /// Bytes to send to the client; empty: the connection is reset.
-    pub say: Vec<u8>,
+    pub reply: Vec<u8>,
 }
 
 /// Finds the end of a request and of its response.
@@ -153,20 +153,20 @@ pub enum Progress {
     More,
     /// This many bytes belong to the message. The meaning of the others depends on further bytes of the client or the
     /// server.
-    Part(usize),
+    Partial(usize),
     /// This many bytes belong to the message, which is complete.
     Ended {
         /// The number of bytes of the message.
         used: usize,
         /// Whether the connection can carry another message.
-        goes_on: bool,
+        persistent: bool,
     },
     /// From here on the connection carries bytes that the agent does not parse.
     Opaque,
     /// The response ends with the connection, or its end cannot be found: no request may follow it.
     Last,
     /// The message is not forwarded: send the rejection's bytes, and close.
-    Refused(Refusal),
+    Refused(Rejection),
 }
 
 /// Reasons of the agent itself to reject a request.

@@ -1,10 +1,10 @@
 //! Splits a server's bytes into lines.
 
 use crate::mail::imap::literal;
-use crate::values::taken;
+use crate::values::allocated;
 
 /// Bytes of a line that are stored. The lines that matter are shorter.
-const LONGEST: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Splits a server's bytes into lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Lines {
 
     /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        taken(&self.line)
+        allocated(&self.line)
     }
 
     /// Takes bytes, and passes each line that ends in them to `each`, without its line end and its literals.
@@ -32,9 +32,9 @@ impl Lines {
             let skipped = self.literal.min(bytes.len());
             (self.literal, bytes) = (self.literal - skipped, &bytes[skipped..]);
             let end = memchr::memchr(b'\n', bytes);
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
-            let kept = part.len().min(LONGEST.saturating_sub(self.line.len()));
-            self.line.extend_from_slice(&part[..kept]);
+            let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            let stored = piece.len().min(MAX_LINE_BYTES.saturating_sub(self.line.len()));
+            self.line.extend_from_slice(&piece[..stored]);
             bytes = rest;
             if end.is_none() {
                 return;
@@ -44,7 +44,7 @@ impl Lines {
             match literal(line).filter(|_| self.has_literals) {
                 Some((bytes, _)) => {
                     self.literal = bytes;
-                    self.line.truncate(LONGEST / 2);
+                    self.line.truncate(MAX_LINE_BYTES / 2);
                 }
                 None => {
                     each(line);

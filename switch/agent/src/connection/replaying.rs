@@ -2,34 +2,34 @@
 //! the server line by line.
 //!
 //! In sequence space, the lines take the place of the client's answered bytes, and end where its unanswered bytes
-//! begin. Commands that the agent does not repeat make the lines shorter than the answered bytes. So the server's
-//! connection begins that much behind the client's first number, and the client's own numbers are valid on both
-//! sides. The server's greeting and answers are discarded: the delta accounts for the bytes that the agent has sent
-//! in their place.
+//! begin. Commands that the agent does not repeat make the lines shorter than the answered bytes. So the agent's
+//! SYN to the server has a number that is greater than the client's by this difference, and the client's own numbers
+//! are valid on both sides. The server's greeting and answers are discarded: the delta accounts for the bytes that the
+//! agent has sent in their place.
 
-use super::client::{Client, News};
+use super::client::{Client, ClientUpdate};
 use super::context::Context;
 use super::exchange::Exchange;
 use super::next::Next;
 use super::refusing;
 use super::server::{Server, is_bare};
 use crate::assembler::Assembler;
-use crate::decider::{Framing, Heard, Reason, Refusal, Repetition, Sticky};
+use crate::policy::{DialogueReplay, Framing, Reason, Rejection, ReplayProgress, Sticky};
 use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
 
 /// Nanoseconds that the replay may take. Clients of SMTP wait for five minutes (RFC 5321, section 4.5.3.2).
-const PATIENCE: u64 = 60_000_000_000;
+const REPLAY_TIMEOUT_NS: u64 = 60_000_000_000;
 /// Bytes that a server may send during the replay.
 const ROOM: usize = 64 << 10;
 
 /// A server to which a dialogue is replayed.
-pub struct Repeating {
+pub struct Replaying {
     server: Server,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
-    repetition: Repetition,
+    dialogue_replay: DialogueReplay,
     /// The lines before this number may be sent to the server.
     limit: Seq,
     /// The bytes received from the server.
@@ -40,19 +40,19 @@ pub struct Repeating {
     until: u64,
 }
 
-impl Repeating {
+impl Replaying {
     /// Begins the replay, before any line is sent.
     pub fn begin(
         server: Server,
         (sticky, framing): (Sticky, Option<Box<dyn Framing>>),
-        repetition: Repetition,
+        dialogue_replay: DialogueReplay,
         client: &mut Client,
         ctx: &mut Context<'_>,
-    ) -> Box<Repeating> {
-        let (limit, received) = (server.handover.una, Assembler::new(server.next, ROOM));
+    ) -> Box<Replaying> {
+        let (limit, received) = (server.sender.una, Assembler::new(server.next, ROOM));
         server.acknowledge(client, ctx);
-        let until = ctx.now + PATIENCE;
-        Box::new(Repeating { server, sticky, framing, repetition, limit, received, fin: None, until })
+        let until = ctx.now + REPLAY_TIMEOUT_NS;
+        Box::new(Replaying { server, sticky, framing, dialogue_replay, limit, received, fin: None, until })
     }
 
     /// The server.
@@ -63,16 +63,16 @@ impl Repeating {
     /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
-        size_of::<Self>() + self.repetition.memory() + self.received.memory() + framing
+        size_of::<Self>() + self.dialogue_replay.memory() + self.received.memory() + framing
     }
 
     /// The time of the next timer.
     pub fn due(&self) -> u64 {
-        self.server.handover.due().map_or(self.until, |due| due.min(self.until))
+        self.server.sender.due().map_or(self.until, |due| due.min(self.until))
     }
 
     /// Whether the server has closed its side, or has sent more than the buffer holds.
-    fn is_hopeless(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.fin == Some(self.received.end()) || self.received.room() == 0
     }
 
@@ -82,11 +82,11 @@ impl Repeating {
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-        news: &News,
-    ) -> Next<Box<Repeating>> {
+        update: &ClientUpdate,
+    ) -> Next<Box<Replaying>> {
         let repeats = !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged());
-        if !news.has_come && repeats {
-            client.own(ctx);
+        if !update.has_new_data && repeats {
+            client.acknowledge_received(ctx);
         }
         Next::Stay(self)
     }
@@ -102,50 +102,50 @@ impl Repeating {
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-    ) -> Next<Box<Repeating>> {
+    ) -> Next<Box<Replaying>> {
         let limit = self.limit;
         if !self.server.take_acknowledgement(client, ctx, segment, limit) {
-            self.server.hand_on(client, ctx, limit);
+            self.server.forward(client, ctx, limit);
         }
         self.received.insert(segment.seq(), segment.payload());
         if segment.has(FIN) {
             self.fin = Some(segment.end() - 1);
         }
-        self.follow(client, ctx, segment)
+        self.advance(client, ctx, segment)
     }
 
     /// Continues the replay by the server's answers.
-    fn follow(
+    fn advance(
         mut self: Box<Self>,
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-    ) -> Next<Box<Repeating>> {
+    ) -> Next<Box<Replaying>> {
         let used = loop {
-            match self.repetition.answers.hear(self.received.ready()) {
-                Heard::GoOn(bytes) => self.limit += bytes as u32,
-                Heard::Nothing if self.is_hopeless() => {
-                    return self.leave(client, Reason::ServerRefused, Vec::new());
+            match self.dialogue_replay.driver.feed_server(self.received.ready()) {
+                ReplayProgress::Send(bytes) => self.limit += bytes as u32,
+                ReplayProgress::Wait if self.has_failed() => {
+                    return self.fail(client, Reason::ServerRefused, Vec::new());
                 }
-                Heard::Nothing => break None,
-                Heard::Ready { used } => break Some(used),
-                Heard::Failed { say } => return self.leave(client, Reason::ServerRefused, say),
+                ReplayProgress::Wait => break None,
+                ReplayProgress::Ready { used } => break Some(used),
+                ReplayProgress::Failed { reply } => return self.fail(client, Reason::ServerRefused, reply),
             }
         };
         let next = self.received.end();
         let is_new = !is_bare(segment) || segment.seq() != next;
         let Some(used) = used else {
-            self.server.swallow(next, client.next);
-            if !self.server.hand_on(client, ctx, self.limit) && is_new {
+            self.server.discard_before(next, client.next);
+            if !self.server.forward(client, ctx, self.limit) && is_new {
                 self.server.acknowledge(client, ctx);
             }
             return Next::Stay(self);
         };
         let rest = &self.received.ready()[used..];
         if !rest.is_empty() {
-            client.say(ctx, rest.to_vec(), false);
+            client.send_own(ctx, rest.to_vec(), false);
         }
-        self.server.swallow(next, client.next);
+        self.server.discard_before(next, client.next);
         let exchange = self.framing.map(|mut framing| {
             // Unsolicited lines of the server answer no command.
             let _ = framing.response(rest);
@@ -155,34 +155,34 @@ impl Repeating {
     }
 
     /// Handles a reset of the server.
-    pub fn on_reset(self: Box<Self>, client: &mut Client) -> Next<Box<Repeating>> {
-        self.leave(client, Reason::ServerRefused, Vec::new())
+    pub fn on_reset(self: Box<Self>, client: &mut Client) -> Next<Box<Replaying>> {
+        self.fail(client, Reason::ServerRefused, Vec::new())
     }
 
     /// Runs expired timers.
-    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Repeating>> {
+    pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Replaying>> {
         if self.until <= ctx.now || !self.server.on_time(client, ctx, self.limit) {
-            return self.leave(client, Reason::NoServer, Vec::new());
+            return self.fail(client, Reason::NoServer, Vec::new());
         }
         Next::Stay(self)
     }
 
     /// Gives up a server that refuses a command that the agent has accepted. The client is sent the server's answer,
     /// or the reason.
-    fn leave(self: Box<Self>, client: &mut Client, reason: Reason, say: Vec<u8>) -> Next<Box<Repeating>> {
+    fn fail(self: Box<Self>, client: &mut Client, reason: Reason, reply: Vec<u8>) -> Next<Box<Replaying>> {
         client.terms.service.groups[self.server.group].failed.add(1);
-        let refusal = if say.is_empty() {
-            refusing::apology(client, reason)
+        let rejection = if reply.is_empty() {
+            refusing::rejection(client, reason)
         } else {
-            Refusal { why: reason.name(), rule: None, say }
+            Rejection { why: reason.name(), rule: None, reply }
         };
-        Next::Refuse(Some(self.server.end()), refusal)
+        Next::Refuse(Some(self.server.as_reset()), rejection)
     }
 
     /// Asserts the invariants of a replay.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
         assert!(client.guess.is_none(), "no connection is guessed where the agent greets");
-        assert!(!self.limit.is_before(self.server.handover.next), "a line is sent before its turn");
+        assert!(!self.limit.is_before(self.server.sender.next), "a line is sent before its turn");
     }
 }

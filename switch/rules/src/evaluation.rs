@@ -7,7 +7,7 @@ use crate::field::FieldId;
 use crate::index::{Alt, Visit};
 use crate::ruleset::{Action, Alternative, Block, RuleSet};
 use crate::test::Cond;
-use crate::values::{Values, taken};
+use crate::values::{Values, allocated};
 
 /// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +17,19 @@ pub(crate) struct Outcome {
     pub action: Action,
 }
 
-/// The number of no alternative.
-const NONE: Alt = Alt::MAX;
+/// The value of `best` while no alternative holds.
+const NO_ALTERNATIVE: Alt = Alt::MAX;
 
 /// The evaluation of a rule set on one request. Every method gets the rule set as a parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct Evaluation {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds; `NONE` if none does.
+    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if none does.
     best: Alt,
     /// Alternatives with unknown conditions, of which none is false.
-    unsure: Vec<Unsure>,
-    /// Alternatives whose conditions on the head hold, each with the late field whose value would find it.
+    tracked: Vec<Tracked>,
+    /// Alternatives found by a value of the head. Each waits for a value of its late field (of a body or dialogue).
     active: Vec<(Alt, FieldId)>,
     /// How many leading entries of the block's `late`, and of `active`, have closed fields.
     passed: [usize; 2],
@@ -37,9 +37,9 @@ pub(crate) struct Run {
 
 /// An alternative, and for each of its conditions whether it holds whatever values follow.
 #[derive(Clone, Debug)]
-struct Unsure {
+struct Tracked {
     alt: Alt,
-    held: Vec<bool>,
+    satisfied: Vec<bool>,
 }
 
 /// The values so far, and the fields that get no more values.
@@ -85,9 +85,9 @@ impl Known {
         truth
     }
 
-    fn unsure(&self, alt: Alt, alternative: &Alternative) -> Unsure {
-        let held = |(index, cond)| self.cond(cond, index >= alternative.heads) == Truth::True;
-        Unsure { alt, held: alternative.conds.iter().enumerate().map(held).collect() }
+    fn tracked(&self, alt: Alt, alternative: &Alternative) -> Tracked {
+        let satisfied = |(index, cond)| self.cond(cond, index >= alternative.heads) == Truth::True;
+        Tracked { alt, satisfied: alternative.conds.iter().enumerate().map(satisfied).collect() }
     }
 }
 
@@ -96,14 +96,14 @@ struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
     /// The alternatives that are tracked value by value, and so need no check of all values.
-    unsure: &'r [Unsure],
+    tracked: &'r [Tracked],
     best: Alt,
     unknown: Vec<Alt>,
 }
 
 impl Visit for Search<'_> {
     fn candidate(&mut self, alt: Alt) {
-        if self.unsure.iter().any(|unsure| unsure.alt == alt) {
+        if self.tracked.iter().any(|tracked| tracked.alt == alt) {
             return;
         }
         match self.known.alternative(self.rules.alternative(alt)) {
@@ -118,22 +118,22 @@ impl Visit for Search<'_> {
     }
 }
 
-impl Run {
+impl Evaluation {
     /// Begins an evaluation with the values of a head.
-    pub(crate) fn new(rules: &RuleSet, values: Values) -> Run {
+    pub(crate) fn new(rules: &RuleSet, values: Values) -> Evaluation {
         let heads = values.len();
         let known = Known { values, heads, ..Known::default() };
-        let (unsure, active) = (Vec::new(), Vec::new());
-        let mut run = Run { known, block: 0, best: NONE, unsure, active, passed: [0; 2] };
-        run.enter(rules);
-        run
+        let (tracked, active) = (Vec::new(), Vec::new());
+        let mut evaluation = Evaluation { known, block: 0, best: NO_ALTERNATIVE, tracked, active, passed: [0; 2] };
+        evaluation.enter(rules);
+        evaluation
     }
 
     /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
-        let held: usize = self.unsure.iter().map(|unsure| taken(&unsure.held)).sum();
-        let known = self.known.values.memory() + taken(&self.known.closed);
-        known + taken(&self.unsure) + held + taken(&self.active)
+        let satisfied: usize = self.tracked.iter().map(|tracked| allocated(&tracked.satisfied)).sum();
+        let known = self.known.values.memory() + allocated(&self.known.closed);
+        known + allocated(&self.tracked) + satisfied + allocated(&self.active)
     }
 
     /// Returns the bytes in use for late values.
@@ -143,8 +143,8 @@ impl Run {
 
     /// Begins the current block: evaluates the head's values first, then the late ones so far.
     fn enter(&mut self, rules: &RuleSet) {
-        (self.best, self.passed) = (NONE, [0; 2]);
-        self.unsure.clear();
+        (self.best, self.passed) = (NO_ALTERNATIVE, [0; 2]);
+        self.tracked.clear();
         self.active.clear();
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
         for index in 0..self.known.heads {
@@ -157,7 +157,7 @@ impl Run {
             match self.known.alternative(rules.alternative(alt)) {
                 Truth::True => self.best = alt,
                 Truth::False => {}
-                Truth::Unknown => self.keep(rules, alt, true),
+                Truth::Unknown => self.track(rules, alt, true),
             }
         }
         self.active.sort_unstable();
@@ -170,24 +170,24 @@ impl Run {
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };
-        let (known, unsure) = (&self.known, &self.unsure);
-        let mut search = Search { rules, known, unsure, best: self.best, unknown: Vec::new() };
+        let (known, tracked) = (&self.known, &self.tracked);
+        let mut search = Search { rules, known, tracked, best: self.best, unknown: Vec::new() };
         index.search(text, &mut search);
         let Search { best, unknown, .. } = search;
         self.best = best;
         for alt in unknown {
-            self.keep(rules, alt, value < self.known.heads);
+            self.track(rules, alt, value < self.known.heads);
         }
     }
 
-    /// Records an alternative that may yet hold. If a value of the head found it, it waits for a late value that
-    /// finds it.
-    fn keep(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
+    /// Records an alternative that may yet hold. If a value of the head found the alternative, it waits for a value of
+    /// its late field.
+    fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {
             Some(field) if by_head => self.active.push((alt, field)),
-            _ if self.unsure.iter().any(|unsure| unsure.alt == alt) => {}
-            _ => self.unsure.push(self.known.unsure(alt, alternative)),
+            _ if self.tracked.iter().any(|tracked| tracked.alt == alt) => {}
+            _ => self.tracked.push(self.known.tracked(alt, alternative)),
         }
     }
 
@@ -196,13 +196,13 @@ impl Run {
         self.known.values.push(field, value);
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
         let best = &mut self.best;
-        self.unsure.retain_mut(|unsure| {
-            for (held, cond) in unsure.held.iter_mut().zip(&rules.alternative(unsure.alt).conds) {
-                *held = *held || cond.field == field && cond.settled_by(value);
+        self.tracked.retain_mut(|tracked| {
+            for (satisfied, cond) in tracked.satisfied.iter_mut().zip(&rules.alternative(tracked.alt).conds) {
+                *satisfied = *satisfied || cond.field == field && cond.settled_by(value);
             }
-            let all = unsure.held.iter().all(|&held| held);
+            let all = tracked.satisfied.iter().all(|&satisfied| satisfied);
             if all {
-                *best = unsure.alt.min(*best);
+                *best = tracked.alt.min(*best);
             }
             !all
         });
@@ -229,13 +229,13 @@ impl Run {
     /// Re-evaluates unknown conditions after fields were closed.
     fn review(&mut self, rules: &RuleSet) {
         let (known, best) = (&self.known, &mut self.best);
-        self.unsure.retain_mut(|unsure| {
-            let alternative = rules.alternative(unsure.alt);
+        self.tracked.retain_mut(|tracked| {
+            let alternative = rules.alternative(tracked.alt);
             let truth = known.alternative(alternative);
             match truth {
-                Truth::True => *best = unsure.alt.min(*best),
+                Truth::True => *best = tracked.alt.min(*best),
                 Truth::False => {}
-                Truth::Unknown => *unsure = known.unsure(unsure.alt, alternative),
+                Truth::Unknown => *tracked = known.tracked(tracked.alt, alternative),
             }
             truth == Truth::Unknown
         });
@@ -244,14 +244,14 @@ impl Run {
     /// Returns the first alternative that may yet hold.
     fn first_open(&mut self, block: &Block) -> Alt {
         if self.known.all_closed {
-            return NONE;
+            return NO_ALTERNATIVE;
         }
-        let mut first = self.unsure.iter().map(|unsure| unsure.alt).min().unwrap_or(NONE);
+        let mut first = self.tracked.iter().map(|tracked| tracked.alt).min().unwrap_or(NO_ALTERNATIVE);
         for (passed, list) in self.passed.iter_mut().zip([&block.late, &self.active]) {
             while list.get(*passed).is_some_and(|&(_, field)| self.known.is_closed(field)) {
                 *passed += 1;
             }
-            first = first.min(list.get(*passed).map_or(NONE, |&(alt, _)| alt));
+            first = first.min(list.get(*passed).map_or(NO_ALTERNATIVE, |&(alt, _)| alt));
         }
         first
     }
@@ -287,11 +287,11 @@ impl Run {
 
     /// Applies the action of a decided block. Returns none when it leads to another block.
     fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
-        let taken = match self.best {
-            NONE => block.miss,
+        let selected = match self.best {
+            NO_ALTERNATIVE => block.miss,
             best => Some(rules.alternative(best).rule).map(|rule| (rule, rules.actions[rule as usize])),
         };
-        match taken {
+        match selected {
             Some((_, Action::Goto(target))) => self.block = target,
             Some((rule, action)) => return Some(Outcome { rule: Some(rule), action }),
             None => self.block += 1,
