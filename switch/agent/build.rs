@@ -1,4 +1,4 @@
-//! Compiles the control messages; no `protoc` is needed.
+//! Compiles the control messages; needs no `protoc`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");

@@ -1,12 +1,14 @@
-//! The load of content switching's figures: a new connection for each request, and the time to the answer's first byte.
+//! Generates the load for the content switching figures: a new connection per request. Measures the time to the first
+//! byte of the answer.
 //!
 //! `first_byte ADDRESS:PORT PATHS BODY RATE SECONDS`
 //!
-//! Asks for the paths (separated by commas) in turn: GET, or with a BODY above 0 POST with an XML document of so many bytes. The
-//! rule's element comes last in it. Requests begin at exponential intervals, RATE a second in the mean, the same in every run;
-//! with a RATE of 0, 16 at a time, each as soon as the one before is over. Prints for every answer the microseconds from before
-//! the connection to its first byte and to its end, and its bytes. Then `failed N: WHY`, and `late US`: 99 of 100 requests began
-//! at most so long after their time. An answer that is not 200, or does not come within 5 s, has failed.
+//! Requests the paths (separated by commas) in turn: by GET, or with a BODY above 0 by POST with an XML document of
+//! that many bytes, in which the element of the rule comes last. Requests begin at exponential intervals with a mean
+//! of RATE per second, the same in every run. With a RATE of 0, 16 run at a time, each as soon as one ends. Prints
+//! for each answer the microseconds from before the connection to its first byte and to its end, and its bytes. Then
+//! prints `failed N: WHY`, and `late US`: 99 of 100 requests began at most that late. An answer fails if it is not
+//! 200, or does not arrive within 5 s.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// As many requests at once; one that finds none free begins late.
+/// The number of concurrent requests; a request that finds no free worker begins late.
 const OPEN_LOOP: usize = 128;
 const CLOSED_LOOP: usize = 16;
 const OK: &[u8] = b"HTTP/1.1 200 ";
@@ -25,12 +27,12 @@ const USAGE: &str = "usage: first_byte ADDRESS:PORT PATHS BODY RATE SECONDS";
 struct Load {
     server: SocketAddr,
     requests: Vec<Vec<u8>>,
-    /// When each begins; none: as soon as the one before is over.
+    /// The start time of each request; none: each begins as soon as one ends.
     times: Option<Vec<Duration>>,
     length: Duration,
 }
 
-/// Microseconds to the first byte and to the last one, and bytes.
+/// Microseconds to the first and to the last byte, and the number of bytes.
 struct Answer {
     first: u128,
     last: u128,
@@ -38,15 +40,15 @@ struct Answer {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Measurement {
     answers: Vec<Answer>,
     failures: Vec<String>,
     late: Vec<u128>,
 }
 
 impl Load {
-    fn parse(words: &[String]) -> Option<Load> {
-        let [server, paths, body, rate, seconds] = words else { return None };
+    fn parse(arguments: &[String]) -> Option<Load> {
+        let [server, paths, body, rate, seconds] = arguments else { return None };
         let (body, rate, seconds) = (body.parse().ok()?, rate.parse().ok()?, seconds.parse().ok()?);
         Some(Load {
             server: server.parse().ok()?,
@@ -56,7 +58,7 @@ impl Load {
         })
     }
 
-    /// When the request of this number begins; none when there are no more.
+    /// Returns the start time of the request with this number; none when there are no more requests.
     fn time(&self, number: usize, now: Duration) -> Option<Duration> {
         match &self.times {
             Some(times) => times.get(number).copied(),
@@ -64,31 +66,31 @@ impl Load {
         }
     }
 
-    fn work(&self, start: Instant, next: &AtomicUsize) -> Seen {
-        let mut seen = Seen::default();
+    fn work(&self, start: Instant, next: &AtomicUsize) -> Measurement {
+        let mut measurement = Measurement::default();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(due) = self.time(number, start.elapsed()) else { return seen };
+            let Some(due) = self.time(number, start.elapsed()) else { return measurement };
             thread::sleep(due.saturating_sub(start.elapsed()));
-            seen.late.push(start.elapsed().saturating_sub(due).as_micros());
+            measurement.late.push(start.elapsed().saturating_sub(due).as_micros());
             match ask(self.server, &self.requests[number % self.requests.len()]) {
-                Ok(answer) => seen.answers.push(answer),
-                Err(error) => seen.failures.push(error.to_string()),
+                Ok(answer) => measurement.answers.push(answer),
+                Err(error) => measurement.failures.push(error.to_string()),
             }
         }
     }
 
-    fn run(&self) -> Seen {
+    fn run(&self) -> Measurement {
         let (start, next) = (Instant::now(), AtomicUsize::new(0));
         let workers = if self.times.is_some() { OPEN_LOOP } else { CLOSED_LOOP };
-        let mut all = Seen::default();
+        let mut all = Measurement::default();
         thread::scope(|scope| {
             let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| self.work(start, &next))).collect();
             for worker in workers {
-                let seen = worker.join().expect("a worker does not panic");
-                all.answers.extend(seen.answers);
-                all.failures.extend(seen.failures);
-                all.late.extend(seen.late);
+                let measurement = worker.join().expect("a worker does not panic");
+                all.answers.extend(measurement.answers);
+                all.failures.extend(measurement.failures);
+                all.late.extend(measurement.late);
             }
         });
         all
@@ -117,7 +119,7 @@ fn document(size: usize) -> String {
     text + end
 }
 
-/// Exponential intervals until the end, from the generator splitmix64 with a fixed seed.
+/// Returns arrival times at exponential intervals up to `seconds`, from the generator splitmix64 with a fixed seed.
 fn arrivals(rate: f64, seconds: f64) -> Vec<Duration> {
     let (mut state, mut at, mut times) = (1_u64, 0.0, Vec::new());
     loop {
@@ -149,23 +151,23 @@ fn ask(server: SocketAddr, request: &[u8]) -> io::Result<Answer> {
     loop {
         match connection.read(&mut buffer)? {
             0 => return Ok(Answer { first, last: begun.elapsed().as_micros(), bytes }),
-            more => bytes += more,
+            count => bytes += count,
         }
     }
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some(load) = Load::parse(&words) else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(load) = Load::parse(&arguments) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let mut seen = load.run();
-    for answer in &seen.answers {
+    let mut measurement = load.run();
+    for answer in &measurement.answers {
         println!("{} {} {}", answer.first, answer.last, answer.bytes);
     }
-    seen.late.sort_unstable();
-    println!("failed {}: {}", seen.failures.len(), seen.failures.first().map_or("none", String::as_str));
-    println!("late {}", seen.late.get(seen.late.len() * 99 / 100).unwrap_or(&0));
+    measurement.late.sort_unstable();
+    println!("failed {}: {}", measurement.failures.len(), measurement.failures.first().map_or("none", String::as_str));
+    println!("late {}", measurement.late.get(measurement.late.len() * 99 / 100).unwrap_or(&0));
     ExitCode::SUCCESS
 }

@@ -1,5 +1,5 @@
-//! Connections a second of one core, by the engine alone: SYN, acknowledgement and request of a client, SYN-ACK of a server, the data
-//! plane's confirmation. Prints the time for each connection.
+//! Measures how many connections per second one core of the engine handles: SYN, ACK and request of a client, SYN-ACK
+//! of a server, and the data plane's answer to the splice order. Prints the time per connection.
 //!
 //! `cargo run --release --example handshakes`
 
@@ -11,7 +11,7 @@ use sluice_agent::order::{Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, SYN};
-use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::wire::{Link, Segment, SegmentHeader, SynOptions};
 use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
 use sluice_rules::RuleSet;
 
@@ -48,32 +48,38 @@ fn engine() -> Engine {
     engine
 }
 
-/// A frame from the router, built in `frame`.
-fn built<'f>(frame: &'f mut Vec<u8>, head: Head, options: &[u8], payload: &[u8]) -> &'f [u8] {
+/// Builds a frame from the router in the buffer `frame`.
+fn built<'f>(frame: &'f mut Vec<u8>, head: SegmentHeader, options: &[u8], payload: &[u8]) -> &'f [u8] {
     frame.clear();
     head.write(&Link { own: ROUTER, router: OWN }, options, [payload, b""], frame);
     frame
 }
 
-/// One connection; what it costs the engine goes by, what building its frames costs as well.
+/// Runs one connection. The measured time includes building its frames.
 fn connect(engine: &mut Engine, number: u32, frame: &mut Vec<u8>, out: &mut Frames) {
     let now = u64::from(number) * 1000 + 1;
     let client = SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + number / 50_000), (number % 50_000) as u16 + 1024);
     let (own, service) = (address("10.0.9.2:8080"), address("10.0.0.100:80"));
     let isn = Seq(number.wrapping_mul(0x9e37_79b9));
-    let offer = RawOffer { mss: Some(1460), scale: Some(7), sack: true };
-    let (options, length) = offer.write();
-    let head = Head { source: client, destination: own, seq: isn, ack: Seq(0), flags: SYN, window: 64_240 };
+    let syn_options = SynOptions { mss: Some(1460), scale: Some(7), sack: true };
+    let (options, length) = syn_options.write();
+    let head = SegmentHeader { source: client, destination: own, seq: isn, ack: Seq(0), flags: SYN, window: 64_240 };
     engine.receive(now, built(frame, head, &options[..length], b""), out);
     let cookie = Segment::read(out.iter().next().expect("a SYN-ACK")).expect("a segment").seq();
     out.clear();
-    let head = Head { seq: isn + 1, ack: cookie + 1, flags: ACK, window: 502, ..head };
+    let head = SegmentHeader { seq: isn + 1, ack: cookie + 1, flags: ACK, window: 502, ..head };
     engine.receive(now, built(frame, head, &[], b""), out);
-    engine.receive(now, built(frame, Head { flags: ACK | PSH, ..head }, &[], REQUEST), out);
+    engine.receive(now, built(frame, SegmentHeader { flags: ACK | PSH, ..head }, &[], REQUEST), out);
     assert_eq!(out.len(), 1, "a SYN to the group");
     out.clear();
-    let head =
-        Head { source: service, destination: client, seq: Seq(number), ack: isn + 1, flags: SYN | ACK, window: 65_160 };
+    let head = SegmentHeader {
+        source: service,
+        destination: client,
+        seq: Seq(number),
+        ack: isn + 1,
+        flags: SYN | ACK,
+        window: 65_160,
+    };
     engine.receive(now, built(frame, head, &options[..length], b""), out);
     assert_eq!(out.len(), 2, "an order and the request");
     let order = Order::read(out.iter().next().expect("a frame")).expect("an order");
@@ -89,8 +95,8 @@ fn main() {
     for number in 0..CONNECTIONS {
         connect(&mut engine, number, &mut frame, &mut out);
     }
-    let took = started.elapsed();
+    let elapsed = started.elapsed();
     assert_eq!(engine.connections(), 0);
-    let each = took.as_nanos() / u128::from(CONNECTIONS);
-    println!("{each} ns a connection, {:.0} connections/s", f64::from(CONNECTIONS) / took.as_secs_f64());
+    let each = elapsed.as_nanos() / u128::from(CONNECTIONS);
+    println!("{each} ns a connection, {:.0} connections/s", f64::from(CONNECTIONS) / elapsed.as_secs_f64());
 }

@@ -1,62 +1,64 @@
-//! Whether a segment may change anything of a connection (RFC 9293, section 3.10.7.4; RFC 5961, sections 3 to 5). Every segment of a
-//! client and of a server is judged here before anything else is done with it.
+//! Decides whether a segment may change the state of a connection (RFC 9293, section 3.10.7.4; RFC 5961, sections 3
+//! to 5). Each segment of a client or a server is checked here before it is processed in any other way.
 //!
-//! The agent stands between two hosts, so two numbers take the place of RCV.NXT: `next`, which the peer has been acknowledged, and
-//! `received`, behind what has come in order and is not acknowledged yet. As in Linux a segment may begin right at the window's
-//! edge: acknowledgements of a sender that has filled the window do, and so do probes of a closed one.
+//! The agent stands between two hosts, so two numbers take the place of RCV.NXT. `next` follows the bytes that were
+//! acknowledged to the peer; `received` follows the bytes that arrived in order, of which some may not be
+//! acknowledged yet. As in Linux, a segment may begin exactly at the window's edge: acknowledgements of a sender that
+//! has filled the window do, and so do probes of a closed window.
 
 use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
 
-/// Nanoseconds between two answers to bare segments that are not acceptable: two hosts that do not accept each other's
-/// acknowledgements would answer each other without end (RFC 5961, section 7; Linux takes 500 ms as well).
-const CHALLENGE_INTERVAL: u64 = 500_000_000;
+/// Nanoseconds between two answers to bare ACKs that are not acceptable. Without this limit, two hosts that reject
+/// each other's ACKs would answer each other forever (RFC 5961, section 7; Linux uses 500 ms as well).
+const CHALLENGE_INTERVAL_NS: u64 = 500_000_000;
 
-/// What a peer may send.
+/// The sequence and acknowledgement numbers that a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The number behind all that the peer has been acknowledged.
+    /// The number behind all bytes that were acknowledged to the peer.
     pub next: Seq,
-    /// The number behind all that has come of it in order.
+    /// The number behind all bytes of the peer that arrived in order.
     pub received: Seq,
-    /// The number at which its window ends (RCV.NXT + RCV.WND).
+    /// The number at which the window that the peer may use ends (RCV.NXT + RCV.WND).
     pub edge: Seq,
-    /// The number behind all that it has acknowledged (SND.UNA).
+    /// The number behind all bytes that the peer has acknowledged (SND.UNA).
     pub una: Seq,
-    /// The number behind all that it was sent (SND.NXT).
+    /// The number behind all bytes that were sent to the peer (SND.NXT).
     pub sent: Seq,
-    /// The largest window, in bytes, that it can have announced (MAX.SND.WND).
+    /// The largest window in bytes that the peer can have announced (MAX.SND.WND).
     pub max_window: u32,
 }
 
-/// What is to become of a segment.
+/// How to treat a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts.
+    /// Process it.
     Accept,
-    /// It resets the connection.
+    /// Close the connection: the segment is a valid reset.
     Reset,
-    /// It changes nothing, and is answered with what is expected: `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`.
+    /// Do not process it; answer `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>` (challenge ACK).
     Challenge,
-    /// It changes nothing.
+    /// Ignore it.
     Drop,
 }
 
 impl Expected {
-    /// Judges a segment of a connection that both sides have opened.
+    /// Checks a segment of a connection that is established.
     pub fn judge(&self, segment: &Segment<'_>) -> Verdict {
         let edge = self.edge.later(self.next);
         let is_in_window = !segment.end().is_before(self.next) && !edge.is_before(segment.seq());
         if segment.has(RST) {
-            // RFC 5961, section 3.2: at the very number. A host resets behind its last byte, or at the number last acknowledged to it.
+            // RFC 5961, section 3.2: exactly at the next number. A host numbers its reset behind its last byte, or by
+            // the last ACK to it.
             return match segment.seq() {
                 seq if seq == self.next || seq == self.received => Verdict::Reset,
                 _ if is_in_window => Verdict::Challenge,
                 _ => Verdict::Drop,
             };
         }
-        // RFC 5961, section 4.2: a SYN wherever it is.
+        // RFC 5961, section 4.2: a SYN with any number is challenged.
         if !is_in_window || self.is_old(segment) || segment.has(SYN) {
             return Verdict::Challenge;
         }
@@ -68,53 +70,54 @@ impl Expected {
         if is_known { Verdict::Accept } else { Verdict::Challenge }
     }
 
-    /// Whether all that a segment carries was acknowledged before, as a keepalive's byte (RFC 9293, section 3.8.4).
+    /// Whether all bytes of a segment were acknowledged before, such as the byte of a keepalive (RFC 9293, section
+    /// 3.8.4).
     fn is_old(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.next) && !self.next.is_before(segment.end())
     }
 }
 
-/// How a segment answers a SYN (RFC 9293, section 3.10.7.3).
+/// The meaning of a segment for a SYN that waits for its answer (RFC 9293, section 3.10.7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
-    /// The server opens.
-    Opens,
-    /// The server refuses.
+pub enum SynReply {
+    /// The server accepts the connection.
+    Accepts,
+    /// The server refuses the connection.
     Refuses,
-    /// It is of an earlier connection that the server has not forgotten: it is to be reset, and asked again.
+    /// The segment belongs to an earlier connection that the server still has: reset it, and send the SYN again.
     Stale,
-    /// It is no answer.
-    Nothing,
+    /// The segment does not answer the SYN.
+    Unrelated,
 }
 
-/// Judges a segment that comes when a SYN is out which this number follows.
-pub fn judge_reply(first: Seq, segment: &Segment<'_>) -> Reply {
+/// Classifies a segment that arrives while a SYN waits for its answer; `first` is the number behind the SYN.
+pub fn classify_syn_reply(first: Seq, segment: &Segment<'_>) -> SynReply {
     if !segment.has(ACK) {
-        return Reply::Nothing;
+        return SynReply::Unrelated;
     }
     match (segment.ack() == first, segment.has(RST), segment.has(SYN)) {
-        (true, true, _) => Reply::Refuses,
-        (true, false, true) => Reply::Opens,
-        (false, true, _) => Reply::Nothing,
-        _ => Reply::Stale,
+        (true, true, _) => SynReply::Refuses,
+        (true, false, true) => SynReply::Accepts,
+        (false, true, _) => SynReply::Unrelated,
+        _ => SynReply::Stale,
     }
 }
 
-/// Limits the answers to segments that are not acceptable.
+/// Limits the rate of challenge ACKs.
 #[derive(Debug, Default)]
 pub struct Challenges {
-    /// When the last bare segment was answered.
+    /// Time of the last answer to a bare ACK.
     last: Option<u64>,
 }
 
 impl Challenges {
-    /// Whether to answer a segment that comes now.
+    /// Whether to answer a segment that arrives now.
     pub fn may_answer(&mut self, now: u64, segment: &Segment<'_>) -> bool {
         let is_bare = segment.payload().is_empty() && !segment.has(SYN) && !segment.has(RST) && !segment.has(FIN);
         if !is_bare {
             return true;
         }
-        let may = self.last.is_none_or(|last| now >= last + CHALLENGE_INTERVAL);
+        let may = self.last.is_none_or(|last| now >= last + CHALLENGE_INTERVAL_NS);
         if may {
             self.last = Some(now);
         }
@@ -127,9 +130,9 @@ mod tests {
     use super::Verdict::{Accept, Challenge, Drop, Reset};
     use super::*;
     use crate::wire::flags::PSH;
-    use crate::wire::{Head, Link};
+    use crate::wire::{Link, SegmentHeader};
 
-    /// Near the wrap of both sides' numbers.
+    /// Close to the wrap-around of both sides' sequence numbers.
     const NEXT: u32 = u32::MAX - 9;
     const UNA: u32 = u32::MAX - 99;
     const EXPECTED: Expected = Expected {
@@ -141,16 +144,16 @@ mod tests {
         max_window: 4096,
     };
 
-    fn with<T>(seq: Seq, ack: Seq, flags: u8, length: usize, look: impl FnOnce(&Segment<'_>) -> T) -> T {
+    fn with<T>(seq: Seq, ack: Seq, flags: u8, length: usize, check: impl FnOnce(&Segment<'_>) -> T) -> T {
         let (source, destination) = ("10.0.1.1:4711".parse().unwrap(), "10.0.9.2:80".parse().unwrap());
         let mut frame = Vec::new();
         let link = Link { own: [2; 6], router: [4; 6] };
-        let head = Head { source, destination, seq, ack, flags, window: 9 };
+        let head = SegmentHeader { source, destination, seq, ack, flags, window: 9 };
         head.write(&link, &[], [&vec![b'x'; length], b""], &mut frame);
-        look(&Segment::read(&frame).unwrap())
+        check(&Segment::read(&frame).unwrap())
     }
 
-    /// Numbers count from those that are expected next.
+    /// `seq` and `ack` are relative to the numbers that are expected next.
     fn judged(expected: Expected, seq: i32, ack: i32, flags: u8, length: usize) -> Verdict {
         let seq = expected.next + seq as u32;
         with(seq, expected.una + ack as u32, flags, length, |segment| expected.judge(segment))
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn segments_of_an_open_connection() {
         let table = [
-            // In order, ahead of a gap, at the edge, and beyond it.
+            // In order, behind a gap, at the window's edge, and beyond it.
             (0, 0, ACK, 0, Accept),
             (0, 0, ACK | PSH, 30, Accept),
             (999, 0, ACK, 50, Accept),
@@ -167,14 +170,14 @@ mod tests {
             (1000, 0, ACK, 1, Accept),
             (1001, 0, ACK, 0, Challenge),
             (1001, 0, ACK | FIN, 9, Challenge),
-            // Partly new, and old: a keepalive with and without a byte.
+            // Partly new, and completely old: a keepalive with and without a byte.
             (-5, 0, ACK, 6, Accept),
             (-5, 0, ACK | FIN, 5, Accept),
             (-5, 0, ACK, 5, Challenge),
             (-1, 0, ACK, 1, Challenge),
             (-1, 0, ACK, 0, Challenge),
             (i32::MIN, 0, ACK, 9, Challenge),
-            // Acknowledgements: of what was sent, and never sent; old, and too old.
+            // Acknowledgements of sent and of unsent bytes; old ones, and too old ones.
             (0, 500, ACK, 9, Accept),
             (0, 501, ACK, 9, Challenge),
             (0, 501, ACK | FIN, 0, Challenge),
@@ -184,7 +187,8 @@ mod tests {
             (0, 0, PSH, 9, Drop),
             (0, 0, 0, 0, Drop),
             (0, 0, FIN, 0, Drop),
-            // Resets: at the very number, nearby, elsewhere. What they acknowledge says nothing.
+            // Resets at exactly the next number, near it, and outside the window. Their acknowledgement number does
+            // not matter.
             (0, 0, RST, 0, Reset),
             (0, 99_999, RST | ACK, 0, Reset),
             (20, 0, RST, 0, Reset),
@@ -193,15 +197,15 @@ mod tests {
             (1001, 0, RST, 0, Drop),
             (-1, 0, RST | ACK, 0, Drop),
             (i32::MIN, 0, RST, 0, Drop),
-            // SYNs, wherever they are.
+            // SYNs with any number.
             (0, 0, SYN, 0, Challenge),
             (-1, 0, SYN | ACK, 0, Challenge),
             (i32::MIN, 0, SYN, 0, Challenge),
             (0, 0, SYN | RST, 0, Reset),
         ];
         for (seq, ack, flags, length, verdict) in table {
-            let found = judged(EXPECTED, seq, ack, flags, length);
-            assert_eq!(found, verdict, "seq {seq}, ack {ack}, flags {flags:#x}, {length} bytes");
+            let actual = judged(EXPECTED, seq, ack, flags, length);
+            assert_eq!(actual, verdict, "seq {seq}, ack {ack}, flags {flags:#x}, {length} bytes");
         }
     }
 
@@ -219,20 +223,20 @@ mod tests {
     fn replies_to_a_syn() {
         let first = Seq(u32::MAX);
         let table = [
-            (0, SYN | ACK, Reply::Opens),
-            (0, RST | ACK, Reply::Refuses),
-            (0, RST | SYN | ACK, Reply::Refuses),
-            (0, ACK, Reply::Stale),
-            (1, SYN | ACK, Reply::Stale),
-            (777, ACK, Reply::Stale),
-            (1, RST | ACK, Reply::Nothing),
-            (u32::MAX, RST | ACK, Reply::Nothing),
-            (0, RST, Reply::Nothing),
-            (0, SYN, Reply::Nothing),
+            (0, SYN | ACK, SynReply::Accepts),
+            (0, RST | ACK, SynReply::Refuses),
+            (0, RST | SYN | ACK, SynReply::Refuses),
+            (0, ACK, SynReply::Stale),
+            (1, SYN | ACK, SynReply::Stale),
+            (777, ACK, SynReply::Stale),
+            (1, RST | ACK, SynReply::Unrelated),
+            (u32::MAX, RST | ACK, SynReply::Unrelated),
+            (0, RST, SynReply::Unrelated),
+            (0, SYN, SynReply::Unrelated),
         ];
         for (ack, flags, reply) in table {
-            let found = with(Seq(7), first + ack, flags, 0, |segment| judge_reply(first, segment));
-            assert_eq!(found, reply, "ack {ack}, flags {flags:#x}");
+            let actual = with(Seq(7), first + ack, flags, 0, |segment| classify_syn_reply(first, segment));
+            assert_eq!(actual, reply, "ack {ack}, flags {flags:#x}");
         }
     }
 

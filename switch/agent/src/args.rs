@@ -8,13 +8,13 @@ use lexopt::{Arg, Parser, ValueExt};
 use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
-/// What `--help` says.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags]
-       sluice-agent check FILE                           look for mistakes in rules (the `content:` block as JSON)
+       sluice-agent check FILE                           check rules (the `content:` block as JSON) for mistakes
        sluice-agent match FILE [--source A] [--service A:PORT] [--request FILE|-]
-                                                         tell which rule takes a request; it is read from FILE, or from
-                                                         standard input
+                                                         print which rule matches a request, which is read from FILE
+                                                         or from standard input
 
   -i, --interface IFACE      the network interface; the kernel has no address there
       --address A            the agent's IPv4 address, for which it answers ARP itself
@@ -25,49 +25,50 @@ usage: sluice-agent --interface IFACE --address A --gateway A --control C [flags
       --log LEVEL            trace, debug, info, warn, error or off, to standard error [warn]
   -v, --version, -h, --help
 
-SIGTERM and SIGINT: takes no new work, and ends when no connection is left or after 10 seconds. A second one ends it at once.
-SIGHUP, SIGUSR1 and SIGUSR2: a line in the log, no more.
+SIGTERM and SIGINT: the agent takes no new work, and ends when no connection is left or after 10 seconds; a second signal
+ends it at once.
+SIGHUP, SIGUSR1 and SIGUSR2 are logged, and have no other effect.
 Exit codes: 0, 1 for a failure (check: a mistake; match: refused), 2 for a wrong command line.
 ";
 
-/// The flags of a run.
+/// The flags of `sluice-agent`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The network interface.
     pub interface: String,
-    /// The agent's address.
+    /// The agent's IPv4 address.
     pub address: Ipv4Addr,
-    /// The router's address.
+    /// The switch's IPv4 address on the agent's link.
     pub gateway: Ipv4Addr,
-    /// Where the controller connects.
+    /// The address at which the controller connects.
     pub control: String,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub metrics: Option<String>,
-    /// Bytes for connections.
+    /// Memory for connections, in bytes.
     pub memory: usize,
-    /// How much to log.
+    /// The least severe level that is logged.
     pub log: LevelFilter,
 }
 
-/// What the command line asks for.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     /// Run the agent.
     Run(Args),
-    /// Look for mistakes in rules.
+    /// Check rules for mistakes.
     Check(PathBuf),
-    /// Tell which rule takes a request.
+    /// Print which rule matches a request.
     Match {
-        /// The rules.
+        /// The file with the rules.
         rules: PathBuf,
-        /// Who sends it.
+        /// The client's address.
         source: IpAddr,
-        /// Whom it is sent to.
+        /// The service's address and port.
         service: SocketAddr,
-        /// Where it is; none: standard input.
+        /// The file with the request; none: standard input.
         request: Option<PathBuf>,
     },
-    /// Say something and end.
+    /// Print a text and end.
     Print(String),
 }
 
@@ -82,16 +83,16 @@ impl From<lexopt::Error> for UsageError {
     }
 }
 
-/// Reads the command line, without the program's own name.
+/// Parses the command line, given without the program's own name.
 ///
 /// # Errors
-/// Names the flag that is unknown, missing or wrong.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    let words: Vec<OsString> = words.into_iter().collect();
-    match words.first().and_then(|word| word.to_str()) {
-        Some("check") => rules_command(&words[1..], false),
-        Some("match") => rules_command(&words[1..], true),
-        _ => run_command(words),
+/// An error that names the unknown, missing or wrong flag.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match arguments.first().and_then(|word| word.to_str()) {
+        Some("check") => rules_command(&arguments[1..], false),
+        Some("match") => rules_command(&arguments[1..], true),
+        _ => run_command(arguments),
     }
 }
 
@@ -105,8 +106,8 @@ fn printed(arg: &Arg<'_>) -> Option<Command> {
     }
 }
 
-fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageError> {
-    let mut parser = Parser::from_args(words);
+fn rules_command(arguments: &[OsString], is_match: bool) -> Result<Command, UsageError> {
+    let mut parser = Parser::from_args(arguments);
     let (mut rules, mut request) = (None, None);
     let (mut source, mut service) = (IpAddr::from([192, 0, 2, 1]), SocketAddr::from(([192, 0, 2, 100], 80)));
     while let Some(arg) = parser.next()? {
@@ -128,8 +129,8 @@ fn rules_command(words: &[OsString], is_match: bool) -> Result<Command, UsageErr
     Ok(if is_match { Command::Match { rules, source, service, request } } else { Command::Check(rules) })
 }
 
-fn run_command(words: Vec<OsString>) -> Result<Command, UsageError> {
-    let mut parser = Parser::from_args(words);
+fn run_command(arguments: Vec<OsString>) -> Result<Command, UsageError> {
+    let mut parser = Parser::from_args(arguments);
     let (mut interface, mut address, mut gateway, mut control) = (None, None, None, None);
     let (mut metrics, mut memory, mut log) = (None, 64, LevelFilter::WARN);
     while let Some(arg) = parser.next()? {
@@ -149,7 +150,7 @@ fn run_command(words: Vec<OsString>) -> Result<Command, UsageError> {
     }
     let missing = |flag| UsageError(format!("--{flag} is missing"));
     if !(1..=1 << 20).contains(&memory) {
-        return Err(UsageError("--memory is a number of MiB from 1 on".to_owned()));
+        return Err(UsageError("--memory: write a number of MiB from 1 to 1048576".to_owned()));
     }
     Ok(Command::Run(Args {
         interface: interface.ok_or_else(|| missing("interface"))?,
@@ -173,23 +174,23 @@ mod tests {
     #[test]
     fn an_agent() {
         let line = "-i eth0 --address 10.0.9.2 --gateway 10.0.9.1 --control unix:///run/a --log info";
-        let Ok(Command::Run(args)) = parsed(line) else { panic!("it runs") };
+        let Ok(Command::Run(args)) = parsed(line) else { panic!("a run is expected") };
         assert_eq!((args.interface.as_str(), args.control.as_str(), args.memory), ("eth0", "unix:///run/a", 64 << 20));
         assert_eq!((args.gateway, args.log), (Ipv4Addr::new(10, 0, 9, 1), LevelFilter::INFO));
     }
 
     #[test]
     fn what_is_missing_or_wrong_is_named() {
-        let says = |line, part: &str| {
+        let assert_error = |line, text: &str| {
             let error = parsed(line).unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
+            assert!(error.contains(text), "{error}");
         };
-        says("--interface eth0", "--address is missing");
-        says("--interface eth0 --address ten", "ten");
-        says("--speed 9", "--speed");
-        says("check", "FILE");
-        says("check a.json --source 10.0.0.1", "--source");
-        says("-i e --address 10.0.9.2 --gateway 10.0.9.1 --control c --memory 0", "--memory");
+        assert_error("--interface eth0", "--address is missing");
+        assert_error("--interface eth0 --address ten", "ten");
+        assert_error("--speed 9", "--speed");
+        assert_error("check", "FILE");
+        assert_error("check a.json --source 10.0.0.1", "--source");
+        assert_error("-i e --address 10.0.9.2 --gateway 10.0.9.1 --control c --memory 0", "--memory");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The Address Resolution Protocol (RFC 826): the agent answers for its own address and learns the router's.
+//! The Address Resolution Protocol (RFC 826): the agent answers for its own address, and learns the router's hardware
+//! address.
 
 use std::net::Ipv4Addr;
 
@@ -8,28 +9,28 @@ const ETHERNET_HARDWARE: u16 = 1;
 const LENGTH: usize = 28;
 const BROADCAST: Mac = [0xff; 6];
 
-/// What an ARP packet is for.
+/// The operation of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Who has this address?
+    /// Asks for the hardware address of an IPv4 address.
     Request,
-    /// I have.
+    /// Answers a request.
     Reply,
 }
 
-/// An ARP packet between IPv4 and Ethernet.
+/// An ARP packet for IPv4 over Ethernet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// Request or reply.
     pub operation: Operation,
-    /// Who sent it.
+    /// The sender's hardware and IPv4 address.
     pub sender: (Mac, Ipv4Addr),
-    /// About whom; a request has no hardware address.
+    /// The target's hardware and IPv4 address; a request leaves the hardware address empty.
     pub target: (Mac, Ipv4Addr),
 }
 
 impl Packet {
-    /// Reads a frame whose EtherType is ARP's.
+    /// Parses a frame with the EtherType of ARP.
     pub fn read(frame: &[u8]) -> Option<Packet> {
         let packet = frame.get(ETHERNET..ETHERNET + LENGTH)?;
         let mac = |at: usize| std::array::from_fn(|n| packet[at + n]);
@@ -44,7 +45,7 @@ impl Packet {
         (is_ours && sizes).then(|| Packet { operation, sender: (mac(8), address(14)), target: (mac(18), address(24)) })
     }
 
-    /// Appends it as a frame.
+    /// Appends the packet as a frame.
     pub fn write(&self, frame: &mut Vec<u8>) {
         let start = frame.len();
         let (destination, operation): (_, u16) = match self.operation {

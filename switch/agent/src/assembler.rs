@@ -1,96 +1,99 @@
-//! A stream's bytes put in order: segments may come out of order, repeated and overlapping.
+//! Reassembles a byte stream: segments may arrive out of order, repeated and overlapping.
 
 use std::ops::Range;
 
 use crate::seq::Seq;
 
-/// How many islands there may be. A sender that leaves more gaps repeats what lies beyond them.
-const ISLANDS: usize = 32;
+/// The number of ranges beyond a gap that are buffered. A sender with more gaps retransmits the bytes of further
+/// ranges.
+const MAX_RANGES: usize = 32;
 
-/// Received bytes from `base` on. What came first stays: a later segment only fills gaps.
+/// The received bytes from `base` on. The first copy of a byte counts: later segments only fill gaps.
 #[derive(Debug)]
 pub struct Assembler {
     base: Seq,
-    /// What is forgotten, and bytes from `base` to the end of the last island; what lies between islands is zero.
+    /// Forgotten bytes, and then the bytes from `base` to the end of the last range; gaps between ranges are zero.
     bytes: Vec<u8>,
-    /// How many of the bytes are forgotten. They go when they are half of all, so that no more are moved than go.
+    /// The number of forgotten bytes. They are removed when they make up half of `bytes`, so that a removal moves at
+    /// most as many bytes as it frees.
     forgotten: usize,
-    /// Without gaps from `base`.
+    /// The number of bytes from `base` on without a gap.
     ready: usize,
-    /// What came beyond a gap, in order, neither touching nor overlapping; offsets from `base`.
-    islands: Vec<Range<usize>>,
-    /// Bytes that may be buffered, from `base` on.
+    /// Ranges received beyond a gap, as offsets from `base`: ascending, and neither touching nor overlapping.
+    ranges: Vec<Range<usize>>,
+    /// Capacity in bytes, from `base` on.
     room: usize,
 }
 
 impl Assembler {
-    /// Nothing yet of a stream that begins at `base`, of which `room` bytes may be buffered.
+    /// Creates an empty buffer of `room` bytes for a stream that begins at `base`.
     pub fn new(base: Seq, room: usize) -> Assembler {
-        Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, islands: Vec::new(), room }
+        Assembler { base, bytes: Vec::new(), forgotten: 0, ready: 0, ranges: Vec::new(), room }
     }
 
-    /// The number of the first buffered byte.
+    /// The sequence number of the first buffered byte.
     pub fn base(&self) -> Seq {
         self.base
     }
 
-    /// The number behind the last byte that came without a gap.
+    /// The number behind the last byte that was received without a gap.
     pub fn end(&self) -> Seq {
         self.base + self.ready as u32
     }
 
-    /// The number behind the last byte that may come.
+    /// The number behind the last byte that there is room for.
     pub fn edge(&self) -> Seq {
         self.base + self.room.max(self.ready) as u32
     }
 
-    /// The number behind the last byte that has come, with or without gaps before it.
+    /// The number behind the last received byte, with or without gaps before it.
     pub fn last(&self) -> Seq {
-        self.base + self.islands.last().map_or(self.ready, |island| island.end) as u32
+        self.base + self.ranges.last().map_or(self.ready, |range| range.end) as u32
     }
 
     fn buffered(&self) -> &[u8] {
         &self.bytes[self.forgotten..]
     }
 
-    /// The bytes without a gap.
+    /// The bytes received without a gap.
     pub fn ready(&self) -> &[u8] {
         &self.buffered()[..self.ready]
     }
 
-    /// The bytes from one number to another, as far as they have come without a gap.
+    /// The bytes from `start` to `end`, as far as they were received without a gap.
     pub fn between(&self, start: Seq, end: Seq) -> &[u8] {
         let (start, end) = (start.since(self.base), end.since(self.base).min(self.ready));
         self.buffered().get(start..end).unwrap_or(&[])
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
-        self.bytes.capacity() + self.islands.capacity() * size_of::<Range<usize>>()
+        self.bytes.capacity() + self.ranges.capacity() * size_of::<Range<usize>>()
     }
 
-    /// How many more bytes may come behind those without a gap.
+    /// The number of bytes that there is room for, behind those without a gap.
     pub fn room(&self) -> usize {
         self.room.saturating_sub(self.ready)
     }
 
-    /// Allows the stream to hold this many bytes.
+    /// Sets the capacity in bytes.
     pub fn set_room(&mut self, room: usize) {
         self.room = room;
     }
 
-    /// What lies beyond a gap, the latest first as far as it is known: numbers for a SACK option.
-    pub fn islands(&self) -> impl Iterator<Item = (Seq, Seq)> {
-        self.islands.iter().map(|island| (self.base + island.start as u32, self.base + island.end as u32))
+    /// The ranges beyond a gap in ascending order, as pairs of first number and number behind the last, for a SACK
+    /// option.
+    pub fn ranges(&self) -> impl Iterator<Item = (Seq, Seq)> {
+        self.ranges.iter().map(|range| (self.base + range.start as u32, self.base + range.end as u32))
     }
 
-    /// Whether [`Self::insert`] would take all of a segment that is not there yet.
+    /// Whether [`Self::insert`] would store all new bytes of a segment.
     pub fn can_take(&self, seq: Seq, length: usize) -> bool {
         let is_next = !self.end().is_before(seq);
-        (seq + length as u32).since(self.base) <= self.room && (is_next || self.islands.len() < ISLANDS)
+        (seq + length as u32).since(self.base) <= self.room && (is_next || self.ranges.len() < MAX_RANGES)
     }
 
-    /// Takes a segment's bytes; what is outside the room is left out. True when there is something new.
+    /// Stores the bytes of a segment, except those outside of the capacity. Returns whether any byte was new.
     pub fn insert(&mut self, seq: Seq, segment: &[u8]) -> bool {
         let early = self.base.since(seq).min(segment.len());
         let (seq, segment) = (seq + early as u32, &segment[early..]);
@@ -100,12 +103,12 @@ impl Assembler {
         }
         let segment = &segment[..segment.len().min(self.room - start)];
         let end = start + segment.len();
-        if start == self.ready && self.islands.is_empty() {
+        if start == self.ready && self.ranges.is_empty() {
             self.bytes.extend_from_slice(segment);
             self.ready = end;
             return true;
         }
-        if start > self.ready && self.islands.len() >= ISLANDS {
+        if start > self.ready && self.ranges.len() >= MAX_RANGES {
             return false;
         }
         if self.buffered().len() < end {
@@ -114,43 +117,43 @@ impl Assembler {
         let buffered = &mut self.bytes[self.forgotten..];
         let mut is_new = false;
         let mut at = start.max(self.ready);
-        // Fill the gaps between what is there.
-        for island in self.islands.iter().chain(std::iter::once(&(usize::MAX..usize::MAX))) {
+        // Fill the gaps between the ranges.
+        for range in self.ranges.iter().chain(std::iter::once(&(usize::MAX..usize::MAX))) {
             if at >= end {
                 break;
             }
-            let gap = island.start.min(end);
+            let gap = range.start.min(end);
             if at < gap {
                 buffered[at..gap].copy_from_slice(&segment[at - start..gap - start]);
                 is_new = true;
             }
-            at = at.max(island.end);
+            at = at.max(range.end);
         }
         if is_new {
-            self.note(start, end);
+            self.record(start, end);
         }
         is_new
     }
 
-    /// Notes that the bytes of this range are there.
-    fn note(&mut self, start: usize, end: usize) {
-        let mut whole = start..end;
-        self.islands.retain(|island| {
-            let touches = island.start <= whole.end && whole.start <= island.end;
+    /// Records that the bytes from `start` to `end` were received.
+    fn record(&mut self, start: usize, end: usize) {
+        let mut merged = start..end;
+        self.ranges.retain(|range| {
+            let touches = range.start <= merged.end && merged.start <= range.end;
             if touches {
-                whole = whole.start.min(island.start)..whole.end.max(island.end);
+                merged = merged.start.min(range.start)..merged.end.max(range.end);
             }
             !touches
         });
-        if whole.start <= self.ready {
-            self.ready = self.ready.max(whole.end);
+        if merged.start <= self.ready {
+            self.ready = self.ready.max(merged.end);
         } else {
-            let place = self.islands.partition_point(|island| island.start < whole.start);
-            self.islands.insert(place, whole);
+            let place = self.ranges.partition_point(|range| range.start < merged.start);
+            self.ranges.insert(place, merged);
         }
     }
 
-    /// Puts other bytes in place of those before this number, which must not lie behind a gap.
+    /// Replaces the bytes before `seq` by other bytes. No gap may precede `seq`.
     pub fn replace_before(&mut self, seq: Seq, bytes: &[u8]) {
         self.forget_before(seq);
         let count = bytes.len();
@@ -158,12 +161,12 @@ impl Assembler {
         self.forgotten = 0;
         self.base = self.base - count as u32;
         self.ready += count;
-        for island in &mut self.islands {
-            *island = island.start + count..island.end + count;
+        for range in &mut self.ranges {
+            *range = range.start + count..range.end + count;
         }
     }
 
-    /// Forgets what comes before this number, which must not lie behind a gap.
+    /// Forgets the bytes before `seq`. No gap may precede `seq`.
     pub fn forget_before(&mut self, seq: Seq) {
         let count = seq.since(self.base).min(self.ready);
         if count == 0 {
@@ -176,8 +179,8 @@ impl Assembler {
         }
         self.base += count as u32;
         self.ready -= count;
-        for island in &mut self.islands {
-            *island = island.start - count..island.end - count;
+        for range in &mut self.ranges {
+            *range = range.start - count..range.end - count;
         }
     }
 }
@@ -195,18 +198,18 @@ mod tests {
             for second in first..TEXT.len() {
                 let mut stream = Assembler::new(base, 1000);
                 let parts = [0..first, first..second, second..TEXT.len()];
-                for part in [2, 0, 2, 1, 0] {
-                    let part: Range<usize> = parts[part].clone();
-                    stream.insert(base + part.start as u32, &TEXT[part]);
+                for piece in [2, 0, 2, 1, 0] {
+                    let piece: Range<usize> = parts[piece].clone();
+                    stream.insert(base + piece.start as u32, &TEXT[piece]);
                 }
                 assert_eq!(stream.ready(), TEXT);
-                assert_eq!(stream.islands().count(), 0);
+                assert_eq!(stream.ranges().count(), 0);
             }
         }
     }
 
     #[test]
-    fn what_came_first_stays() {
+    fn the_first_copy_of_a_byte_stays() {
         let mut stream = Assembler::new(Seq(100), 1000);
         assert!(stream.insert(Seq(104), b"EF"));
         assert!(stream.insert(Seq(101), b"bcdxx?"));
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_left_out() {
+    fn bytes_beyond_the_capacity_are_dropped() {
         let mut stream = Assembler::new(Seq(0), 6);
         assert!(stream.insert(Seq(4), b"efgh"));
         assert!(!stream.insert(Seq(6), b"g"));
@@ -231,29 +234,29 @@ mod tests {
         assert_eq!(stream.between(Seq(8), Seq(80)), b"ij");
     }
 
-    /// By every length that is forgotten at a time, while more comes in order and beyond gaps.
+    /// For every number of bytes forgotten at a time, while more bytes arrive in order and beyond gaps.
     #[test]
-    fn what_is_forgotten_leaves_the_rest() {
+    fn forgetting_keeps_later_bytes() {
         let text: Vec<u8> = (0..1000).map(|n| (n % 251) as u8).collect();
         for step in 1..60 {
             let base = Seq(u32::MAX - 100);
-            let (mut stream, mut sent, mut gone) = (Assembler::new(base, 300), 0, 0);
-            while gone < text.len() {
-                let end = (gone + 300).min(text.len());
-                for part in [sent + 40..end, sent..(sent + 40).min(end)] {
-                    if part.start < part.end {
-                        stream.insert(base + part.start as u32, &text[part]);
+            let (mut stream, mut sent, mut forgotten_count) = (Assembler::new(base, 300), 0, 0);
+            while forgotten_count < text.len() {
+                let end = (forgotten_count + 300).min(text.len());
+                for piece in [sent + 40..end, sent..(sent + 40).min(end)] {
+                    if piece.start < piece.end {
+                        stream.insert(base + piece.start as u32, &text[piece]);
                     }
                 }
                 sent = end;
-                assert_eq!(stream.ready(), &text[gone..sent], "{step} at a time");
-                let middle = gone + (sent - gone) / 2;
+                assert_eq!(stream.ready(), &text[forgotten_count..sent], "{step} at a time");
+                let middle = forgotten_count + (sent - forgotten_count) / 2;
                 let number = |at: usize| base + at as u32;
                 assert_eq!(stream.between(number(middle), number(sent)), &text[middle..sent]);
-                gone = (gone + step).min(sent);
-                stream.forget_before(number(gone));
-                assert_eq!((stream.base(), stream.end()), (number(gone), number(sent)));
-                // Forgotten bytes take less than half of the buffer.
+                forgotten_count = (forgotten_count + step).min(sent);
+                stream.forget_before(number(forgotten_count));
+                assert_eq!((stream.base(), stream.end()), (number(forgotten_count), number(sent)));
+                // Forgotten bytes take up less than half of the buffer.
                 assert!(stream.forgotten * 2 < stream.bytes.len().max(1));
             }
         }
@@ -271,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn islands_are_joined() {
+    fn ranges_are_joined() {
         let mut stream = Assembler::new(Seq(0), 100);
         for (at, length) in [(10, 5), (20, 5), (30, 5), (12, 10), (50, 1)] {
             stream.insert(Seq(at), &vec![1; length]);
         }
-        let islands: Vec<_> = stream.islands().map(|(start, end)| (start.0, end.0)).collect();
-        assert_eq!(islands, [(10, 25), (30, 35), (50, 51)]);
+        let ranges: Vec<_> = stream.ranges().map(|(start, end)| (start.0, end.0)).collect();
+        assert_eq!(ranges, [(10, 25), (30, 35), (50, 51)]);
         stream.insert(Seq(0), &[2; 60]);
-        assert_eq!((stream.ready().len(), stream.islands().count()), (60, 0));
+        assert_eq!((stream.ready().len(), stream.ranges().count()), (60, 0));
     }
 }

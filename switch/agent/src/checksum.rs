@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071), and how it follows a change of what it covers (RFC 1624).
+//! The Internet checksum (RFC 1071), and its incremental update (RFC 1624).
 
-/// A one's complement sum of 16-bit words, not folded yet.
+/// A one's complement sum of 16-bit words that is not folded yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum(u64);
 
@@ -22,13 +22,13 @@ impl Sum {
         Sum(sum)
     }
 
-    /// Adds a word.
+    /// Adds a word of 16 bits.
     #[must_use]
     pub fn word(self, word: u16) -> Sum {
         Sum(self.0 + u64::from(word))
     }
 
-    /// The sum in 16 bits.
+    /// The sum, folded to 16 bits.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -43,7 +43,7 @@ impl Sum {
     }
 }
 
-/// The checksum after what it covers has changed from `old` to `new` (RFC 1624, equation 3).
+/// Returns the checksum after the covered bytes have changed from the sum `old` to `new` (RFC 1624, equation 3).
 pub fn changed(checksum: u16, old: Sum, new: Sum) -> u16 {
     Sum::default().word(!checksum).word(!old.folded()).word(new.folded()).checksum()
 }
@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_change_is_followed() {
-        // The example of RFC 1624, section 4: the header's other words sum up to 0xcd7a, one changes from 0x5555 to 0x3285.
+        // The example of RFC 1624, section 4: one word of the header changes from 0x5555 to 0x3285, and the other words
+        // sum up to 0xcd7a.
         let (old, new) = (Sum::default().word(0x5555), Sum::default().word(0x3285));
         assert_eq!(changed(0xdd2f, old, new), 0x0000);
         let mut bytes = [7u8; 60];

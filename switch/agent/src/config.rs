@@ -1,4 +1,4 @@
-//! The engine's settings: those of its start, and those of the controller.
+//! The engine's settings: those of its start, and those that the controller sends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -7,66 +7,67 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sluice_ports::counters::Counter;
 
 use crate::cookie::CookieKey;
-use crate::decider::Decider;
+use crate::policy::ServicePolicy;
 use crate::wire::Mac;
 
-/// What does not change while the engine lives.
+/// Settings that stay fixed while the engine runs.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The agent's hardware address.
     pub mac: Mac,
-    /// The agent's address.
+    /// The agent's IPv4 address.
     pub address: Ipv4Addr,
-    /// The router's address.
+    /// The router's IPv4 address.
     pub gateway: Ipv4Addr,
-    /// Seconds since 1970 at time zero.
+    /// The Unix time in seconds at time zero of the clock.
     pub epoch_s: u64,
-    /// Bytes of memory for connections.
+    /// Memory for connections, in bytes.
     pub budget: usize,
 }
 
-/// What the controller wants. Replaces all it wanted before.
+/// A configuration from the controller. It replaces the previous one as a whole.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     /// The content services.
     pub services: Vec<Arc<Service>>,
-    /// Of the rules, modulo 256.
+    /// The generation of the rules, modulo 256.
     pub generation: u8,
-    /// The key of cookies.
+    /// The current key of SYN cookies.
     pub key: CookieKey,
-    /// The key before, whose cookies are still out.
+    /// The previous key; clients may still answer cookies made with it.
     pub former_key: Option<CookieKey>,
 }
 
-/// A content service. A connection keeps the one it began with.
+/// A content service. A connection keeps the service that it began with, with the rules of that time.
 #[derive(Debug)]
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// Its address, as clients know it.
+    /// Its address and port, as clients use them.
     pub address: SocketAddrV4,
-    /// Its port at the agent.
+    /// The port of the agent that stands for this service.
     pub agent_port: u16,
     /// Its groups of servers.
     pub groups: Vec<Group>,
     /// Its rules.
-    pub rules: Arc<dyn Decider>,
-    /// Whether the data plane is to open a known client's next connection to the server of its last.
+    pub rules: Arc<dyn ServicePolicy>,
+    /// Whether the data plane may connect a remembered client's next connection to the same server before the request
+    /// is read (a guess).
     pub guess: bool,
-    /// Requests that each rule took.
+    /// For each rule, the number of requests that it matched.
     pub hits: Vec<Arc<Counter>>,
-    /// What has happened besides.
+    /// The other counters.
     pub counters: Arc<Counters>,
 }
 
 impl Service {
-    /// A service that nothing has happened to.
+    /// Creates a service whose counters are zero.
     pub fn new(
         name: String,
         address: SocketAddrV4,
         agent_port: u16,
         groups: Vec<(String, SocketAddrV4)>,
-        rules: Arc<dyn Decider>,
+        rules: Arc<dyn ServicePolicy>,
     ) -> Service {
         let group = |(name, address)| Group {
             name,
@@ -81,8 +82,9 @@ impl Service {
         Service { name, address, agent_port, groups, rules, guess: false, hits, counters }
     }
 
-    /// Counts on from the service before it: groups by their names, rules by these.
-    pub fn count_on(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
+    /// Continues the counters of the service's previous configuration: groups and rules are identified by name.
+    /// `rules` are the names of this service's rules.
+    pub fn continue_counters(&mut self, rules: &[String], (before, rules_before): (&Service, &[String])) {
         self.counters = Arc::clone(&before.counters);
         for group in &mut self.groups {
             if let Some(same) = before.groups.iter().find(|same| same.name == group.name) {
@@ -105,49 +107,49 @@ pub struct Group {
     pub name: String,
     /// Its internal address.
     pub address: SocketAddrV4,
-    /// Its servers, by the data plane's numbers.
+    /// Its servers, by their numbers in the data plane.
     pub servers: Vec<u16>,
-    /// Connections opened to its servers.
+    /// The number of connections opened to its servers.
     pub opened: Arc<Counter>,
-    /// Connections that its servers refused or did not answer.
+    /// The number of connection attempts that its servers refused or did not answer.
     pub failed: Arc<Counter>,
 }
 
-/// What has happened at a service. The engine's thread writes, anybody reads.
+/// The counters of a service. The engine's thread writes them; any thread may read them.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Requests that the default took.
+    /// Requests that the default matched.
     pub by_default: Counter,
-    /// SYNs answered.
+    /// SYNs that were answered.
     pub handshakes: Counter,
     /// Connections that the data plane took over.
     pub spliced: Counter,
-    /// Orders repeated.
+    /// Splice orders that were sent again.
     pub orders_repeated: Counter,
-    /// Orders that the data plane did not confirm, or refused.
+    /// Splice orders that the data plane refused or did not confirm.
     pub orders_failed: Counter,
-    /// Connections reset by client or server while the agent had them.
+    /// Connections that a client or server reset while the agent forwarded them.
     pub resets: Counter,
-    /// Connections lost: with bytes that the agent had acknowledged, or of an agent that is gone.
+    /// Connections lost with bytes that the agent had acknowledged, or because their former agent is gone.
     pub lost: Counter,
-    /// Segments that belong to nothing, with a wrong cookie for instance.
+    /// Segments of no connection, for example with an invalid cookie.
     pub strays: Counter,
-    /// Connections that the data plane had opened to a server of the right group, and to one of another.
+    /// Guessed connections whose server is in the group that the rules select.
     pub guesses_right: Counter,
-    /// The others.
+    /// Guessed connections whose server is in another group.
     pub guesses_wrong: Counter,
-    /// Connections reset, for the wrong server had spoken already.
+    /// Guessed connections that were reset because the wrong server had already sent data.
     pub guesses_reset: Counter,
     refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Counters {
-    /// Counts a refusal.
+    /// Counts a refusal by its reason.
     pub fn refuse(&self, why: &'static str) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
     }
 
-    /// Refusals by their reason.
+    /// Returns the number of refusals by reason.
     pub fn refused(&self) -> BTreeMap<&'static str, u64> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

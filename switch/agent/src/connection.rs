@@ -1,26 +1,26 @@
-//! A connection from its first bytes of a request until the data plane has it.
+//! A client's connection, from the first bytes of its request until the data plane forwards it alone.
 //!
-//! Every segment is judged first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable one of the client
-//! changes the client's side, which is the same in every state, and then the state takes it: it owns what it works with, and gives
-//! the next state. What may stand beside each state:
+//! Each segment is checked first ([`crate::acceptance`]); one that is not acceptable changes nothing. An acceptable
+//! segment of the client updates the client's side, which is the same in every state. Then the current state
+//! processes it: each state owns its data, and returns the next state. The table lists what may accompany each state.
+//! Its column "own bytes" shows whether bytes that the agent itself has sent to the client may be unacknowledged.
 //!
-//! | state | server | guess | agent's words on their way | next |
+//! | state | server | guess | own bytes | next state |
 //! |---|---|---|---|---|
-//! | reading | none | none, direct, asked, taken | yes | opening, serving (right guess), refusing, over |
-//! | opening | asked | none, left | yes | serving, repeating, refusing, over |
-//! | repeating | hears a dialogue again | none | yes | serving, refusing, over |
-//! | serving, the agent's turn | has the request | any | yes, or the server owes an acknowledgement | ordered, over |
-//! | serving, ordered | has all that the agent owned | any but asked | no | over |
-//! | serving, each request | has one request | any but direct | yes | between, the agent's turn, over |
-//! | serving, between | has answered it | any but direct | yes | each, the agent's turn, opening, refusing, over |
-//! | refusing | none | none, left | yes | over |
+//! | reading | none | none, direct, requested, taken | yes | opening, serving (right guess), refusing, over |
+//! | opening | SYN sent | none, released | yes | serving, replaying, refusing, over |
+//! | replaying | receives the dialogue so far | none | yes | serving, refusing, over |
+//! | serving, agent | has the request | any | yes, or the server owes an ACK | ordered, over |
+//! | serving, ordered | has all bytes that the agent acknowledged | any but requested | no | over |
+//! | serving, each request | has one request | any but direct | yes | between, agent, over |
+//! | serving, between | has answered the request | any but direct | yes | each request, agent, opening, refusing, over |
+//! | refusing | none | none, released | yes | over |
 //! | over | none | | | |
 //!
-//! [`Connection::check`] asserts it; builds with debug assertions (tests, fuzzing) call it after every event.
+//! [`Connection::check`] asserts this table; builds with debug assertions (tests, fuzzing) call it after each event.
 
 mod client;
 mod context;
-mod end;
 mod exchange;
 mod guess;
 mod guess_outcome;
@@ -28,68 +28,71 @@ mod next;
 mod opening;
 mod reading;
 mod refusing;
-mod repeating;
+mod replaying;
 mod server;
+mod server_reset;
 mod serving;
 
 use crate::acceptance::Verdict;
-use crate::decider::Reason;
 use crate::facts::Facts;
 use crate::order::Status;
+use crate::policy::Reason;
+use crate::send_buffer::SendBuffer;
 use crate::seq::Seq;
-use crate::speech::Speech;
 use crate::wire::Segment;
 use client::Client;
 pub use client::Terms;
 pub use context::Context;
-use end::End;
 use guess::Guess;
 use next::Next;
 use opening::Opening;
 use reading::Reading;
 use refusing::Refusing;
-use repeating::Repeating;
+use replaying::Replaying;
+use server_reset::ServerReset;
 use serving::Serving;
 
-/// How long a connection may be silent in the agent's hands.
+/// Nanoseconds without a segment after which the agent ends a connection.
 const IDLE: u64 = 300_000_000_000;
-/// How long one that both sides have ended is kept for late segments.
+/// Nanoseconds for which a connection that both sides have closed is kept for late segments.
 const LINGER: u64 = 5_000_000_000;
 
-/// What becomes of a connection.
+/// Whether a connection continues after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fate {
-    /// The agent keeps it.
+    /// The agent keeps the connection.
     Stays,
-    /// The agent forgets it.
+    /// The agent forgets the connection.
     Ends,
 }
 
-/// Where a connection is on its way to a server.
+/// The state of a connection on its way to a server.
 enum State {
-    /// The request is not complete.
+    /// The agent reads the request, which is not complete.
     Reading(Reading),
-    /// A server is asked.
+    /// The agent has sent a SYN to a group, and waits for a server's answer.
     Opening(Opening),
-    /// What the client has sent is repeated to a server.
-    Repeating(Box<Repeating>),
-    /// A server has answered.
+    /// The agent replays the client's earlier commands to a server (mail).
+    Replaying(Box<Replaying>),
+    /// A server has accepted the connection.
     Serving(Box<Serving>),
-    /// The client hears why not.
+    /// The agent sends the client an error, and ends the connection.
     Refusing(Refusing),
-    /// Nothing is left: the agent forgets the connection.
+    /// The connection is over; the agent forgets it.
     Over,
 }
 
 impl State {
-    /// Begins what follows a state; `stay` makes a state of one that goes on.
+    /// Enters the state that `next` selects, and returns it; `stay` wraps the current state if it continues.
     fn enter<S>(next: Next<S>, stay: impl FnOnce(S) -> State, client: &mut Client, ctx: &mut Context<'_>) -> State {
         match next {
             Next::Stay(state) => stay(state),
-            Next::Ask { route, has_left } => State::Opening(Opening::begin(client, ctx, route, has_left)),
-            Next::Repeat(server, decision, repetition) => {
-                State::Repeating(Repeating::begin(server, decision, repetition, client, ctx))
+            Next::Connect { assignment, has_former_server } => {
+                State::Opening(Opening::begin(client, ctx, assignment, has_former_server))
+            }
+            Next::Replay(server, decision, dialogue_replay) => {
+                State::Replaying(Replaying::begin(server, decision, dialogue_replay, client, ctx))
             }
             Next::Serve(server, sticky, framing) => {
                 let next = Serving::begin(server, sticky, framing, client, ctx);
@@ -99,66 +102,68 @@ impl State {
                 let next = Serving::resume(server, sticky, exchange, acknowledges, client, ctx);
                 State::enter(next, State::Serving, client, ctx)
             }
-            Next::Refuse(server, refusal) => match refusing::refuse(client, ctx, server, refusal) {
+            Next::Refuse(server, rejection) => match refusing::refuse(client, ctx, server, rejection) {
                 Some(refusing) => State::Refusing(refusing),
                 None => State::Over,
             },
-            Next::End(server) => State::Refusing(refusing::end(client, ctx, server)),
+            Next::Close(server) => State::Refusing(refusing::end(client, ctx, server)),
             Next::Over => State::Over,
         }
     }
 }
 
-/// A connection.
+/// A client's connection.
 pub struct Connection {
     client: Client,
     state: State,
 }
 
 impl Connection {
-    /// A connection whose client has answered the cookie `own` with its first byte at `first`.
+    /// Creates a connection whose client has acknowledged the cookie `own`, and whose first byte has the number
+    /// `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Connection {
         let client = Client::new(terms, (first, own), now);
         let state = State::Reading(Reading::new(&client, now));
         Connection { client, state }
     }
 
-    /// The same, whose client the data plane has connected to a guessed server.
+    /// Creates a connection whose client the data plane has already connected to a guessed server.
     pub fn guessed(terms: Terms, (first, own): (Seq, Seq), facts: &Facts, now: u64) -> Connection {
         let mut connection = Connection::new(terms, (first, own), now);
         connection.client.guess = Some(Box::new(Guess::new(*facts, own + 1)));
         connection
     }
 
-    /// Client and content service.
+    /// Client, service and other fixed properties.
     pub fn terms(&self) -> &Terms {
         &self.client.terms
     }
 
-    /// Has the state work, which gives the next one.
+    /// Runs `work` on the current state, and stores the next state that it returns.
     fn step(&mut self, work: impl FnOnce(State, &mut Client) -> State) -> Fate {
         self.state = work(std::mem::replace(&mut self.state, State::Over), &mut self.client);
         if matches!(self.state, State::Over) { Fate::Ends } else { Fate::Stays }
     }
 
-    /// Takes the first segment of a client. An agent that greets does not wait for a request.
+    /// Processes a client's first segment. Where the agent sends a greeting, it does so without waiting for a
+    /// request.
     pub fn begin(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let fate = self.on_client(ctx, segment);
-        let is_silent = self.client.speech.is_none() && self.client.request.ready().is_empty();
+        let is_silent = self.client.own_bytes.is_none() && self.client.request.ready().is_empty();
         if fate == Fate::Ends || !is_silent || !self.client.terms.service.rules.greets() {
             return fate;
         }
         self.step(|state, client| match state {
             State::Reading(mut reading) => {
                 let outcome = reading.read(client, ctx);
-                let next = reading.follow(client, ctx, outcome);
+                let next = reading.apply(client, ctx, outcome);
                 State::enter(next, State::Reading, client, ctx)
             }
             state => state,
         })
     }
 
-    /// Takes a segment of the client.
+    /// Processes a segment of the client.
     pub fn on_client(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         match self.client.judge(segment) {
             Verdict::Drop => return Fate::Stays,
@@ -177,24 +182,24 @@ impl Connection {
             }
             Verdict::Accept => {}
         }
-        let news = self.client.take(ctx.now, segment);
-        if news.is_of_left_server {
+        let update = self.client.take(ctx.now, segment);
+        if update.acks_released_guess {
             let server = self.server();
             guess_outcome::give_up(&mut self.client, ctx, server);
             return self.step(|_, _| State::Over);
         }
         self.step(|state, client| match state {
             State::Reading(reading) => {
-                State::enter(reading.on_client(client, ctx, segment, &news), State::Reading, client, ctx)
+                State::enter(reading.on_client(client, ctx, segment, &update), State::Reading, client, ctx)
             }
             State::Opening(opening) => {
                 State::enter(opening.on_client(client, ctx, segment), State::Opening, client, ctx)
             }
-            State::Repeating(repeating) => {
-                State::enter(repeating.on_client(client, ctx, segment, &news), State::Repeating, client, ctx)
+            State::Replaying(replaying) => {
+                State::enter(replaying.on_client(client, ctx, segment, &update), State::Replaying, client, ctx)
             }
             State::Serving(serving) => {
-                State::enter(serving.on_client(client, ctx, segment, &news), State::Serving, client, ctx)
+                State::enter(serving.on_client(client, ctx, segment, &update), State::Serving, client, ctx)
             }
             State::Refusing(refusing) => {
                 State::enter(refusing.on_client(client, ctx, segment), State::Refusing, client, ctx)
@@ -203,12 +208,12 @@ impl Connection {
         })
     }
 
-    /// Whether the facts are of this connection, and not of a later one of the same client's port.
+    /// Whether these facts belong to this connection, and not of a later one from the same client port.
     pub fn is_guessed(&self, facts: &Facts) -> bool {
         self.client.guess.as_ref().is_some_and(|guess| guess.is_of(facts))
     }
 
-    /// Takes a segment of the client, with what the data plane knows by now.
+    /// Processes a segment of the client that arrived with the data plane's current facts of the guess.
     pub fn on_guessed(&mut self, ctx: &mut Context<'_>, facts: &Facts, segment: &Segment<'_>) -> Fate {
         if let Some(guess) = &mut self.client.guess {
             guess.update(facts);
@@ -216,12 +221,12 @@ impl Connection {
         self.on_client(ctx, segment)
     }
 
-    /// Takes a segment of a server.
+    /// Processes a segment of a server.
     pub fn on_server(&mut self, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Fate {
         let verdict = match &self.state {
             State::Serving(serving) => serving.server.judge(&self.client, ctx.now, segment),
-            State::Repeating(repeating) => repeating.server().judge(&self.client, ctx.now, segment),
-            // What answers a SYN is judged there.
+            State::Replaying(replaying) => replaying.server().judge(&self.client, ctx.now, segment),
+            // The opening state itself checks answers to its SYN.
             State::Opening(_) => Verdict::Accept,
             State::Reading(_) | State::Refusing(_) | State::Over => Verdict::Drop,
         };
@@ -236,32 +241,32 @@ impl Connection {
                 serving.challenge_server(client, ctx, segment);
                 State::Serving(serving)
             }
-            (State::Repeating(mut repeating), Verdict::Challenge) => {
-                repeating.challenge_server(client, ctx, segment);
-                State::Repeating(repeating)
+            (State::Replaying(mut replaying), Verdict::Challenge) => {
+                replaying.challenge_server(client, ctx, segment);
+                State::Replaying(replaying)
             }
             (State::Serving(serving), Verdict::Reset) => {
                 serving.on_reset(client, ctx, segment);
                 State::Over
             }
-            (State::Repeating(repeating), Verdict::Reset) => {
-                State::enter(repeating.on_reset(client), State::Repeating, client, ctx)
+            (State::Replaying(replaying), Verdict::Reset) => {
+                State::enter(replaying.on_reset(client), State::Replaying, client, ctx)
             }
             (State::Serving(serving), _) => {
                 client.last_segment = ctx.now;
                 let next = serving.on_server(client, ctx, segment);
                 State::enter(next, State::Serving, client, ctx)
             }
-            (State::Repeating(repeating), _) => {
+            (State::Replaying(replaying), _) => {
                 client.last_segment = ctx.now;
-                let next = repeating.on_server(client, ctx, segment);
-                State::enter(next, State::Repeating, client, ctx)
+                let next = replaying.on_server(client, ctx, segment);
+                State::enter(next, State::Replaying, client, ctx)
             }
             (state, _) => state,
         })
     }
 
-    /// Takes the data plane's confirmation of a splice order.
+    /// Processes the data plane's answer to a splice order.
     pub fn on_order(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
         self.step(|state, client| match state {
             State::Serving(serving) => State::enter(serving.on_order(client, ctx, status), State::Serving, client, ctx),
@@ -269,26 +274,26 @@ impl Connection {
         })
     }
 
-    /// Takes the data plane's confirmation that the agent has a guessed connection.
+    /// Processes the data plane's answer to the order by which the agent takes a guessed connection.
     pub fn on_taken(&mut self, ctx: &mut Context<'_>, status: Status) -> Fate {
-        self.step(|state, client| if client.on_turn(ctx, status) { state } else { State::Over })
+        self.step(|state, client| if client.on_take_answer(ctx, status) { state } else { State::Over })
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.client.on_time(ctx);
-        if !self.client.take_turn_again(ctx) {
+        if !self.client.repeat_take(ctx) {
             return self.step(|_, _| State::Over);
         }
         let fate = self.step(|state, client| match state {
             State::Reading(mut reading) => match reading.on_time(client, ctx) {
-                Some(refusal) => {
-                    State::enter(Next::Refuse(client.guessed_server(), refusal), State::Reading, client, ctx)
+                Some(rejection) => {
+                    State::enter(Next::Refuse(client.guessed_server(), rejection), State::Reading, client, ctx)
                 }
                 None => State::Reading(reading),
             },
             State::Opening(opening) => State::enter(opening.on_time(client, ctx), State::Opening, client, ctx),
-            State::Repeating(repeating) => State::enter(repeating.on_time(client, ctx), State::Repeating, client, ctx),
+            State::Replaying(replaying) => State::enter(replaying.on_time(client, ctx), State::Replaying, client, ctx),
             State::Serving(serving) => State::enter(serving.on_time(client, ctx), State::Serving, client, ctx),
             State::Refusing(refusing) if refusing.until <= ctx.now => State::Over,
             state => state,
@@ -298,7 +303,7 @@ impl Connection {
 
     fn idle_end(&self) -> u64 {
         if self.waits_since().is_some() {
-            // It ends when the client's time is up.
+            // Such a connection ends by the timeout of its request.
             return u64::MAX;
         }
         let is_over = self.client.has_all()
@@ -306,22 +311,22 @@ impl Connection {
         self.client.last_segment + if is_over { LINGER } else { IDLE }
     }
 
-    /// When [`Self::on_time`] has something to do.
+    /// The time of the next timer, at which [`Self::on_time`] is to be called.
     pub fn due(&self) -> u64 {
-        let speech = self.client.speech.as_ref().and_then(Speech::due);
+        let own_bytes = self.client.own_bytes.as_ref().and_then(SendBuffer::due);
         let guess = self.client.guess.as_ref().and_then(|guess| guess.due());
         let state = match &self.state {
             State::Reading(reading) => reading.due(&self.client),
             State::Opening(opening) => Some(opening.due),
-            State::Repeating(repeating) => Some(repeating.due()),
+            State::Replaying(replaying) => Some(replaying.due()),
             State::Serving(serving) => serving.due(&self.client),
             State::Refusing(refusing) => Some(refusing.until),
             State::Over => None,
         };
-        [speech, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
+        [own_bytes, guess, state].into_iter().flatten().fold(self.idle_end(), u64::min)
     }
 
-    /// The request that is read, if one is.
+    /// The request that is being read, if any.
     fn reading(&self) -> Option<&Reading> {
         match &self.state {
             State::Reading(reading) => Some(reading),
@@ -330,40 +335,41 @@ impl Connection {
         }
     }
 
-    /// Since when a request waits for its other bytes, if one does.
+    /// The time at which the current request's first byte arrived, if the request is incomplete.
     pub fn waits_since(&self) -> Option<u64> {
         self.reading()?.since
     }
 
-    /// Since when the connection only waits for its client: it may be given up for others.
+    /// The time since which the connection waits for its client only, so that it may be closed to free memory. None
+    /// if it waits for a server.
     pub fn yields_since(&self) -> Option<u64> {
         match &self.state {
             State::Refusing(_) => Some(self.client.last_segment),
-            // A client of a mail server may be silent for minutes, and the agent may stay in its dialogue.
-            State::Serving(serving) if serving.server.fin_seen || self.client.terms.service.rules.greets() => {
+            // A client of a mail server may be idle for minutes, and the agent may stay in its dialogue.
+            State::Serving(serving) if serving.server.fin_forwarded || self.client.terms.service.rules.greets() => {
                 Some(self.client.last_segment)
             }
-            _ => self.reading().map(|reading| reading.begun),
+            _ => self.reading().map(|reading| reading.started),
         }
     }
 
-    /// The server that would have to be left.
-    fn server(&self) -> Option<End> {
+    /// How to reset the connection's current server, if it has one.
+    fn server(&self) -> Option<ServerReset> {
         match &self.state {
-            State::Opening(opening) => Some(opening.end(&self.client)),
-            State::Repeating(repeating) => Some(repeating.server().end()),
-            State::Serving(serving) => Some(serving.server.end()),
+            State::Opening(opening) => Some(opening.as_reset(&self.client)),
+            State::Replaying(replaying) => Some(replaying.server().as_reset()),
+            State::Serving(serving) => Some(serving.server.as_reset()),
             State::Reading(_) | State::Refusing(_) | State::Over => self.client.guessed_server(),
         }
     }
 
-    /// Gives the connection up for others: a request is refused, and one that has not begun finds no connection.
+    /// Closes the connection to free memory: a request is refused with an error, an idle connection is reset.
     pub fn give_up(&mut self, ctx: &mut Context<'_>) -> Fate {
         let (waits, server) = (self.waits_since().is_some(), self.server());
         self.step(|state, client| {
             if waits {
-                let refusal = refusing::apology(client, Reason::Crowded);
-                let _ = refusing::refuse(client, ctx, server, refusal);
+                let rejection = refusing::rejection(client, Reason::Crowded);
+                let _ = refusing::refuse(client, ctx, server, rejection);
             } else if !matches!(state, State::Refusing(_)) {
                 client.terms.service.counters.refuse(Reason::Crowded.name());
                 match state {
@@ -378,39 +384,39 @@ impl Connection {
         })
     }
 
-    /// The agent takes no new work: the connection ends if no request is under way.
-    pub fn part(&mut self, ctx: &mut Context<'_>) -> Fate {
+    /// Ends the connection if no request is under way, because the agent is draining.
+    pub fn drain(&mut self, ctx: &mut Context<'_>) -> Fate {
         self.step(|state, client| match state {
-            State::Serving(serving) => State::enter(serving.part(client, ctx), State::Serving, client, ctx),
+            State::Serving(serving) => State::enter(serving.drain(client, ctx), State::Serving, client, ctx),
             state => state,
         })
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         let state = match &self.state {
             State::Reading(reading) => reading.memory(),
             State::Opening(opening) => opening.memory(),
-            State::Repeating(repeating) => repeating.memory(),
+            State::Replaying(replaying) => replaying.memory(),
             State::Serving(serving) => serving.memory(),
             State::Refusing(_) | State::Over => 0,
         };
         size_of::<Self>() + self.client.memory() + state
     }
 
-    /// Asserts that state, guess and words go together as the table at the head says.
+    /// Asserts that state, guess and own bytes agree with the table at the head of this module.
     pub fn check(&self) {
         self.client.check();
-        let is_left = self.client.guess.as_ref().is_none_or(|guess| guess.is_left());
+        let guess_is_released = self.client.guess.as_ref().is_none_or(|guess| guess.is_released());
         match &self.state {
             State::Reading(reading) => {
                 assert!(!reading.is_idle(), "a connection begins with a request");
-                assert!(self.client.guess.as_ref().is_none_or(|guess| !guess.is_left()), "another server is asked");
+                assert!(self.client.guess.as_ref().is_none_or(|guess| !guess.is_released()), "another server is asked");
             }
-            State::Opening(_) => assert!(is_left, "one server at a time"),
-            State::Repeating(repeating) => repeating.check(&self.client),
+            State::Opening(_) => assert!(guess_is_released, "one server at a time"),
+            State::Replaying(replaying) => replaying.check(&self.client),
             State::Serving(serving) => serving.check(&self.client),
-            State::Refusing(_) => assert!(is_left, "a client that was refused has no server"),
+            State::Refusing(_) => assert!(guess_is_released, "a client that was refused has no server"),
             State::Over => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What the controller says to the agent, and hears of it.
+//! The controller's gRPC interface: it configures the agent, and receives its reports.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::pin::Pin;
@@ -15,60 +15,60 @@ use crate::pool::{self, Learned};
 use crate::proto;
 use crate::rules::Rules;
 
-/// What the engine's thread and the control share.
+/// The state that the engine's thread and the control server share.
 #[derive(Default)]
-pub struct Shared {
-    /// A configuration that the engine has not taken yet.
+pub struct SharedState {
+    /// A configuration that the engine has not applied yet.
     pub next: Mutex<Option<Configuration>>,
     /// The configuration in force.
     pub current: Mutex<Option<Arc<InForce>>>,
-    /// What other agents have learned of groups' servers, which the engine has not taken yet.
-    pub others: Mutex<Option<Vec<pool::Shared>>>,
-    /// What this one has learned of them.
-    pub learned: Mutex<Vec<pool::Shared>>,
-    /// What the engine holds.
+    /// What other agents have learned about the groups' servers, and the engine has not applied yet.
+    pub others: Mutex<Option<Vec<pool::GroupReport>>>,
+    /// What this agent has learned about the groups' servers.
+    pub learned: Mutex<Vec<pool::GroupReport>>,
+    /// The engine's load.
     pub load: Mutex<Load>,
-    /// The agent is to end when nothing waits.
+    /// Notified when the controller asks the agent to drain.
     pub drain: Notify,
 }
 
-/// The state of the configuration that is in force, for reports.
+/// The configuration in force, for reports.
 pub struct InForce {
-    /// Of the rules.
+    /// The generation of the rules.
     pub generation: u32,
-    /// The services with their rules.
+    /// The services, each with its rules.
     pub services: Vec<(Arc<Service>, Arc<RuleSet>)>,
 }
 
-/// What the engine holds at a moment.
+/// The engine's load at one moment.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Load {
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Requests that are not complete.
+    /// The number of incomplete requests.
     pub waiting: usize,
-    /// Bytes.
+    /// Memory in use, in bytes.
     pub memory: usize,
-    /// No new work is taken.
+    /// Whether the agent is draining.
     pub is_draining: bool,
 }
 
-/// The value behind a lock.
+/// Locks a mutex; a panic of another thread does not poison it.
 pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The gRPC service.
 pub struct Control<W> {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     started: Instant,
-    /// Has the engine's thread look at what is new.
+    /// Wakes the engine's thread, so that it applies the shared state.
     wake: W,
 }
 
 impl<W: Fn()> Control<W> {
-    /// Serves what the engine shares.
-    pub fn new(shared: Arc<Shared>, wake: W) -> Self {
+    /// Creates the service over the state that the engine shares.
+    pub fn new(shared: Arc<SharedState>, wake: W) -> Self {
         Self { shared, started: Instant::now(), wake }
     }
 }
@@ -80,34 +80,47 @@ fn problem(service: &str, path: &str, message: impl Into<String>, remedy: &str) 
     proto::Problem { service: service.to_owned(), path, message, remedy: remedy.to_owned() }
 }
 
-/// Compiles a configuration. Its services count on from those of the same names.
+/// Compiles a configuration. Services continue the counters of the same name in the previous configuration.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub fn compile(wanted: &proto::Configuration, before: Option<&InForce>) -> Result<(Configuration, InForce), Problems> {
+/// Every mistake in the configuration.
+pub fn compile(
+    requested: &proto::Configuration,
+    before: Option<&InForce>,
+) -> Result<(Configuration, InForce), Problems> {
     let mut problems = Problems::new();
     let services: Vec<_> =
-        wanted.services.iter().filter_map(|service| compiled(service, before, &mut problems)).collect();
+        requested.services.iter().filter_map(|service| compiled(service, before, &mut problems)).collect();
     for (n, (service, _)) in services.iter().enumerate() {
         let earlier = &services[..n];
         if earlier.iter().any(|(other, _)| other.agent_port == service.agent_port) {
-            problems.push(problem(&service.name, "", "another service has its port at the agent", "give each its own"));
+            problems.push(problem(
+                &service.name,
+                "",
+                "another service has the same agent_port",
+                "give each service its own",
+            ));
         }
         if earlier.iter().any(|(other, _)| other.address == service.address) {
-            problems.push(problem(&service.name, "", "another service has its address", "give each its own"));
+            problems.push(problem(
+                &service.name,
+                "",
+                "another service has the same address",
+                "give each service its own",
+            ));
         }
     }
-    let key = <[u8; 16]>::try_from(&wanted.cookie_key[..]);
-    let former_key = match &wanted.former_cookie_key[..] {
+    let key = <[u8; 16]>::try_from(&requested.cookie_key[..]);
+    let former_key = match &requested.former_cookie_key[..] {
         [] => Ok(None),
         bytes => <[u8; 16]>::try_from(bytes).map(Some),
     };
     match (key, former_key) {
         (Ok(key), Ok(former_key)) if problems.is_empty() => {
-            let generation = (wanted.generation & 0xff) as u8;
+            let generation = (requested.generation & 0xff) as u8;
             let all = services.iter().map(|(service, _)| Arc::clone(service)).collect();
             let configuration = Configuration { services: all, generation, key, former_key };
-            Ok((configuration, InForce { generation: wanted.generation, services }))
+            Ok((configuration, InForce { generation: requested.generation, services }))
         }
         (Err(_), _) | (_, Err(_)) => {
             problems.push(problem("", "", "a cookie key has 16 bytes", "give 16 random bytes"));
@@ -118,40 +131,45 @@ pub fn compile(wanted: &proto::Configuration, before: Option<&InForce>) -> Resul
 }
 
 fn compiled(
-    wanted: &proto::Service,
+    requested: &proto::Service,
     before: Option<&InForce>,
     problems: &mut Problems,
 ) -> Option<(Arc<Service>, Arc<RuleSet>)> {
     let faults = problems.len();
-    let name = &wanted.name;
+    let name = &requested.name;
     let mut port = |number: u32, what| {
         let port = u16::try_from(number).ok().filter(|port| *port > 0);
         if port.is_none() {
-            problems.push(problem(name, "", format!("{what} {number} is no port"), "give one from 1 to 65535"));
+            problems.push(problem(name, "", format!("{what} {number} is no port"), "give a port from 1 to 65535"));
         }
         port
     };
-    let ports = (port(wanted.port, "port"), port(wanted.agent_port, "agent_port"));
-    let address: Option<Ipv4Addr> = wanted.address.parse().ok();
+    let ports = (port(requested.port, "port"), port(requested.agent_port, "agent_port"));
+    let address: Option<Ipv4Addr> = requested.address.parse().ok();
     if address.is_none() {
-        problems.push(problem(name, "", format!("{:?} is no IPv4 address", wanted.address), "give one"));
+        problems.push(problem(name, "", format!("{:?} is no IPv4 address", requested.address), "give an IPv4 address"));
     }
-    let rules = RuleSet::from_json(wanted.content.as_bytes())
-        .map_err(|found| {
-            let named = |found: sluice_rules::Problem| problem(name, &found.path, found.message, &found.remedy);
-            problems.extend(found.into_iter().map(named));
+    let rules = RuleSet::from_json(requested.content.as_bytes())
+        .map_err(|rule_problems| {
+            let named = |mistake: sluice_rules::Problem| problem(name, &mistake.path, mistake.message, &mistake.remedy);
+            problems.extend(rule_problems.into_iter().map(named));
         })
         .ok();
     let rules = Arc::new(rules?);
     let mut groups = Vec::new();
     for group in rules.groups() {
-        match wanted.groups.get(group).map(|address| address.parse::<SocketAddrV4>()) {
+        match requested.groups.get(group).map(|address| address.parse::<SocketAddrV4>()) {
             Some(Ok(address)) => groups.push((group.clone(), address)),
-            Some(Err(_)) => problems.push(problem(name, "", format!("group {group}: no ADDRESS:PORT"), "give one")),
-            None => problems.push(problem(name, "", format!("group {group} has no address"), "give it one")),
+            Some(Err(_)) => problems.push(problem(
+                name,
+                "",
+                format!("group {group}: the address is no ADDRESS:PORT"),
+                "give one such as 10.0.0.1:80",
+            )),
+            None => problems.push(problem(name, "", format!("group {group} has no address"), "give an ADDRESS:PORT")),
         }
     }
-    let servers: Vec<_> = rules.groups().iter().map(|group| numbers(wanted, group, problems)).collect();
+    let servers: Vec<_> = rules.groups().iter().map(|group| numbers(requested, group, problems)).collect();
     let ((Some(port), Some(agent_port)), Some(address)) = (ports, address) else { return None };
     if problems.len() > faults {
         return None;
@@ -159,34 +177,35 @@ fn compiled(
     let deciding = Arc::new(Rules(Arc::clone(&rules)));
     let address = SocketAddrV4::new(address, port);
     let mut service = Service::new(name.clone(), address, agent_port, groups, deciding);
-    // A guessed connection reaches its server before its request is read.
-    service.guess = wanted.guess && !rules.guards();
+    // A guessed connection reaches its server before its request is read, so services with refusing rules never
+    // guess.
+    service.guess = requested.guess && !rules.guards();
     for (group, servers) in service.groups.iter_mut().zip(servers) {
         group.servers = servers;
     }
     let mut known = before.into_iter().flat_map(|before| &before.services);
     if let Some((before, rules_before)) = known.find(|(before, _)| before.name == service.name) {
-        service.count_on(rules.rules(), (before, rules_before.rules()));
+        service.continue_counters(rules.rules(), (before, rules_before.rules()));
     }
     Some((Arc::new(service), rules))
 }
 
-/// The servers of a group; without them each guess is wrong.
-fn numbers(wanted: &proto::Service, group: &str, problems: &mut Problems) -> Vec<u16> {
-    let ids = wanted.servers.get(group).map_or(&[][..], |servers| &servers.ids);
+/// Returns the numbers of a group's servers. A group without numbers makes each guess wrong.
+fn numbers(requested: &proto::Service, group: &str, problems: &mut Problems) -> Vec<u16> {
+    let ids = requested.servers.get(group).map_or(&[][..], |servers| &servers.ids);
     let numbers = ids.iter().map(|id| u16::try_from(*id)).collect::<Result<_, _>>();
     numbers.unwrap_or_else(|_| {
-        let text = format!("group {group}: a server's number is larger than the data plane's");
-        problems.push(problem(&wanted.name, "", text, "give one up to 65535"));
+        let text = format!("group {group}: a server's number is above 65535");
+        problems.push(problem(&requested.name, "", text, "give a number up to 65535"));
         Vec::new()
     })
 }
 
-/// What SYN-ACKs of a group's servers have shown, as a message.
-fn ability(shared: &pool::Shared) -> proto::Ability {
-    let Learned { mss, window, sack, scales, scale } = shared.learned;
+/// Converts the abilities of a group's servers to a message.
+fn ability(report: &pool::GroupReport) -> proto::Ability {
+    let Learned { mss, window, sack, scales, scale } = report.learned;
     proto::Ability {
-        servers: shared.servers.iter().copied().map(u32::from).collect(),
+        servers: report.servers.iter().copied().map(u32::from).collect(),
         mss: mss.map(u32::from),
         window: window.map(u32::from),
         sack,
@@ -195,8 +214,8 @@ fn ability(shared: &pool::Shared) -> proto::Ability {
     }
 }
 
-/// The groups of a message as the engine takes them. Those that are not configured, and numbers that cannot be, are left out.
-fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::Shared> {
+/// Converts a message to the engine's form. Omits groups that are not configured, and numbers out of range.
+fn group_reports(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<pool::GroupReport> {
     let read = |group: proto::GroupAbility| {
         let mut services = in_force?.services.iter().map(|(service, _)| service);
         let service = services.find(|service| service.name == group.service)?;
@@ -206,13 +225,16 @@ fn shared(message: proto::SharedAbilities, in_force: Option<&InForce>) -> Vec<po
         let scale = scale.and_then(|scale| u8::try_from(scale).ok());
         let learned = Learned { mss: word(mss), window: word(window), sack, scales, scale };
         let servers = servers.into_iter().map(u16::try_from).collect::<Result<_, _>>().ok()?;
-        Some(pool::Shared { group: address, servers, learned })
+        Some(pool::GroupReport { group: address, servers, learned })
     };
     message.groups.into_iter().filter_map(read).collect()
 }
 
-/// A service's counters, and what its pools have learned.
-fn service_status((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[pool::Shared]) -> proto::ServiceStatus {
+/// Reports a service's counters, and what this agent has learned about its groups.
+fn service_status(
+    (service, rules): &(Arc<Service>, Arc<RuleSet>),
+    learned: &[pool::GroupReport],
+) -> proto::ServiceStatus {
     let counters = &service.counters;
     let hits = rules.rules().iter().zip(&service.hits);
     let group = |group: &crate::config::Group| proto::GroupStatus {
@@ -240,8 +262,8 @@ fn service_status((service, rules): &(Arc<Service>, Arc<RuleSet>), learned: &[po
     }
 }
 
-/// The agent's state, for the controller and for Prometheus.
-pub fn status(shared: &Shared, started: Instant) -> proto::Status {
+/// Reports the agent's state, for the controller and for Prometheus.
+pub fn status(shared: &SharedState, started: Instant) -> proto::Status {
     let (load, current) = (*locked(&shared.load), locked(&shared.current).clone());
     let learned = locked(&shared.learned).clone();
     proto::Status {
@@ -261,10 +283,10 @@ pub fn status(shared: &Shared, started: Instant) -> proto::Status {
 #[tonic::async_trait]
 impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> {
     async fn configure(&self, request: Request<proto::Configuration>) -> Result<Response<proto::Verdict>, Refused> {
-        let wanted = request.into_inner();
+        let requested = request.into_inner();
         let before = locked(&self.shared.current).clone();
-        // Rules may take a while to compile.
-        let compiled = tokio::task::spawn_blocking(move || compile(&wanted, before.as_deref())).await;
+        // Compiling rules may take a while, so it runs on a thread for blocking work.
+        let compiled = tokio::task::spawn_blocking(move || compile(&requested, before.as_deref())).await;
         let problems = match compiled.map_err(|error| Refused::internal(error.to_string()))? {
             Ok((configuration, in_force)) => {
                 tracing::info!(generation = in_force.generation, services = in_force.services.len(), "configured");
@@ -292,7 +314,7 @@ impl<W: Fn() + Send + Sync + 'static> proto::agent_server::Agent for Control<W> 
 
     async fn share(&self, request: Request<proto::SharedAbilities>) -> Result<Response<proto::ShareResponse>, Refused> {
         let current = locked(&self.shared.current).clone();
-        *locked(&self.shared.others) = Some(shared(request.into_inner(), current.as_deref()));
+        *locked(&self.shared.others) = Some(group_reports(request.into_inner(), current.as_deref()));
         (self.wake)();
         Ok(Response::new(proto::ShareResponse {}))
     }

@@ -1,8 +1,9 @@
-//! SYN cookies: what a handshake leaves behind is in the number that the agent chose for it (RFC 4987, section 3.6).
+//! SYN cookies: the agent encodes the result of a handshake in its own initial sequence number (RFC 4987, section
+//! 3.6).
 //!
-//! A number is 22 bits of a keyed hash, and 10 bits in the clear: time (2), class of the client's MSS (3), its window scale (4),
-//! and whether it permits SACK (1). The hash covers both ends, the client's own number and the full time: nothing that one agent
-//! has and another has not. So any agent with the same key can read it.
+//! The number consists of 22 bits of a keyed hash and 10 bits in clear: time (2), class of the client's MSS (3), its
+//! window scale (4), and whether it permits SACK (1). The hash covers both addresses, the client's initial number and
+//! the full time, but nothing that only one agent has. So any agent with the same key can check it.
 
 use std::hash::Hasher;
 use std::net::SocketAddrV4;
@@ -11,52 +12,56 @@ use siphasher::sip::SipHasher24;
 
 use crate::seq::Seq;
 
-/// Seconds in which the time of cookies advances by one. A cookie is good for two to three of them.
+/// Seconds per step of the cookies' time. A cookie is valid for two to three steps.
 const STEP_S: u64 = 128;
-/// An MSS is kept as the largest of these that is not above it.
+/// The client's MSS is rounded down to one of these.
 const MSS: [u16; 8] = [216, 536, 1220, 1360, 1400, 1440, 1460, 8960];
-/// The window scale of a client that has none.
+/// The code for a client without window scaling.
 const NO_SCALE: u8 = 15;
 
-/// A key for cookies.
+/// A key for SYN cookies.
 pub type CookieKey = [u8; 16];
 
-/// The options of a client's SYN.
+/// The TCP options of a client's SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
-    /// Largest segment it takes.
+pub struct ClientOptions {
+    /// The client's MSS, in bytes.
     pub mss: u16,
-    /// Its window scale, if it has one.
+    /// The client's window scale, if it offers one.
     pub scale: Option<u8>,
-    /// Whether it permits SACK.
+    /// Whether the client permits SACK.
     pub sack: bool,
 }
 
-impl Offer {
+impl ClientOptions {
     fn bits(self) -> u32 {
         let class = MSS.iter().rposition(|mss| *mss <= self.mss).unwrap_or(0) as u32;
         let scale = u32::from(self.scale.unwrap_or(NO_SCALE));
         class << 5 | scale << 1 | u32::from(self.sack)
     }
 
-    fn of(bits: u32) -> Offer {
+    fn of(bits: u32) -> ClientOptions {
         let scale = (bits >> 1 & 15) as u8;
-        Offer { mss: MSS[(bits >> 5 & 7) as usize], scale: (scale != NO_SCALE).then_some(scale), sack: bits & 1 == 1 }
+        ClientOptions {
+            mss: MSS[(bits >> 5 & 7) as usize],
+            scale: (scale != NO_SCALE).then_some(scale),
+            sack: bits & 1 == 1,
+        }
     }
 }
 
-/// What a connection's cookie depends on beside the client's offer.
+/// The parameters of a handshake that the cookie's hash covers, besides the client's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handshake {
-    /// The client.
+    /// The client's address and port.
     pub client: SocketAddrV4,
-    /// The content service.
+    /// The content service's address and port.
     pub service: SocketAddrV4,
     /// The client's initial sequence number.
     pub isn: Seq,
 }
 
-/// Makes and reads cookies.
+/// Makes and checks cookies.
 #[derive(Debug, Clone, Default)]
 pub struct Cookies {
     current: CookieKey,
@@ -64,30 +69,31 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Cookies are made with the current key, and read with either.
+    /// Creates cookies with the current key; accepts those of the former key as well.
     pub fn new(current: CookieKey, former: Option<CookieKey>) -> Cookies {
         Cookies { current, former: former.filter(|former| *former != current) }
     }
 
-    /// The agent's number for a handshake at this time, in seconds of a clock that all agents share.
-    pub fn make(&self, handshake: &Handshake, offer: Offer, time_s: u64) -> Seq {
+    /// Returns the agent's initial number for a handshake. `time_s` is a time in seconds that all agents share.
+    pub fn make(&self, handshake: &Handshake, syn_options: ClientOptions, time_s: u64) -> Seq {
         let step = time_s / STEP_S;
-        let clear = (step as u32 & 3) << 8 | offer.bits();
+        let clear = (step as u32 & 3) << 8 | syn_options.bits();
         Seq(hash(&self.current, handshake, step, clear) << 10 | clear)
     }
 
-    /// The options of the client's SYN, if this is a number that an agent gave it.
-    pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<Offer> {
+    /// Returns the options of the client's SYN, if `cookie` is valid for this handshake.
+    pub fn read(&self, handshake: &Handshake, cookie: Seq, time_s: u64) -> Option<ClientOptions> {
         let clear = cookie.0 & 0x3ff;
-        // Two bits tell four steps apart: the next one, from an agent whose clock is ahead, this one and two before.
+        // Two bits distinguish four steps: the next one (from an agent whose clock is ahead), the current one, and
+        // two before.
         let next = time_s / STEP_S + 1;
         let step = next.checked_sub(u64::from((next as u32).wrapping_sub(clear >> 8) & 3))?;
         let good = |key: &CookieKey| hash(key, handshake, step, clear) == cookie.0 >> 10;
-        (good(&self.current) || self.former.as_ref().is_some_and(good)).then(|| Offer::of(clear))
+        (good(&self.current) || self.former.as_ref().is_some_and(good)).then(|| ClientOptions::of(clear))
     }
 }
 
-/// 22 bits of SipHash-2-4 (Aumasson and Bernstein 2012).
+/// Returns 22 bits of SipHash-2-4 (Aumasson and Bernstein 2012).
 fn hash(key: &CookieKey, handshake: &Handshake, step: u64, clear: u32) -> u32 {
     let mut hasher = SipHasher24::new_with_key(key);
     let mut words = [0; 28];
@@ -107,7 +113,7 @@ mod tests {
     use super::*;
 
     const KEYS: [CookieKey; 3] = [[1; 16], [2; 16], [3; 16]];
-    const OFFER: Offer = Offer { mss: 1460, scale: Some(7), sack: true };
+    const OFFER: ClientOptions = ClientOptions { mss: 1460, scale: Some(7), sack: true };
     const NOW: u64 = 1_000_000;
 
     fn handshake() -> Handshake {
@@ -116,21 +122,24 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_said_comes_back() {
+    fn the_clients_options_come_back() {
         let cookies = Cookies::new(KEYS[0], None);
-        for (mss, kept) in [(100, 216), (536, 536), (1459, 1440), (1460, 1460), (9000, 8960)] {
+        for (mss, rounded_mss) in [(100, 216), (536, 536), (1459, 1440), (1460, 1460), (9000, 8960)] {
             for scale in [None, Some(0), Some(14)] {
                 for sack in [false, true] {
-                    let offer = Offer { mss, scale, sack };
-                    let cookie = cookies.make(&handshake(), offer, NOW);
-                    assert_eq!(cookies.read(&handshake(), cookie, NOW), Some(Offer { mss: kept, ..offer }));
+                    let syn_options = ClientOptions { mss, scale, sack };
+                    let cookie = cookies.make(&handshake(), syn_options, NOW);
+                    assert_eq!(
+                        cookies.read(&handshake(), cookie, NOW),
+                        Some(ClientOptions { mss: rounded_mss, ..syn_options })
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn a_cookie_ends() {
+    fn a_cookie_expires() {
         let cookies = Cookies::new(KEYS[0], None);
         let cookie = cookies.make(&handshake(), OFFER, NOW);
         let good = |later: i64| cookies.read(&handshake(), cookie, NOW.checked_add_signed(later).unwrap()).is_some();
@@ -165,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_siphash() {
-        // The test vector of the paper's appendix: 15 bytes 0, 1, ..., under the key 0, 1, ..., 15.
+        // The test vector in the paper's appendix: 15 bytes 0, 1, ..., under the key 0, 1, ..., 15.
         let bytes: [u8; 16] = std::array::from_fn(|n| n as u8);
         let mut hasher = SipHasher24::new_with_key(&bytes);
         hasher.write(&bytes[..15]);

@@ -1,9 +1,10 @@
-//! The agent without its sockets: frames and the time in, frames out.
+//! The agent without its sockets: it maps frames and the time to frames.
 //!
-//! A handshake costs no memory: a SYN's options are in the cookie that answers it, and the first bytes of a request bring it back
-//! (where the agent greets it costs a cell, see [`Handshakes`], and a connection from its acknowledgement on).
-//! A connection is kept from there until the data plane has confirmed that it translates. All work for a frame takes a time that
-//! does not depend on how many connections there are, but for the logarithm of ordered sets.
+//! A handshake costs no memory: the cookie that answers a SYN encodes its options, and the first bytes of a request
+//! return them. (Where the agent sends a greeting, a handshake costs a cell, see [`Handshakes`], and a connection
+//! from the client's ACK on.) A connection is kept from its request until the data plane has confirmed that it
+//! translates. The work per frame does not depend on the number of connections, except for the logarithm of ordered
+//! sets.
 
 mod guessed;
 
@@ -16,42 +17,42 @@ use slab::Slab;
 use crate::arp::{self, Operation};
 use crate::config::{Configuration, Service, Settings};
 use crate::connection::{Connection, Context, Fate, Terms};
-use crate::cookie::{Cookies, Handshake, Offer};
+use crate::cookie::{ClientOptions, Cookies, Handshake};
 use crate::facts::GUESSED;
 use crate::frames::Frames;
 use crate::handshakes::Handshakes;
 use crate::order::{ORDER, Order, Turn};
-use crate::pool::{Ability, DEFAULT_MSS, Pools, SCALE, Shared};
+use crate::pool::{Ability, DEFAULT_MSS, GroupReport, Pools, SCALE};
 use crate::seq::Seq;
-use crate::strangers::Strangers;
+use crate::strays::Strays;
 use crate::wire::flags::{ACK, FIN, RST, SYN};
-use crate::wire::{ARP, Head, IPV4, Link, Mac, RawOffer, Segment, ether_type, macs, reset, window_field};
+use crate::wire::{ARP, IPV4, Link, Mac, Segment, SegmentHeader, SynOptions, ether_type, macs, reset, window_field};
 
-/// How often the router is asked for its hardware address, before it is known and afterwards.
-const ASK_ROUTER: u64 = 1_000_000_000;
-const ASK_ROUTER_AGAIN: u64 = 30_000_000_000;
-/// The part of the budget that handshakes may have at most.
-const HANDSHAKES_PART: usize = 8;
+/// Nanoseconds between ARP requests for the router: before its hardware address is known, and afterwards.
+const ROUTER_REQUEST_NS: u64 = 1_000_000_000;
+const ROUTER_REFRESH_NS: u64 = 30_000_000_000;
+/// Handshakes may use this fraction (one over it) of the memory budget.
+const HANDSHAKE_SHARE: usize = 8;
 
-/// Client and content service.
+/// The address and port of a client and of its content service.
 pub type Key = (SocketAddrV4, SocketAddrV4);
 
-/// A service in use.
-struct Entry {
+/// A configured service.
+struct ServiceEntry {
     service: Arc<Service>,
-    /// What the SYN-ACKs to clients offer.
+    /// The abilities that SYN-ACKs announce to its clients.
     ability: Ability,
 }
 
-/// A connection, and where it stands in the engine's sets.
-struct Kept {
+/// A connection, and its entries in the engine's sets.
+struct ConnectionEntry {
     connection: Connection,
     key: Key,
-    /// Its entry among the timers; not after it is due.
+    /// The time of its entry in `timers`; `u64::MAX` without an entry.
     timer: u64,
-    /// Its request waits for its other bytes.
+    /// Whether its request is incomplete.
     waits: bool,
-    /// Its entry among those that yield.
+    /// The time of its entry in `yielding`.
     yields: Option<u64>,
     memory: usize,
 }
@@ -59,40 +60,40 @@ struct Kept {
 /// The agent.
 pub struct Engine {
     settings: Settings,
-    /// Nanoseconds that the clock has stood still.
+    /// Nanoseconds for which the clock has stopped.
     paused: u64,
     router: Option<Mac>,
-    ask_router: u64,
+    router_request_due: u64,
     cookies: Cookies,
     generation: u8,
-    /// By the port at the agent.
-    services: HashMap<u16, Entry>,
-    /// What the ports of services that are no more stood for.
+    /// The services, by their port at the agent.
+    services: HashMap<u16, ServiceEntry>,
+    /// Services that are no longer configured, by their former port at the agent.
     retired: HashMap<u16, SocketAddrV4>,
     pools: Pools,
-    /// When what is known of groups changes by itself.
+    /// The time at which learned abilities expire next.
     abilities_due: u64,
-    connections: Slab<Kept>,
+    connections: Slab<ConnectionEntry>,
     by_key: HashMap<Key, usize>,
     timers: BTreeSet<(u64, usize)>,
-    /// Connections that are given up for others, the oldest first.
+    /// Connections that may be closed to free memory, by the time since which they are idle.
     yielding: BTreeSet<(u64, usize)>,
-    /// Requests that wait for their other bytes.
+    /// The number of incomplete requests.
     waiting: usize,
-    strangers: Strangers,
+    strays: Strays,
     handshakes: Handshakes,
     memory: usize,
     is_draining: bool,
 }
 
 impl Engine {
-    /// An agent that knows no service yet.
+    /// Creates an agent without a configuration.
     pub fn new(settings: Settings) -> Engine {
         Engine {
             settings,
             paused: 0,
             router: None,
-            ask_router: 0,
+            router_request_due: 0,
             cookies: Cookies::default(),
             generation: 0,
             services: HashMap::new(),
@@ -104,14 +105,14 @@ impl Engine {
             timers: BTreeSet::new(),
             yielding: BTreeSet::new(),
             waiting: 0,
-            strangers: Strangers::default(),
+            strays: Strays::default(),
             handshakes: Handshakes::default(),
             memory: 0,
             is_draining: false,
         }
     }
 
-    /// Takes what the controller wants from now on. Connections go on as they began.
+    /// Applies a configuration of the controller. Existing connections keep the configuration that they began with.
     pub fn configure(&mut self, now: u64, configuration: Configuration) {
         let Configuration { services, generation, key, former_key } = configuration;
         self.cookies = Cookies::new(key, former_key);
@@ -122,19 +123,19 @@ impl Engine {
         self.pools.configure(services.iter());
         for service in services {
             self.retired.remove(&service.agent_port);
-            self.services.insert(service.agent_port, Entry { service, ability: Ability::ASSUMED });
+            self.services.insert(service.agent_port, ServiceEntry { service, ability: Ability::ASSUMED });
         }
         self.update_abilities(now);
     }
 
-    /// Takes what other agents have learned of the groups' servers.
-    pub fn share(&mut self, now: u64, shared: Vec<Shared>) {
+    /// Applies what other agents have learned about the groups' servers.
+    pub fn share(&mut self, now: u64, shared: Vec<GroupReport>) {
         self.pools.share(now, shared);
         self.update_abilities(now);
     }
 
-    /// What this agent has learned of the groups' servers.
-    pub fn learned(&self, now: u64) -> Vec<Shared> {
+    /// Returns what this agent has learned about the groups' servers.
+    pub fn learned(&self, now: u64) -> Vec<GroupReport> {
         self.pools.learned(now)
     }
 
@@ -147,52 +148,54 @@ impl Engine {
         }
     }
 
-    /// The clock has stood still for so many nanoseconds ([`crate::clock`]). That of cookies, which all agents share, has not.
+    /// Records that the clock has stopped for `pause` nanoseconds ([`crate::clock`]). The time of cookies, which all
+    /// agents share, has not stopped.
     pub fn note_pause(&mut self, pause: u64) {
         self.paused += pause;
     }
 
-    /// Takes no new work from now on: a request is served to its end, and a connection that waits for its next one ends.
+    /// Begins to drain: a request under way is served to its end, and a connection that waits for its next request is
+    /// ended.
     pub fn drain(&mut self, now: u64, out: &mut Frames) {
         if std::mem::replace(&mut self.is_draining, true) {
             return;
         }
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.with(id, now, out, Connection::part);
+            self.with(id, now, out, Connection::drain);
         }
     }
 
-    /// How many connections the agent has.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// How many requests wait for their other bytes.
+    /// The number of incomplete requests.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Bytes that connections take, and handshakes where the agent greets.
+    /// Memory in bytes of the connections, and of handshakes where the agent sends a greeting.
     pub fn memory(&self) -> usize {
         self.memory + self.handshakes.memory()
     }
 
-    /// The services in force.
+    /// The configured services.
     pub fn services(&self) -> impl Iterator<Item = &Arc<Service>> {
         self.services.values().map(|entry| &entry.service)
     }
 
-    /// When [`Self::poll`] has something to do.
+    /// The time at which [`Self::poll`] has to be called.
     pub fn due(&self) -> u64 {
         let timer = self.timers.first().map_or(u64::MAX, |(due, _)| *due);
-        timer.min(self.ask_router).min(self.handshakes.due()).min(self.abilities_due)
+        timer.min(self.router_request_due).min(self.handshakes.due()).min(self.abilities_due)
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn poll(&mut self, now: u64, out: &mut Frames) {
-        if self.ask_router <= now {
-            self.ask_router = now + if self.router.is_some() { ASK_ROUTER_AGAIN } else { ASK_ROUTER };
+        if self.router_request_due <= now {
+            self.router_request_due = now + if self.router.is_some() { ROUTER_REFRESH_NS } else { ROUTER_REQUEST_NS };
             let (sender, target) = ((self.settings.mac, self.settings.address), ([0; 6], self.settings.gateway));
             let request = arp::Packet { operation: Operation::Request, sender, target };
             out.push_with(|frame| request.write(frame));
@@ -200,8 +203,8 @@ impl Engine {
         if self.abilities_due <= now {
             self.update_abilities(now);
         }
-        while let Some((head, offer)) = self.handshakes.repeat(now) {
-            let (options, length) = offer.write();
+        while let Some((head, syn_options)) = self.handshakes.repeat(now) {
+            let (options, length) = syn_options.write();
             self.send(&head, &options[..length], &[], out);
         }
         while let Some(&(due, id)) = self.timers.first().filter(|(due, _)| *due <= now) {
@@ -218,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// Takes a frame.
+    /// Processes a frame.
     pub fn receive(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((destination, source)) = macs(frame) else { return };
         let is_broadcast = destination == [0xff; 6];
@@ -279,13 +282,13 @@ impl Engine {
         }
     }
 
-    /// The service that a port stands for, or stood for.
+    /// Returns the service of a port at the agent, configured now or formerly.
     fn service_at(&self, port: u16) -> Option<SocketAddrV4> {
         let service = self.services.get(&port).map(|entry| entry.service.address);
         service.or_else(|| self.retired.get(&port).copied())
     }
 
-    /// Takes a client's segment that belongs to no connection.
+    /// Processes a client's segment that belongs to no connection.
     fn on_unknown(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
@@ -304,14 +307,15 @@ impl Engine {
         if !segment.has(ACK) {
             return;
         }
-        // A keepalive may have a byte in the handshake's place (RFC 9293, section 3.8.4).
-        let asks = is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
-        if asks && !entry.service.rules.greets() {
+        // A keepalive may carry one byte with the number of the handshake (RFC 9293, section 3.8.4).
+        let is_keepalive =
+            is_bare || segment.payload().len() == 1 && self.known(now, entry, segment, segment.seq()).is_some();
+        if is_keepalive && !entry.service.rules.greets() {
             self.answer_keepalive(now, entry, segment, out);
             return;
         }
         match self.known(now, entry, segment, segment.seq() - 1) {
-            None => self.on_stranger(now, segment, is_bare, out),
+            None => self.on_stray(now, segment, is_bare, out),
             Some(known) => {
                 self.handshakes.forget(&key);
                 self.begin(now, segment, known, out);
@@ -319,71 +323,76 @@ impl Engine {
         }
     }
 
-    /// The options of the SYN that had this initial number, if a segment answers its cookie.
-    fn known(&self, now: u64, entry: &Entry, segment: &Segment<'_>, isn: Seq) -> Option<Offer> {
+    /// Returns the options of the SYN with this initial number, if the segment acknowledges a valid cookie for it.
+    fn known(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, isn: Seq) -> Option<ClientOptions> {
         let handshake = Handshake { client: segment.source(), service: entry.service.address, isn };
         self.cookies.read(&handshake, segment.ack() - 1, self.time_s(now))
     }
 
-    /// Answers the keepalive of a client that has sent no data yet, whose cookie shows that it is connected. The handshake's own
-    /// acknowledgement has the next number, and needs no answer.
-    fn answer_keepalive(&self, now: u64, entry: &Entry, segment: &Segment<'_>, out: &mut Frames) {
-        let Some(offer) = self.known(now, entry, segment, segment.seq()) else { return };
+    /// Answers the keepalive of a client that has sent no data, but proves its handshake by the cookie. The ACK of
+    /// the handshake itself has the next number, and gets no answer.
+    fn answer_keepalive(&self, now: u64, entry: &ServiceEntry, segment: &Segment<'_>, out: &mut Frames) {
+        let Some(syn_options) = self.known(now, entry, segment, segment.seq()) else { return };
         let room = entry.service.rules.room().min(entry.ability.window.into());
-        let head = Head {
+        let head = SegmentHeader {
             source: segment.destination(),
             destination: segment.source(),
             seq: segment.ack(),
             ack: segment.seq() + 1,
             flags: ACK,
-            window: window_field(room, offer.scale.map_or(0, |_| SCALE)),
+            window: window_field(room, syn_options.scale.map_or(0, |_| SCALE)),
         };
         self.send(&head, &[], &[], out);
     }
 
-    /// A segment that no cookie explains: of a connection that is lost, or ahead of a first segment that is on its way.
-    fn on_stranger(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
+    /// Handles a segment without a valid cookie: its connection is lost, or it has overtaken the first segment of its
+    /// request.
+    fn on_stray(&mut self, now: u64, segment: &Segment<'_>, is_bare: bool, out: &mut Frames) {
         let (source, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
         entry.service.counters.strays.add(1);
-        if !is_bare && self.strangers.is_persistent(now, source, own.port(), segment.seq()) {
+        if !is_bare && self.strays.is_persistent(now, source, own.port(), segment.seq()) {
             entry.service.counters.lost.add(1);
             let head = reset(segment, own, source);
             self.send(&head, &[], &[], out);
         }
     }
 
-    /// Answers a SYN with a cookie. What else is in it counts for nothing: neither data (RFC 7413) nor other options.
+    /// Answers a SYN with a cookie. Data (RFC 7413) and unknown options in the SYN are ignored.
     fn answer_syn(&mut self, now: u64, segment: &Segment<'_>, out: &mut Frames) {
         let (client, own) = (segment.source(), segment.destination());
         let Some(entry) = self.services.get(&own.port()) else { return };
         entry.service.counters.handshakes.add(1);
-        let asked = segment.offer();
+        let requested = segment.syn_options();
         let Ability { mss, sack, window } = entry.ability;
-        let offer = Offer { mss: asked.mss.unwrap_or(DEFAULT_MSS), scale: asked.scale, sack: asked.sack && sack };
+        let syn_options = ClientOptions {
+            mss: requested.mss.unwrap_or(DEFAULT_MSS),
+            scale: requested.scale,
+            sack: requested.sack && sack,
+        };
         let handshake = Handshake { client, service: entry.service.address, isn: segment.seq() };
         let room = entry.service.rules.room();
-        let head = Head {
+        let head = SegmentHeader {
             source: own,
             destination: client,
-            seq: self.cookies.make(&handshake, offer, self.time_s(now)),
+            seq: self.cookies.make(&handshake, syn_options, self.time_s(now)),
             ack: segment.seq() + 1,
             flags: SYN | ACK,
             window: u16::try_from(room).unwrap_or(u16::MAX).min(window),
         };
-        let answered = RawOffer { mss: Some(mss), scale: offer.scale.map(|_| SCALE), sack: offer.sack };
-        let (options, length) = answered.write();
+        let announced = SynOptions { mss: Some(mss), scale: syn_options.scale.map(|_| SCALE), sack: syn_options.sack };
+        let (options, length) = announced.write();
         self.send(&head, &options[..length], &[], out);
         if entry.service.rules.greets() {
             let key = (client, entry.service.address);
-            self.handshakes.note(key, head, answered, now);
+            self.handshakes.note(key, head, announced, now);
         }
     }
 
-    /// Keeps within the budget: handshakes have no more than a part of it and make room first, then the oldest whose next
-    /// request is not complete.
+    /// Keeps the memory within the budget. Handshakes are limited to a fraction of it, and are dropped first; then
+    /// the longest idle connections are closed.
     fn make_room(&mut self, now: u64, out: &mut Frames) {
-        while self.handshakes.memory() > self.settings.budget / HANDSHAKES_PART && self.handshakes.make_room() {}
+        while self.handshakes.memory() > self.settings.budget / HANDSHAKE_SHARE && self.handshakes.make_room() {}
         while self.memory() > self.settings.budget {
             if self.handshakes.make_room() {
                 continue;
@@ -393,7 +402,7 @@ impl Engine {
         }
     }
 
-    fn send(&self, head: &Head, options: &[u8], payload: &[u8], out: &mut Frames) {
+    fn send(&self, head: &SegmentHeader, options: &[u8], payload: &[u8], out: &mut Frames) {
         if let Some(link) = self.link() {
             out.push_with(|frame| head.write(&link, options, [payload, b""], frame));
         }
@@ -407,15 +416,16 @@ impl Engine {
         self.settings.epoch_s + (now + self.paused) / 1_000_000_000
     }
 
-    /// Begins a connection with the first segment of its request.
-    fn begin(&mut self, now: u64, segment: &Segment<'_>, offer: Offer, out: &mut Frames) {
-        let Some(terms) = self.terms(segment, offer, offer.scale.map_or(0, |_| SCALE)) else { return };
+    /// Begins a connection by the first segment of its request.
+    fn begin(&mut self, now: u64, segment: &Segment<'_>, syn_options: ClientOptions, out: &mut Frames) {
+        let Some(terms) = self.terms(segment, syn_options, syn_options.scale.map_or(0, |_| SCALE)) else { return };
         let connection = Connection::new(terms, (segment.seq(), segment.ack() - 1), now);
-        self.keep(now, connection, segment, out);
+        self.insert_connection(now, connection, segment, out);
     }
 
-    /// The terms of a connection that begins with this segment, after this window scale was announced to its client.
-    fn terms(&self, segment: &Segment<'_>, offer: Offer, announced_scale: u8) -> Option<Terms> {
+    /// Returns the fixed properties of a connection that begins with this segment. `announced_scale` is the window
+    /// scale announced to its client.
+    fn terms(&self, segment: &Segment<'_>, syn_options: ClientOptions, announced_scale: u8) -> Option<Terms> {
         let own_address = segment.destination();
         let entry = self.services.get(&own_address.port())?;
         Some(Terms {
@@ -423,24 +433,24 @@ impl Engine {
             own_address,
             service: Arc::clone(&entry.service),
             generation: self.generation,
-            offer,
+            syn_options,
             announced_scale,
             window_limit: entry.ability.window,
         })
     }
 
-    /// Keeps a new connection, and has it take its first segment.
-    fn keep(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
+    /// Stores a new connection, and lets it process its first segment.
+    fn insert_connection(&mut self, now: u64, connection: Connection, segment: &Segment<'_>, out: &mut Frames) {
         let key = (connection.terms().client, connection.terms().service.address);
         let memory = connection.memory();
-        let kept = Kept { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
+        let entry = ConnectionEntry { connection, key, timer: u64::MAX, waits: false, yields: None, memory };
         self.memory += memory;
-        let id = self.connections.insert(kept);
+        let id = self.connections.insert(entry);
         self.by_key.insert(key, id);
         self.with(id, now, out, |connection, ctx| connection.begin(ctx, segment));
     }
 
-    /// Has a connection work, and keeps the engine's books.
+    /// Runs `work` on a connection, and then updates the engine's sets and counts.
     fn with(
         &mut self,
         id: usize,
@@ -450,42 +460,42 @@ impl Engine {
     ) {
         let Some(link) = self.link() else { return };
         let is_draining = self.is_draining;
-        let kept = &mut self.connections[id];
+        let entry = &mut self.connections[id];
         let mut ctx = Context { now, link, out, pools: &mut self.pools, has_learned: false, is_draining };
-        let fate = work(&mut kept.connection, &mut ctx);
+        let fate = work(&mut entry.connection, &mut ctx);
         let has_learned = ctx.has_learned;
         match fate {
             Fate::Stays => {
                 if cfg!(debug_assertions) {
-                    kept.connection.check();
+                    entry.connection.check();
                 }
-                let memory = kept.connection.memory();
-                self.memory = self.memory - kept.memory + memory;
-                kept.memory = memory;
-                let waits = kept.connection.waits_since().is_some();
-                self.waiting = self.waiting + usize::from(waits) - usize::from(kept.waits);
-                kept.waits = waits;
-                let yields = kept.connection.yields_since();
-                if yields != kept.yields {
-                    kept.yields.map(|since| self.yielding.remove(&(since, id)));
+                let memory = entry.connection.memory();
+                self.memory = self.memory - entry.memory + memory;
+                entry.memory = memory;
+                let waits = entry.connection.waits_since().is_some();
+                self.waiting = self.waiting + usize::from(waits) - usize::from(entry.waits);
+                entry.waits = waits;
+                let yields = entry.connection.yields_since();
+                if yields != entry.yields {
+                    entry.yields.map(|since| self.yielding.remove(&(since, id)));
                     yields.map(|since| self.yielding.insert((since, id)));
-                    kept.yields = yields;
+                    entry.yields = yields;
                 }
-                // A timer that comes too early finds out then.
-                let due = kept.connection.due();
-                if due < kept.timer {
-                    self.timers.remove(&(kept.timer, id));
+                // A timer may fire too early; it is then set again.
+                let due = entry.connection.due();
+                if due < entry.timer {
+                    self.timers.remove(&(entry.timer, id));
                     self.timers.insert((due, id));
-                    kept.timer = due;
+                    entry.timer = due;
                 }
             }
             Fate::Ends => {
-                let kept = self.connections.remove(id);
-                self.memory -= kept.memory;
-                self.by_key.remove(&kept.key);
-                self.timers.remove(&(kept.timer, id));
-                kept.yields.map(|since| self.yielding.remove(&(since, id)));
-                self.waiting -= usize::from(kept.waits);
+                let entry = self.connections.remove(id);
+                self.memory -= entry.memory;
+                self.by_key.remove(&entry.key);
+                self.timers.remove(&(entry.timer, id));
+                entry.yields.map(|since| self.yielding.remove(&(since, id)));
+                self.waiting -= usize::from(entry.waits);
             }
         }
         if has_learned {

@@ -1,40 +1,41 @@
-//! The header that the data plane puts in front of a guessed connection's segment: the handshake's options, and its server.
+//! The header that the data plane puts before a segment of a guessed connection: the options of the handshake, and
+//! the server.
 
 use crate::seq::Seq;
 use crate::wire::{ETHERNET, IPV4, ether_type};
 
-/// EtherType of guessed connections' segments (IEEE local experimental).
+/// EtherType of segments of guessed connections (IEEE 802 local experimental).
 pub const GUESSED: u16 = 0x88b6;
 
 const LENGTH: usize = 14;
 const NO_SCALE: u8 = 255;
 const LARGEST_SCALE: u8 = 14;
-/// Flag: the server has sent data, or its FIN.
-const SPOKEN: u8 = 1;
-/// The MSS of a client or a server that tells less.
-pub const SMALLEST: u16 = 64;
+/// Flag: the server has sent data or its FIN.
+const SERVER_HAS_SENT: u8 = 1;
+/// The MSS assumed for a client or server that announces less, in bytes.
+pub const MIN_MSS: u16 = 64;
 
-/// What the data plane knows of a guessed connection.
+/// The data plane's knowledge of a guessed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// The server's window scale; none where windows are not scaled.
     pub server_scale: Option<u8>,
-    /// The client's.
+    /// The client's window scale.
     pub client_scale: Option<u8>,
-    /// Whether both permit SACK.
+    /// Whether both sides permit SACK.
     pub sack: bool,
-    /// Whether the server has sent data already.
-    pub has_spoken: bool,
-    /// Largest segment that the client takes.
+    /// Whether the server has already sent data.
+    pub server_has_sent: bool,
+    /// The client's MSS in bytes.
     pub mss: u16,
-    /// The guessed server, by the data plane's number.
+    /// The guessed server, by its number in the data plane.
     pub server: u16,
     /// The client's initial sequence number.
     pub isn: Seq,
 }
 
 impl Facts {
-    /// Reads a frame with the EtherType of guessed connections: the facts, and the IPv4 packet behind them.
+    /// Parses a frame with the EtherType of guessed connections; returns the facts, and the IPv4 packet behind them.
     pub fn read(frame: &[u8]) -> Option<(Facts, &[u8])> {
         let (facts, packet) = frame.get(ETHERNET..)?.split_at_checked(LENGTH)?;
         let word = |at: usize| u16::from_be_bytes([facts[at], facts[at + 1]]);
@@ -50,19 +51,19 @@ impl Facts {
             server_scale: scale(0)?,
             client_scale: scale(1)?,
             sack: facts[2] != 0,
-            has_spoken: facts[3] & SPOKEN != 0,
-            mss: word(4).max(SMALLEST),
+            server_has_sent: facts[3] & SERVER_HAS_SENT != 0,
+            mss: word(4).max(MIN_MSS),
             server: word(6),
             isn: Seq(u32::from_be_bytes(std::array::from_fn(|n| facts[8 + n]))),
         };
         Some((facts, packet))
     }
 
-    /// Puts them in front of what is in a frame.
+    /// Returns the frame with this header before its IPv4 packet.
     pub fn write(&self, frame: &[u8]) -> Vec<u8> {
         let (mss, server, isn) = (self.mss.to_be_bytes(), self.server.to_be_bytes(), self.isn.0.to_be_bytes());
         let scales = [self.server_scale, self.client_scale].map(|scale| scale.unwrap_or(NO_SCALE));
-        let flags = [u8::from(self.sack), if self.has_spoken { SPOKEN } else { 0 }];
+        let flags = [u8::from(self.sack), if self.server_has_sent { SERVER_HAS_SENT } else { 0 }];
         let (macs, packet) = (&frame[..ETHERNET - 2], &frame[ETHERNET..]);
         let parts = [macs, &GUESSED.to_be_bytes(), &scales, &flags, &mss, &server, &isn, &IPV4.to_be_bytes(), packet];
         parts.concat()
@@ -77,7 +78,7 @@ mod tests {
         server_scale: Some(9),
         client_scale: None,
         sack: true,
-        has_spoken: true,
+        server_has_sent: true,
         mss: 1400,
         server: 0x0102,
         isn: Seq(0xfffe_fdfc),
@@ -111,6 +112,6 @@ mod tests {
     #[test]
     fn a_client_that_takes_nothing_is_taken_to_take_something() {
         let frame = Facts { mss: 0, ..FACTS }.write(&[0; 20]);
-        assert_eq!(Facts::read(&frame).map(|(facts, _)| facts.mss), Some(SMALLEST));
+        assert_eq!(Facts::read(&frame).map(|(facts, _)| facts.mss), Some(MIN_MSS));
     }
 }

@@ -1,6 +1,6 @@
-//! Frames that go out, back to back in one buffer.
+//! Outgoing frames, concatenated in one buffer.
 
-/// Frames in the order in which they are to be sent.
+/// Frames in the order in which they are sent.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -8,29 +8,29 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Adds a frame that `write` appends to the buffer.
+    /// Adds the frame that `write` appends to the buffer.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
-    /// The frames.
+    /// Iterates over the frames.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
         (0..self.ends.len()).map(move |number| &self.bytes[start(number)..self.ends[number]])
     }
 
-    /// How many there are.
+    /// The number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no frame.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Forgets them; the memory stays.
+    /// Removes all frames; keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

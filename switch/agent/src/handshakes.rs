@@ -1,28 +1,29 @@
-//! Handshakes of services whose agent greets: a client that waits for a greeting does not repeat a lost acknowledgement, so the agent
-//! repeats its SYN-ACK (RFC 9293, section 3.8.1).
+//! Handshakes of services for which the agent sends a greeting. A client that waits for a greeting does not
+//! retransmit a lost ACK, so the agent retransmits its SYN-ACK (RFC 9293, section 3.8.1).
 //!
-//! It costs a cell of bounded number, and the oldest make room. A client whose cell is gone still has its cookie.
+//! Each handshake costs a cell. Memory for cells is limited, and the oldest are dropped; a client without a cell
+//! still has its cookie.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::engine::Key;
-use crate::wire::{Head, RawOffer};
+use crate::wire::{SegmentHeader, SynOptions};
 
-/// A SYN-ACK is repeated after this time, then after twice as long.
+/// Nanoseconds until a SYN-ACK is sent again; the second time it takes twice as long.
 const REPEAT: u64 = 1_000_000_000;
 const REPETITIONS: u32 = 2;
-/// Bytes of a cell: in the map, and in the set with its share of a node.
+/// Bytes per cell: its map entry, and its set entry with a share of a tree node.
 const CELL: usize = size_of::<(Key, Cell)>() + 2 * size_of::<(u64, Key)>();
 
-/// What was answered.
+/// A SYN-ACK that was sent.
 struct Cell {
-    head: Head,
-    offer: RawOffer,
+    head: SegmentHeader,
+    syn_options: SynOptions,
     due: u64,
     repeated: u32,
 }
 
-/// SYN-ACKs that wait for their acknowledgement.
+/// SYN-ACKs that were not acknowledged.
 #[derive(Default)]
 pub struct Handshakes {
     cells: HashMap<Key, Cell>,
@@ -30,38 +31,38 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Notes an answer to a SYN; one before counts no more.
-    pub fn note(&mut self, key: Key, head: Head, offer: RawOffer, now: u64) {
+    /// Records the SYN-ACK for a SYN; it replaces an earlier one.
+    pub fn note(&mut self, key: Key, head: SegmentHeader, syn_options: SynOptions, now: u64) {
         self.forget(&key);
         let due = now + REPEAT;
-        self.cells.insert(key, Cell { head, offer, due, repeated: 0 });
+        self.cells.insert(key, Cell { head, syn_options, due, repeated: 0 });
         self.due.insert((due, key));
     }
 
-    /// The client has answered, or is gone.
+    /// Removes a handshake, because the client has answered or reset it.
     pub fn forget(&mut self, key: &Key) {
         if let Some(cell) = self.cells.remove(key) {
             self.due.remove(&(cell.due, *key));
         }
     }
 
-    /// Forgets the one that has waited longest for its turn. False when there is none.
+    /// Drops the handshake that is next to be sent again. Returns false when there is none.
     pub fn make_room(&mut self) -> bool {
         let first = self.due.pop_first();
         first.is_some_and(|(_, key)| self.cells.remove(&key).is_some())
     }
 
-    /// When the next is to be repeated.
+    /// The time at which the next SYN-ACK is sent again.
     pub fn due(&self) -> u64 {
         self.due.first().map_or(u64::MAX, |(due, _)| *due)
     }
 
-    /// What is to be repeated now, if something is.
-    pub fn repeat(&mut self, now: u64) -> Option<(Head, RawOffer)> {
+    /// Returns the next SYN-ACK to be sent again by now, if any.
+    pub fn repeat(&mut self, now: u64) -> Option<(SegmentHeader, SynOptions)> {
         let &(due, key) = self.due.first().filter(|(due, _)| *due <= now)?;
         self.due.remove(&(due, key));
         let cell = self.cells.get_mut(&key)?;
-        let answer = (cell.head, cell.offer);
+        let answer = (cell.head, cell.syn_options);
         cell.repeated += 1;
         if cell.repeated == REPETITIONS {
             self.cells.remove(&key);
@@ -72,7 +73,7 @@ impl Handshakes {
         Some(answer)
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.cells.len() * CELL
     }

@@ -1,7 +1,9 @@
-//! The agent of a content switch: takes handshakes and requests of content services, asks the rules, opens a server in the client's
-//! name, and has the data plane translate from there on.
+//! The agent of a content switch. It accepts the connections of content services, applies their rules to the
+//! requests, connects to a server with the client's source address, and orders the data plane to translate from then
+//! on.
 //!
-//! [`Engine`] is pure: frames and the time in, frames out. [`runner`] joins it to an interface, [`control`] to the controller.
+//! [`Engine`] is pure: it maps frames and the time to frames. [`runner`] connects it to an interface, [`control`] to
+//! the controller.
 
 pub mod acceptance;
 pub mod args;
@@ -13,22 +15,22 @@ pub mod config;
 mod connection;
 pub mod control;
 pub mod cookie;
-pub mod decider;
 mod engine;
 pub mod facts;
 pub mod frames;
-mod handover;
 mod handshakes;
 mod mail;
 pub mod metrics;
 pub mod offline;
 pub mod order;
+pub mod policy;
 pub mod pool;
 pub mod rules;
 pub mod runner;
+mod send_buffer;
+mod sender;
 pub mod seq;
-mod speech;
-mod strangers;
+mod strays;
 pub mod wire;
 
 /// The messages of `proto/agent.proto`.

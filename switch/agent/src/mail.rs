@@ -1,73 +1,74 @@
-//! Mail protocols, where the server speaks first: what the agent says for reasons of its own, and how a server hears a dialogue again.
+//! Mail protocols, where the server sends first: the agent's own error replies, and the replay of a dialogue to a
+//! server.
 
 use std::sync::Arc;
 
-use sluice_rules::{Followed, Follower, Replay, Replayed, RuleSet};
+use sluice_rules::{DialogueGuard, GuardVerdict, Replay, ReplayStatus, RuleSet};
 
-use crate::decider::{Answers, Framing, Heard, Progress, Reason, Repetition};
-use crate::rules::refused;
+use crate::policy::{DialogueReplay, Framing, Progress, Reason, ReplayDriver, ReplayProgress};
+use crate::rules::rejection;
 
-/// What a client hears for a reason of the agent's own. SMTP: 421, after which clients come again (RFC 5321, section 3.8).
-pub fn apology(rules: &RuleSet, reason: Reason) -> Vec<u8> {
+/// Returns the reply for a reason of the agent. SMTP: 421, after which clients try again (RFC 5321, section 3.8).
+pub fn error_reply(rules: &RuleSet, reason: Reason) -> Vec<u8> {
     let why = match reason {
         Reason::Timeout => "no command came in time",
         Reason::Crowded => "too many connections",
         Reason::CutShort => "the connection was closed",
-        Reason::TooLarge => "too much was said",
+        Reason::TooLarge => "the dialogue is too long",
         Reason::NoServer => "no server answers",
         Reason::ServerRefused => "the server refuses",
     };
     let status = if reason == Reason::TooLarge { 500 } else { 421 };
-    rules.refusal(status, why).say
+    rules.refusal(status, why).reply
 }
 
-/// How a server is to hear a dialogue whose first `answered` bytes the agent has answered.
-pub fn repetition(replay: Replay, answered: usize, say: Vec<u8>) -> Repetition {
+/// Builds the replay of a dialogue whose first `answered` bytes the agent has answered.
+pub fn dialogue_replay(replay: Replay, answered: usize, reply: Vec<u8>) -> DialogueReplay {
     let lines = replay.lines();
-    debug_assert!(lines.len() <= answered, "a line is repeated that the client has not sent");
-    Repetition { say, answered, lines, answers: Box::new(replay) }
+    debug_assert!(lines.len() <= answered, "the replay is longer than what the client has sent");
+    DialogueReplay { reply, answered, lines, driver: Box::new(replay) }
 }
 
-impl Answers for Replay {
-    fn hear(&mut self, bytes: &[u8]) -> Heard {
+impl ReplayDriver for Replay {
+    fn feed_server(&mut self, bytes: &[u8]) -> ReplayProgress {
         match self.feed(bytes) {
-            Replayed::Wait => Heard::Nothing,
-            Replayed::Say(line) => Heard::GoOn(line.len()),
-            Replayed::Ready { used } => Heard::Ready { used },
-            Replayed::Failed { say } => Heard::Failed { say },
+            ReplayStatus::Wait => ReplayProgress::Wait,
+            ReplayStatus::Send(line) => ReplayProgress::Send(line.len()),
+            ReplayStatus::Ready { used } => ReplayProgress::Ready { used },
+            ReplayStatus::Failed { reply } => ReplayProgress::Failed { reply },
         }
     }
 }
 
-/// A dialogue that is read to its end, or until nothing more can be refused.
-pub struct Dialogue {
+/// A dialogue whose commands are checked, until nothing more can be refused.
+pub struct DialogueFraming {
     rules: Arc<RuleSet>,
-    follower: Follower,
+    guard: DialogueGuard,
 }
 
-impl Dialogue {
-    /// Begins where the dialogue has been repeated to the server.
-    pub fn new(rules: &Arc<RuleSet>, follower: Follower) -> Dialogue {
-        Dialogue { rules: Arc::clone(rules), follower }
+impl DialogueFraming {
+    /// Begins when the dialogue so far was replayed to the server.
+    pub fn new(rules: &Arc<RuleSet>, guard: DialogueGuard) -> DialogueFraming {
+        DialogueFraming { rules: Arc::clone(rules), guard }
     }
 }
 
-impl Framing for Dialogue {
+impl Framing for DialogueFraming {
     fn request(&mut self, bytes: &[u8]) -> Progress {
-        match self.follower.client(&self.rules, bytes) {
-            Followed::Pass(used) => Progress::Part(used),
-            Followed::Open => Progress::Opaque,
-            Followed::Refuse(refusal) => Progress::Refused(refused(refusal)),
+        match self.guard.client(&self.rules, bytes) {
+            GuardVerdict::Pass(used) => Progress::Partial(used),
+            GuardVerdict::Open => Progress::Opaque,
+            GuardVerdict::Refuse(refusal) => Progress::Refused(rejection(refusal)),
         }
     }
 
     fn response(&mut self, bytes: &[u8]) -> Progress {
-        self.follower.server(bytes);
-        if self.follower.is_open() { Progress::Opaque } else { Progress::More }
+        self.guard.server(bytes);
+        if self.guard.is_open() { Progress::Opaque } else { Progress::More }
     }
 
     fn memory(&self) -> usize {
-        self.follower.memory()
+        self.guard.memory()
     }
 }
 
@@ -76,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_protocol_has_words_for_every_reason() {
+    fn every_protocol_has_a_reply_for_every_reason() {
         let reasons = [Reason::Timeout, Reason::Crowded, Reason::CutShort, Reason::NoServer, Reason::ServerRefused];
         for (protocol, start) in [("smtp", "421 "), ("imap", "* BYE "), ("pop3", "-ERR ")] {
             let content = format!(r#"{{"protocol": "{protocol}", "default": {{"to": "a"}}}}"#);
             let rules = RuleSet::from_json(content.as_bytes()).unwrap();
             for reason in reasons {
-                let say = String::from_utf8(apology(&rules, reason)).unwrap();
-                assert!(say.starts_with(start) && say.ends_with("\r\n"), "{say}");
+                let reply = String::from_utf8(error_reply(&rules, reason)).unwrap();
+                assert!(reply.starts_with(start) && reply.ends_with("\r\n"), "{reply}");
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sluice_agent::args::{self, Args, Command};
-use sluice_agent::control::{Control, Shared, locked};
+use sluice_agent::control::{Control, SharedState, locked};
 use sluice_agent::metrics::{self, Metrics};
 use sluice_agent::proto::agent_server::AgentServer;
 use sluice_agent::runner::{Handle, Runner};
@@ -22,10 +22,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How long connections have to end when the agent drains.
+/// The time that connections have to end when the agent drains.
 const DRAIN: Duration = Duration::from_secs(10);
 const CONTROLLERS: usize = 16;
-/// Rules come in one piece.
+/// The controller sends all rules in one message.
 const LARGEST_REQUEST: usize = 128 << 20;
 const EXAMPLE: &str = "127.0.0.1:9600";
 
@@ -70,7 +70,7 @@ fn standard_input() -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The hardware address of an interface.
+/// Reads the hardware address of an interface.
 fn mac(interface: &str) -> Result<[u8; 6], String> {
     let path = format!("/sys/class/net/{interface}/address");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
@@ -97,7 +97,7 @@ fn run(args: &Args) -> Result<(), String> {
         epoch_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         budget: args.memory,
     };
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedState::default());
     let mut runner = Runner::new(Engine::new(settings), interface, Arc::clone(&shared))
         .map_err(|error| format!("cannot wait for frames: {error}"))?;
     let handle = runner.handle();
@@ -106,7 +106,7 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("engine".to_owned())
         .spawn(move || {
-            // Dropped without a message when the thread panics, which the receiver notices as well.
+            // If the thread panics, the sender is dropped without a message; the receiver reports that, too.
             let _ = ended.send(runner.run());
         })
         .map_err(|error| format!("cannot start the engine: {error}"))?;
@@ -132,10 +132,10 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Serves the controller until the engine has ended.
+/// Serves the controller until the engine ends.
 async fn control(
     args: &Args,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     handle: &Handle,
     (listener, metrics, measured): (Listener, Option<TcpListener>, Metrics),
     mut end: oneshot::Receiver<io::Result<()>>,
@@ -163,7 +163,7 @@ async fn control(
         supervisor.stopping();
         handle.drain();
         tokio::select! {
-            () = tokio::time::sleep(DRAIN) => tracing::warn!("connections are left"),
+            () = tokio::time::sleep(DRAIN) => tracing::warn!("ending although connections are left"),
             () = either(&mut signals) => {}
         }
     };
@@ -186,20 +186,20 @@ async fn control(
     }
 }
 
-/// What ends the process where the kernel takes no signal handler.
+/// The error of a process for which the kernel accepts no signal handler.
 fn unwaited(error: io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
 
-/// Waits for one of two signals.
-async fn either((one, other): &mut (Signal, Signal)) {
+/// Waits for either of two signals.
+async fn either((first, second): &mut (Signal, Signal)) {
     tokio::select! {
-        _ = one.recv() => {}
-        _ = other.recv() => {}
+        _ = first.recv() => {}
+        _ = second.recv() => {}
     }
 }
 
-/// Says on standard output, in one line, that the agent is ready. Others wait for it.
+/// Prints a line on standard output, for which callers wait, when the agent is ready.
 fn announce(args: &Args, control: &str, metrics: Option<std::net::SocketAddr>) {
     let metrics = metrics.map(|address| format!(", metrics on http://{address}/metrics")).unwrap_or_default();
     let mut out = io::stdout();

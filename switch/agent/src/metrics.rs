@@ -1,4 +1,4 @@
-//! The agent's state for Prometheus.
+//! The agent's metrics for Prometheus.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use sluice_ports::Counters;
 use sluice_serve::metrics::{Labels, counters, gauges};
 use tokio::net::TcpListener;
 
-use crate::control::{Shared, status};
+use crate::control::{SharedState, status};
 use crate::proto;
 
-/// What is reported.
+/// The sources of the metrics.
 pub struct Metrics {
     /// The engine's state.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
     /// The interface's counters.
     pub interface: Arc<Counters>,
-    /// When the agent began.
+    /// The time at which the agent started.
     pub started: Instant,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Answers `GET /metrics` for as long as it is polled.
+/// Serves `GET /metrics` for as long as the future is polled.
 ///
 /// # Errors
 /// When the listener fails.
@@ -40,23 +40,31 @@ pub async fn serve(listener: TcpListener, metrics: Metrics) -> io::Result<()> {
 
 type Values = Vec<(Labels, u64)>;
 
-/// Name, help and value of a family.
-type Number = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
+/// Name, help text and value of a metric of a service.
+type ServiceMetric = (&'static str, &'static str, fn(&proto::ServiceStatus) -> u64);
 
-/// A family for each number that every service has.
-const NUMBERS: [Number; 10] = [
+/// The metrics of which every service has one number.
+const SERVICE_METRICS: [ServiceMetric; 10] = [
     ("handshakes", "SYNs answered", |service| service.handshakes),
     ("spliced", "Connections that the data plane took over", |service| service.spliced),
     ("orders_repeated", "Splice orders repeated", |service| service.orders_repeated),
     ("orders_failed", "Splice orders that were refused or not confirmed", |service| service.orders_failed),
-    ("resets", "Connections reset in the agent's hands", |service| service.resets),
-    ("lost", "Connections lost with bytes that the agent had acknowledged, or whose agent is gone", |service| {
-        service.lost
+    ("resets", "Connections that a client or server reset while the agent forwarded them", |service| service.resets),
+    (
+        "lost",
+        "Connections lost with bytes that the agent had acknowledged, or because their former agent is gone",
+        |service| service.lost,
+    ),
+    ("strays", "Segments of no connection", |service| service.strays),
+    ("guesses_right", "Guessed connections whose server is in the group that the rules select", |service| {
+        service.guesses_right
     }),
-    ("strays", "Segments that belong to nothing", |service| service.strays),
-    ("guesses_right", "Connections opened ahead to a server of the right group", |service| service.guesses_right),
-    ("guesses_wrong", "Connections opened ahead to a server of another group", |service| service.guesses_wrong),
-    ("guesses_reset", "Connections reset because the wrong server had spoken", |service| service.guesses_reset),
+    ("guesses_wrong", "Guessed connections whose server is in another group", |service| service.guesses_wrong),
+    (
+        "guesses_reset",
+        "Guessed connections that were reset because the wrong server had already sent data",
+        |service| service.guesses_reset,
+    ),
 ];
 
 impl Collector for Metrics {
@@ -64,12 +72,12 @@ impl Collector for Metrics {
         let encoder = &mut encoder;
         let status = status(&self.shared, self.started);
         let loads = [
-            ("connections", "Connections in the agent's hands", status.connections),
-            ("waiting", "Requests that are not complete", status.waiting),
-            ("memory_bytes", "What connections take", status.memory),
-            ("generation", "Of the rules", u64::from(status.generation)),
+            ("connections", "Connections that the agent forwards", status.connections),
+            ("waiting", "Requests that are incomplete", status.waiting),
+            ("memory_bytes", "Memory of the connections in bytes", status.memory),
+            ("generation", "Generation of the rules", u64::from(status.generation)),
         ];
-        gauges(encoder, "agent_uptime_seconds", "Time since the start", [(vec![], status.uptime_ms as f64 / 1e3)])?;
+        gauges(encoder, "agent_uptime_seconds", "Seconds since the start", [(vec![], status.uptime_ms as f64 / 1e3)])?;
         for (name, help, value) in loads {
             gauges(encoder, &format!("agent_{name}"), help, [(vec![], value as f64)])?;
         }
@@ -77,7 +85,7 @@ impl Collector for Metrics {
             counters(
                 encoder,
                 &format!("agent_port_{name}"),
-                "What the interface has carried or lost",
+                "Packets and bytes that the interface has carried or lost",
                 [(vec![], value)],
             )?;
         }
@@ -85,7 +93,7 @@ impl Collector for Metrics {
             return Ok(());
         }
         let of = |service: &proto::ServiceStatus| ("service", service.name.clone());
-        for (name, help, value) in NUMBERS {
+        for (name, help, value) in SERVICE_METRICS {
             let values = status.services.iter().map(|service| (vec![of(service)], value(service)));
             counters(encoder, &format!("agent_{name}"), help, values)?;
         }
@@ -97,15 +105,15 @@ impl Collector for Metrics {
             let all = rules.chain([("default".to_owned(), service.by_default)]);
             all.map(|(rule, hits)| (vec![of(service), ("rule", rule)], hits)).collect()
         });
-        counters(encoder, "agent_rule_hits", "Requests that a rule took", hits)?;
+        counters(encoder, "agent_rule_hits", "Requests that a rule matched", hits)?;
         let group = |value: fn(&proto::GroupStatus) -> u64| {
             each(&|service| {
                 let groups = service.groups.iter();
                 groups.map(|group| (vec![of(service), ("group", group.name.clone())], value(group))).collect()
             })
         };
-        counters(encoder, "agent_group_opened", "Connections opened", group(|group| group.opened))?;
-        counters(encoder, "agent_group_failed", "Connections that no server took", group(|group| group.failed))?;
+        counters(encoder, "agent_group_opened", "Connections opened to a group", group(|group| group.opened))?;
+        counters(encoder, "agent_group_failed", "Connections that no server accepted", group(|group| group.failed))?;
         let refused = each(&|service| {
             let refused = service.refused.iter();
             refused.map(|(why, count)| (vec![of(service), ("why", why.clone())], *count)).collect()

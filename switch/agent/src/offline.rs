@@ -1,4 +1,4 @@
-//! `check` and `match`: rules looked at without an agent.
+//! The commands `check` and `match`, which use rules without a running agent.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 
-/// What rules are, and those that no request can reach, a line each.
+/// Checks rules. Returns a summary, and a line for each rule that no request can reach.
 ///
 /// # Errors
-/// What is wrong with them, a line each.
+/// Every mistake in the rules, one per line.
 pub fn check(content: &[u8]) -> Result<String, String> {
     let rules = load(content)?;
     let (protocol, count) = (rules.protocol(), rules.rules().len());
     let mut text = format!("{protocol}: {count} rules, groups {}\n", rules.groups().join(", "));
     for unreachable in rules.unreachable() {
-        let named = |rule: &u32| rules.rules()[*rule as usize].as_str();
-        let because: Vec<_> = unreachable.because.iter().map(named).collect();
-        let (rule, name) = (unreachable.rule, named(&unreachable.rule));
+        let rule_name = |rule: &u32| rules.rules()[*rule as usize].as_str();
+        let shadowed_by: Vec<_> = unreachable.shadowed_by.iter().map(rule_name).collect();
+        let (rule, name) = (unreachable.rule, rule_name(&unreachable.rule));
         let _ = writeln!(
             text,
-            "rules[{rule}]: rule {rule} ({name}): no request reaches it, for {} takes all that it matches",
-            because.join(", ")
+            "rules[{rule}]: rule {rule} ({name}): no request reaches it: all of its requests are matched by {}",
+            shadowed_by.join(", ")
         );
     }
     Ok(text)
@@ -40,7 +40,7 @@ fn load(content: &[u8]) -> Result<RuleSet, String> {
     })
 }
 
-/// Which rule takes a request.
+/// Returns the rule that matches a request, with the group.
 ///
 /// # Errors
 /// When the rules are wrong, or the request is refused or incomplete.
@@ -48,7 +48,7 @@ pub fn decide(content: &[u8], source: IpAddr, service: SocketAddr, request: &[u8
     let rules = Arc::new(load(content)?);
     let facts = ConnectionFacts { source, destination: service.ip(), port: service.port() };
     let mut decider = Decider::new(&rules, facts);
-    let named = |rule: Option<u32>| match rule {
+    let rule_name = |rule: Option<u32>| match rule {
         Some(rule) => format!("rule {}", rules.rules()[rule as usize]),
         None => "default".to_owned(),
     };
@@ -59,11 +59,11 @@ pub fn decide(content: &[u8], source: IpAddr, service: SocketAddr, request: &[u8
                 Sticky::Client => "client",
                 Sticky::None => "none",
             };
-            Ok(format!("{}: to {}, sticky {sticky}\n", named(route.rule), rules.group(route.group)))
+            Ok(format!("{}: to {}, sticky {sticky}\n", rule_name(route.rule), rules.group(route.group)))
         }
         Decision::Refuse(refusal) => {
-            let who = refusal.rule.map_or_else(|| "the request".to_owned(), |rule| named(Some(rule)));
-            Err(format!("{who}: refused, {} ({})\n", refusal.status, refusal.why))
+            let subject = refusal.rule.map_or_else(|| "the request".to_owned(), |rule| rule_name(Some(rule)));
+            Err(format!("{subject}: refused, {} ({})\n", refusal.status, refusal.why))
         }
         Decision::NeedMore { .. } => Err("the request is incomplete\n".to_owned()),
     }
@@ -84,8 +84,8 @@ mod tests {
         let rules = br#"{"protocol": "http", "default": {"to": "all"}, "rules": [
             {"name": "own", "match": {"destination": "203.0.113.80", "port": 8080}, "to": "b"}]}"#;
         let source = IpAddr::from([10, 0, 1, 1]);
-        let taken = decide(rules, source, SHOP, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert_eq!(taken, Ok("rule own: to b, sticky connection\n".to_owned()));
+        let decided = decide(rules, source, SHOP, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(decided, Ok("rule own: to b, sticky connection\n".to_owned()));
     }
 
     #[test]
@@ -94,19 +94,19 @@ mod tests {
             {"name": "a", "match": {"path": {"prefix": "/a"}}, "to": "b"},
             {"name": "b", "match": {"path": {"prefix": "/a/b"}}, "to": "b"}]}"#;
         let text = check(rules).unwrap();
-        let line = "rules[1]: rule 1 (b): no request reaches it, for a takes all that it matches";
-        assert!(text.lines().any(|one| one == line), "{text}");
+        let line = "rules[1]: rule 1 (b): no request reaches it: all of its requests are matched by a";
+        assert!(text.lines().any(|text_line| text_line == line), "{text}");
     }
 
     #[test]
     fn a_request_is_taken_by_a_rule() {
         let source = IpAddr::from([10, 0, 1, 1]);
-        let asked = |path: &str, source| {
+        let decide_path = |path: &str, source| {
             decide(RULES, source, SHOP, format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
         };
-        assert_eq!(asked("/a.gif", source), Ok("rule images: to images, sticky none\n".to_owned()));
-        assert_eq!(asked("/admin", source), Ok("default: to all, sticky connection\n".to_owned()));
-        let refused = asked("/admin", IpAddr::from([192, 0, 2, 1])).unwrap_err();
+        assert_eq!(decide_path("/a.gif", source), Ok("rule images: to images, sticky none\n".to_owned()));
+        assert_eq!(decide_path("/admin", source), Ok("default: to all, sticky connection\n".to_owned()));
+        let refused = decide_path("/admin", IpAddr::from([192, 0, 2, 1])).unwrap_err();
         assert!(refused.starts_with("rule admin: refused, 403"), "{refused}");
         assert!(decide(RULES, source, SHOP, b"GET / HTTP/1.1\r\n").unwrap_err().contains("incomplete"));
     }

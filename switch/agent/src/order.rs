@@ -1,16 +1,17 @@
-//! Splice orders: one packet has the data plane take a connection's translation over, and comes back as its confirmation.
+//! Splice orders: by one packet the agent orders the data plane to translate a connection, and the packet returns as
+//! the answer.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::seq::Seq;
 use crate::wire::{ETHERNET, Link, pad};
 
-/// EtherType of orders (IEEE local experimental).
+/// EtherType of orders (IEEE 802 local experimental).
 pub const ORDER: u16 = 0x88b5;
 
-/// An order is repeated after this time, then after twice as long, and so on.
+/// Nanoseconds until an unanswered order is sent again; the interval doubles each time.
 pub const REPEAT: u64 = 20_000_000;
-/// How often it is sent in all.
+/// How often an order is sent in all.
 pub const ORDERS: u32 = 7;
 
 const LENGTH: usize = 23;
@@ -18,64 +19,64 @@ const LENGTH: usize = 23;
 const LARGEST_SCALE: u8 = 14;
 const SPLICE: u8 = 1;
 
-/// What the data plane says of an order.
+/// The data plane's answer to an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Not asked yet.
+    /// Not answered yet.
     Order,
-    /// The connection is spliced.
+    /// The order was applied.
     Applied,
-    /// It has no slot.
+    /// The connection has no slot.
     NoConnection,
-    /// The slot is another agent's, or the order did not come from an agent's port.
+    /// The slot belongs to another agent, or the order did not arrive from an agent's port.
     Foreign,
 }
 
-/// What the data plane is to remember of a client.
+/// What the data plane has to remember about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remember {
     /// Nothing.
     Nothing,
-    /// Its next connection is opened to the same server, and checked by an agent.
+    /// The client's next connection is opened to the same server, as a guess that an agent checks.
     Guess,
-    /// Its next connections are this server's (`sticky: client`).
+    /// The client's next connections belong to this server (`sticky: client`).
     Client,
 }
 
-/// Whose turn the connection is to be from then on.
+/// Which side forwards the connection from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The agent's: it takes a guessed connection, of which the delta says the client's initial sequence number.
+    /// The agent: it takes a guessed connection. The field `delta` then holds the client's initial sequence number.
     Agent,
-    /// The data plane's.
+    /// The data plane.
     Spliced,
 }
 
-/// An order, or its confirmation.
+/// An order, or its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// What became of it.
+    /// The answer of the data plane.
     pub status: Status,
     /// The client.
     pub client: SocketAddrV4,
     /// The content service.
     pub service: SocketAddrV4,
-    /// The server's sequence number and this make the client's.
+    /// What is added to a number of the server to get the client's.
     pub delta: u32,
-    /// Bits by which the server's window field is shifted left for the client.
+    /// Bits by which the server's window field is shifted left for the client; negative: right.
     pub shift: i8,
-    /// What to remember.
+    /// What the data plane has to remember.
     pub remember: Remember,
-    /// Of the rules.
+    /// The generation of the rules, modulo 256.
     pub generation: u8,
-    /// Whose turn it is to be.
+    /// Which side forwards the connection from then on.
     pub turn: Turn,
-    /// Bits by which the client's window field is shifted left for the server, but in a SYN.
+    /// Bits by which the client's window field is shifted left for the server, except in a SYN.
     pub client_shift: u8,
 }
 
 impl Order {
-    /// The order by which an agent takes a guessed connection.
+    /// Creates the order by which an agent takes a guessed connection.
     pub fn take(client: SocketAddrV4, service: SocketAddrV4, isn: Seq) -> Order {
         Order {
             status: Status::Order,
@@ -90,7 +91,7 @@ impl Order {
         }
     }
 
-    /// Reads a frame whose EtherType is that of orders.
+    /// Parses a frame with the EtherType of orders.
     pub fn read(frame: &[u8]) -> Option<Order> {
         let order = frame.get(ETHERNET..ETHERNET + LENGTH)?;
         let end = |at: usize| {
@@ -128,7 +129,7 @@ impl Order {
         })
     }
 
-    /// Appends it as a frame.
+    /// Appends the order as a frame.
     pub fn write(&self, link: &Link, frame: &mut Vec<u8>) {
         let start = frame.len();
         frame.extend_from_slice(&link.router);
@@ -160,7 +161,7 @@ impl Order {
     }
 }
 
-/// One side's window field for the other side: shifted, at most 65,535, and at least 1 if it is not 0.
+/// Translates a window field for the other side: shifted left, at most 65,535, and at least 1 unless it is 0.
 pub fn shifted(window: u16, shift: i8) -> u16 {
     if shift >= 0 {
         let wide = u32::from(window) << shift.min(16);
@@ -171,7 +172,7 @@ pub fn shifted(window: u16, shift: i8) -> u16 {
     }
 }
 
-/// The delta of a connection: what makes the client's number of the server's.
+/// Returns what is added to a number of the server to get the client's.
 pub fn delta(client: Seq, server: Seq) -> u32 {
     client.0.wrapping_sub(server.0)
 }

@@ -1,29 +1,31 @@
-//! The rules of `sluice-rules`, as the engine asks them.
+//! Implements the engine's interface to rules by the crate `sluice-rules`.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_rules::{
-    ConnectionFacts, Decider as Deciding, Decision as Decided, HandOn, Protocol, Request, RequestFramer, Response,
-    ResponseFramer, Route as Routed, RuleSet, Sticky as Stays,
+    ConnectionFacts, Decider, Decision, Forwarding, Protocol, Refusal, Request, RequestFramer, Response,
+    ResponseFramer, Route, RuleSet, Sticky as RuleSticky,
 };
 
-use crate::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
 use crate::mail;
+use crate::policy::{
+    Assignment, Disposition, Framing, Progress, Reason, Rejection, RequestReader, ServicePolicy, Sticky,
+};
 
-/// Bytes of a body that its framing may add: sizes of chunks, and a trailer.
+/// Bytes that chunked framing may add to a body: chunk sizes, and a trailer.
 const FRAMING: usize = 16 << 10;
 
-/// A rule set in use.
+/// A compiled rule set as the policy of a service.
 #[derive(Debug)]
 pub struct Rules(pub Arc<RuleSet>);
 
-impl Decider for Rules {
-    fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn Reader> {
+impl ServicePolicy for Rules {
+    fn begin(&self, client: SocketAddrV4, service: SocketAddrV4) -> Box<dyn RequestReader> {
         let (source, destination) = ((*client.ip()).into(), (*service.ip()).into());
         let facts = ConnectionFacts { source, destination, port: service.port() };
-        Box::new(Reading { rules: Arc::clone(&self.0), decider: Deciding::new(&self.0, facts) })
+        Box::new(RuleReader { rules: Arc::clone(&self.0), decider: Decider::new(&self.0, facts) })
     }
 
     fn greets(&self) -> bool {
@@ -43,7 +45,7 @@ impl Decider for Rules {
         self.0.rules().len()
     }
 
-    fn apology(&self, reason: Reason, request: &[u8]) -> Vec<u8> {
+    fn error_reply(&self, reason: Reason, request: &[u8]) -> Vec<u8> {
         let status = match reason {
             Reason::Timeout | Reason::Crowded => 408,
             Reason::CutShort => 400,
@@ -51,87 +53,94 @@ impl Decider for Rules {
             Reason::NoServer | Reason::ServerRefused => 503,
         };
         match self.0.protocol() {
-            Protocol::Http => self.0.refusal(status, reason.name()).to(request).say,
+            Protocol::Http => self.0.refusal(status, reason.name()).to(request).reply,
             Protocol::Tls => Vec::new(),
-            Protocol::Smtp | Protocol::Imap | Protocol::Pop3 => mail::apology(&self.0, reason),
+            Protocol::Smtp | Protocol::Imap | Protocol::Pop3 => mail::error_reply(&self.0, reason),
         }
     }
 }
 
-/// Reads a request.
-struct Reading {
+/// Reads one request by a decider.
+struct RuleReader {
     rules: Arc<RuleSet>,
-    decider: Deciding,
+    decider: Decider,
 }
 
-impl Reader for Reading {
+impl RequestReader for RuleReader {
     fn memory(&self) -> usize {
         self.decider.memory()
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Decision {
+    fn read(&mut self, bytes: &[u8]) -> Disposition {
         match self.decider.feed(bytes) {
-            Decided::NeedMore { say } => Decision::NeedMore { say },
-            Decided::Refuse(refusal) => Decision::Refuse(refused(refusal)),
-            Decided::Route(route) => self.routed(route),
+            Decision::NeedMore { reply } => Disposition::NeedMore { reply },
+            Decision::Refuse(refusal) => Disposition::Refuse(rejection(refusal)),
+            Decision::Route(route) => self.assign(route),
         }
     }
 }
 
-impl Reading {
-    fn routed(&self, route: Routed) -> Decision {
+impl RuleReader {
+    fn assign(&self, route: Route) -> Disposition {
         let sticky = match route.sticky {
-            Stays::Connection => Sticky::Connection,
-            Stays::Client => Sticky::Client,
-            Stays::None => Sticky::None,
+            RuleSticky::Connection => Sticky::Connection,
+            RuleSticky::Client => Sticky::Client,
+            RuleSticky::None => Sticky::None,
         };
-        let (mut framing, mut repetition): (Option<Box<dyn Framing>>, _) = (None, None);
-        match route.hand_on {
-            HandOn::Opaque => {}
-            HandOn::Http(request) if sticky == Sticky::None || route.guarded => {
-                framing = Some(Box::new(Exchange::new(&self.rules, &request, route.guarded)));
+        let (mut framing, mut dialogue_replay): (Option<Box<dyn Framing>>, _) = (None, None);
+        match route.forwarding {
+            Forwarding::Opaque => {}
+            Forwarding::Http(request) if sticky == Sticky::None || route.guarded => {
+                framing = Some(Box::new(HttpFraming::new(&self.rules, &request, route.guarded)));
             }
-            HandOn::Http(_) => {}
-            HandOn::Mail { replay, from, say, follower } => {
+            Forwarding::Http(_) => {}
+            Forwarding::Mail { replay, from, reply, guard } => {
                 if route.guarded {
-                    framing = Some(Box::new(mail::Dialogue::new(&self.rules, *follower)));
+                    framing = Some(Box::new(mail::DialogueFraming::new(&self.rules, *guard)));
                 }
-                repetition = Some(mail::repetition(replay, from, say));
+                dialogue_replay = Some(mail::dialogue_replay(replay, from, reply));
             }
         }
-        Decision::Route(Route { rule: route.rule, group: usize::from(route.group.0), sticky, framing, repetition })
+        Disposition::Assignment(Assignment {
+            rule: route.rule,
+            group: usize::from(route.group.0),
+            sticky,
+            framing,
+            dialogue_replay,
+        })
     }
 }
 
-/// A refusal in the engine's words.
-pub(crate) fn refused(refusal: sluice_rules::Refusal) -> Refusal {
-    Refusal { why: refusal.why, rule: refusal.rule, say: refusal.say }
+/// Converts a refusal to the engine's type.
+pub(crate) fn rejection(refusal: Refusal) -> Rejection {
+    Rejection { why: refusal.why, rule: refusal.rule, reply: refusal.reply }
 }
 
-/// A request and its response.
-struct Exchange {
+/// The framing of one HTTP request and its response.
+struct HttpFraming {
     rules: Arc<RuleSet>,
     request: RequestFramer,
     response: ResponseFramer,
-    /// The client sends another request on this connection.
+    /// Whether the client may send another request on this connection.
     persists: bool,
-    /// Rules may refuse what follows.
+    /// Whether rules may refuse a later request.
     guarded: bool,
-    /// The client may leave out the body, if the server answers before it asks for it (RFC 9110, section 10.1.1). Where rules may
-    /// refuse, so that body and next request must not be mistaken for each other, the body waits for the server's 100.
+    /// Whether the client waits for `100 Continue`. It may omit the body if the server answers otherwise (RFC 9110,
+    /// section 10.1.1). Where rules may refuse, the body must not be mistaken for the next request, so it waits for
+    /// the server's 100.
     expects_continue: bool,
-    /// Bytes of the head that were not handed on.
+    /// Bytes of the head that were not forwarded.
     head: usize,
-    is_asked: bool,
-    /// The server has sent a part of the response.
+    request_complete: bool,
+    /// Whether the server has sent a part of the response.
     is_answering: bool,
-    /// The response is complete, and whether the client sends the body is not known.
+    /// Whether the response is complete while it is unknown whether the client will send the body.
     is_void: bool,
 }
 
-impl Exchange {
-    fn new(rules: &Arc<RuleSet>, request: &Request, guarded: bool) -> Exchange {
-        Exchange {
+impl HttpFraming {
+    fn new(rules: &Arc<RuleSet>, request: &Request, guarded: bool) -> HttpFraming {
+        HttpFraming {
             rules: Arc::clone(rules),
             request: RequestFramer::new(request),
             response: ResponseFramer::new(request.method),
@@ -139,35 +148,35 @@ impl Exchange {
             guarded,
             expects_continue: request.expects_continue,
             head: request.head,
-            is_asked: false,
+            request_complete: false,
             is_answering: false,
             is_void: false,
         }
     }
 
-    /// Closes the connection: with these words, unless the client has got a part of the response.
+    /// Closes the connection, with an error reply unless the client has received a part of the response.
     fn close(&self, status: u16, why: &'static str) -> Progress {
-        let mut refusal = refused(self.rules.refusal(status, why));
+        let mut refusal = rejection(self.rules.refusal(status, why));
         if self.is_answering {
-            refusal.say.clear();
+            refusal.reply.clear();
         }
         Progress::Refused(refusal)
     }
 }
 
-impl Framing for Exchange {
+impl Framing for HttpFraming {
     fn request(&mut self, bytes: &[u8]) -> Progress {
         if self.is_void {
-            return Progress::Part(0);
+            return Progress::Partial(0);
         }
         let waits = self.guarded && self.expects_continue && !self.response.has_continued();
         let bytes = if waits { &bytes[..bytes.len().min(self.head)] } else { bytes };
         self.head -= bytes.len().min(self.head);
         match self.request.feed(bytes) {
-            Ok(_) if waits => Progress::Part(bytes.len()),
+            Ok(_) if waits => Progress::Partial(bytes.len()),
             Ok(reach) if reach.done => {
-                self.is_asked = true;
-                Progress::Ended { used: reach.used, goes_on: self.persists }
+                self.request_complete = true;
+                Progress::Ended { used: reach.used, persistent: self.persists }
             }
             Ok(_) => Progress::More,
             Err(broken) => self.close(400, broken.0),
@@ -178,8 +187,8 @@ impl Framing for Exchange {
         let progress = match self.response.feed(bytes) {
             Response::More => Progress::More,
             Response::Done { used, persistent } => {
-                self.is_void = self.expects_continue && !self.is_asked && !self.response.has_continued();
-                Progress::Ended { used, goes_on: persistent && self.persists && !self.is_void }
+                self.is_void = self.expects_continue && !self.request_complete && !self.response.has_continued();
+                Progress::Ended { used, persistent: persistent && self.persists && !self.is_void }
             }
             Response::Upgraded if self.guarded => {
                 self.close(502, "the server changes to a protocol that rules cannot read")

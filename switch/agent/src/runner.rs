@@ -1,4 +1,4 @@
-//! The thread that owns the engine and its interface.
+//! The thread that runs the engine on its interface.
 
 use std::io;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use sluice_ports::{Event, Interface, Poller, Pulse, RxBatch, TxBatch, Waker};
 
 use crate::clock::Clock;
-use crate::control::{Load, Shared, locked};
+use crate::control::{Load, SharedState, locked};
 use crate::{Engine, Frames};
 
-/// How often the load is reported, an interface looked for that is gone, and so on.
-const CHORES: Duration = Duration::from_millis(100);
+/// The interval of periodic work: reporting the load, and reopening a lost interface.
+const PERIODIC_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Moves frames between an interface and the engine.
 pub struct Runner {
     engine: Engine,
     interface: Interface,
     poller: Poller,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     started: Instant,
     clock: Clock,
     is_draining: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ pub struct Runner {
     out: Frames,
 }
 
-/// Says to the thread what it is to do.
+/// Controls the thread from other threads.
 #[derive(Clone)]
 pub struct Handle {
     is_draining: Arc<AtomicBool>,
@@ -38,23 +38,23 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Look at what is new.
+    /// Wakes the thread, so that it applies the shared state.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Take no new work, and end when nothing is left.
+    /// Orders the thread to drain: to take no new work, and to end without connections.
     pub fn drain(&self) {
         self.is_draining.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// Whether the thread goes on.
+    /// Returns a probe that shows whether the thread is running.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
 
-    /// End.
+    /// Orders the thread to end.
     pub fn end(&self) {
         self.is_ending.store(true, Relaxed);
         self.waker.wake();
@@ -62,11 +62,11 @@ impl Handle {
 }
 
 impl Runner {
-    /// Over an open interface.
+    /// Creates the runner of an engine over an open interface.
     ///
     /// # Errors
-    /// When the kernel refuses what waiting needs.
-    pub fn new(engine: Engine, interface: Interface, shared: Arc<Shared>) -> io::Result<Runner> {
+    /// When the kernel refuses the resources for waiting.
+    pub fn new(engine: Engine, interface: Interface, shared: Arc<SharedState>) -> io::Result<Runner> {
         let poller = Poller::new()?;
         if let Some(socket) = interface.raw_fd() {
             poller.add(socket, 0)?;
@@ -86,40 +86,40 @@ impl Runner {
         })
     }
 
-    /// A handle to the thread.
+    /// Returns a handle that controls the thread.
     pub fn handle(&self) -> Handle {
         let (is_draining, is_ending) = (Arc::clone(&self.is_draining), Arc::clone(&self.is_ending));
         Handle { is_draining, is_ending, waker: self.poller.waker() }
     }
 
-    /// Works until its handle ends it, or until it has nothing left when it drains.
+    /// Runs until the handle ends it, or, when draining, until no connection is left.
     ///
     /// # Errors
-    /// When the kernel refuses to let it wait.
+    /// When the kernel cannot wait for events.
     pub fn run(&mut self) -> io::Result<()> {
-        let (mut events, mut chores_due) = (Vec::new(), Instant::now());
+        let (mut events, mut periodic_work_due) = (Vec::new(), Instant::now());
         while !self.is_ending.load(Relaxed) {
             let due = self.started + Duration::from_nanos(self.clock.elapsed_at(self.engine.due()));
-            let timeout = due.min(chores_due).saturating_duration_since(Instant::now());
+            let timeout = due.min(periodic_work_due).saturating_duration_since(Instant::now());
             self.poller.wait(&mut events, Some(timeout))?;
             if events.iter().any(|event| matches!(event, Event::Ready(_))) {
                 self.receive();
             }
             if events.contains(&Event::Woken) {
-                self.look();
+                self.apply_shared_state();
             }
             let now = self.now();
             self.engine.poll(now, &mut self.out);
             self.send();
-            if chores_due <= Instant::now() {
-                chores_due = Instant::now() + CHORES;
-                self.do_chores();
+            if periodic_work_due <= Instant::now() {
+                periodic_work_due = Instant::now() + PERIODIC_INTERVAL;
+                self.do_periodic_work();
             }
             if self.is_draining.load(Relaxed) && self.engine.connections() == 0 {
                 break;
             }
         }
-        self.do_chores();
+        self.do_periodic_work();
         Ok(())
     }
 
@@ -128,12 +128,12 @@ impl Runner {
         let (now, pause) = self.clock.read(elapsed);
         if pause > 0 {
             self.engine.note_pause(pause);
-            tracing::warn!(ms = pause / 1_000_000, "the agent was not run; its time-outs wait as long");
+            tracing::warn!(ms = pause / 1_000_000, "the agent was not running; its timeouts are extended by this time");
         }
         now
     }
 
-    fn look(&mut self) {
+    fn apply_shared_state(&mut self) {
         let now = self.now();
         if let Some(configuration) = locked(&self.shared.next).take() {
             self.engine.configure(now, configuration);
@@ -163,7 +163,7 @@ impl Runner {
         self.interface.send(&mut self.tx);
     }
 
-    fn do_chores(&mut self) {
+    fn do_periodic_work(&mut self) {
         let (connections, waiting) = (self.engine.connections(), self.engine.waiting());
         let is_draining = self.is_draining.load(Relaxed);
         *locked(&self.shared.load) = Load { connections, waiting, memory: self.engine.memory(), is_draining };

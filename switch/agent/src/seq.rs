@@ -1,28 +1,28 @@
-//! Sequence numbers of TCP, which wrap (RFC 9293, section 3.4).
+//! Sequence numbers of TCP, which wrap around (RFC 9293, section 3.4).
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// A sequence number. Two of them compare by the shorter way round.
+/// A sequence number. Two numbers compare by the shorter way around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// Whether this number comes before the other.
+    /// Whether this number precedes the other.
     pub fn is_before(self, other: Seq) -> bool {
         self - other < 0
     }
 
-    /// The later of two numbers.
+    /// Returns the later of two numbers.
     pub fn later(self, other: Seq) -> Seq {
         if self.is_before(other) { other } else { self }
     }
 
-    /// The earlier of two numbers.
+    /// Returns the earlier of two numbers.
     pub fn earlier(self, other: Seq) -> Seq {
         if self.is_before(other) { self } else { other }
     }
 
-    /// How many numbers lie between `start` and this one; none when this one comes first.
+    /// Returns the number of bytes from `start` to this number; 0 when this number precedes `start`.
     pub fn since(self, start: Seq) -> usize {
         (self - start).max(0) as usize
     }

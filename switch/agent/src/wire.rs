@@ -1,4 +1,4 @@
-//! Ethernet, IPv4 (RFC 791) and TCP (RFC 9293) as bytes: read, written, and changed in place.
+//! Ethernet, IPv4 (RFC 791) and TCP (RFC 9293) headers: parsing, writing, and rewriting in place.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -10,27 +10,27 @@ pub type Mac = [u8; 6];
 
 /// Bytes of an Ethernet header.
 pub const ETHERNET: usize = 14;
-/// EtherTypes.
+/// EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
-/// The Address Resolution Protocol.
+/// EtherType of the Address Resolution Protocol.
 pub const ARP: u16 = 0x0806;
-/// The shortest frame, without its check sequence.
-pub const SHORTEST: usize = 60;
+/// The shortest frame in bytes, without its check sequence.
+pub const MIN_FRAME: usize = 60;
 
 const TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
 
 /// Flags of a TCP header.
 pub mod flags {
-    /// No more data from the sender.
+    /// The sender sends no more data.
     pub const FIN: u8 = 0x01;
-    /// Synchronise sequence numbers.
+    /// Synchronizes sequence numbers.
     pub const SYN: u8 = 0x02;
-    /// Reset the connection.
+    /// Resets the connection.
     pub const RST: u8 = 0x04;
-    /// Push.
+    /// The receiver should pass the data on to its application at once.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
 }
 
@@ -44,12 +44,12 @@ const SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 
-/// The EtherType of a frame.
+/// Returns the EtherType of a frame.
 pub fn ether_type(frame: &[u8]) -> Option<u16> {
     u16_at(frame, 12)
 }
 
-/// The hardware addresses of a frame: destination and source.
+/// Returns the hardware addresses of a frame: destination and source.
 pub fn macs(frame: &[u8]) -> Option<(Mac, Mac)> {
     Some((frame.get(..6)?.try_into().ok()?, frame.get(6..12)?.try_into().ok()?))
 }
@@ -58,40 +58,40 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// A TCP segment in a frame, whole, with the right checksums.
+/// A complete TCP segment in a frame, with valid checksums.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'f> {
-    /// From the IPv4 header to the end of the packet.
+    /// The bytes from the IPv4 header to the end of the packet.
     packet: &'f [u8],
-    /// Where TCP begins, and its payload.
+    /// Offset of the TCP header, and of its payload.
     tcp: usize,
     data: usize,
 }
 
-/// Why a frame is no segment for the agent.
+/// Why a frame contains no segment for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Cut short, or with lengths that contradict each other.
+    /// The frame is truncated, or its length fields contradict each other.
     Malformed,
-    /// Neither IPv4 nor TCP, or a fragment.
+    /// The frame is neither IPv4 nor TCP, or a fragment.
     Other,
     /// A checksum is wrong.
     Checksum,
 }
 
 impl<'f> Segment<'f> {
-    /// Reads a frame whose EtherType is IPv4's.
+    /// Parses a frame with the EtherType of IPv4.
     ///
     /// # Errors
-    /// When there is no whole segment in it.
+    /// When the frame does not contain a complete segment.
     pub fn read(frame: &'f [u8]) -> Result<Self, Unreadable> {
         Self::of_packet(frame.get(ETHERNET..).ok_or(Unreadable::Malformed)?)
     }
 
-    /// Reads an IPv4 packet, with what fills its frame up.
+    /// Parses an IPv4 packet, which may be followed by the padding of its frame.
     ///
     /// # Errors
-    /// When there is no whole segment in it.
+    /// When the packet is not a complete segment.
     pub fn of_packet(packet: &'f [u8]) -> Result<Self, Unreadable> {
         let (&first, length) = packet.first().zip(u16_at(packet, 2)).ok_or(Unreadable::Malformed)?;
         let tcp = usize::from(first & 15) * 4;
@@ -99,7 +99,7 @@ impl<'f> Segment<'f> {
         if first >> 4 != 4 || tcp < 20 || packet.len() < tcp {
             return Err(Unreadable::Malformed);
         }
-        // Any offset, or more fragments.
+        // A fragment: a nonzero offset, or more fragments follow.
         if packet[9] != TCP || u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0 {
             return Err(Unreadable::Other);
         }
@@ -113,7 +113,7 @@ impl<'f> Segment<'f> {
         Ok(segment)
     }
 
-    /// RFC 9293, section 3.1: addresses, protocol and length.
+    /// The sum of the pseudo-header (RFC 9293, section 3.1): addresses, protocol and length.
     fn pseudo_header(&self) -> Sum {
         Sum::default().bytes(&self.packet[12..20]).word(u16::from(TCP)).word((self.packet.len() - self.tcp) as u16)
     }
@@ -129,83 +129,83 @@ impl<'f> Segment<'f> {
         Seq(u32::from_be_bytes(std::array::from_fn(|n| self.packet[at + n])))
     }
 
-    /// Its IPv4 identification.
+    /// The IPv4 identification.
     pub fn identification(&self) -> u16 {
         u16::from_be_bytes([self.packet[4], self.packet[5]])
     }
 
-    /// Who sent it.
+    /// The source address and port.
     pub fn source(&self) -> SocketAddrV4 {
         self.address(12, 0)
     }
 
-    /// For whom it is.
+    /// The destination address and port.
     pub fn destination(&self) -> SocketAddrV4 {
         self.address(16, 2)
     }
 
-    /// Its sequence number.
+    /// The sequence number.
     pub fn seq(&self) -> Seq {
         self.number(4)
     }
 
-    /// Its acknowledgement number.
+    /// The acknowledgement number.
     pub fn ack(&self) -> Seq {
         self.number(8)
     }
 
-    /// Whether it has all of these flags.
+    /// Whether all of these flags are set.
     pub fn has(&self, flags: u8) -> bool {
         self.packet[self.tcp + 13] & flags == flags
     }
 
-    /// Its window, as it stands there.
+    /// The window field, unscaled.
     pub fn window(&self) -> u16 {
         u16::from_be_bytes([self.packet[self.tcp + 14], self.packet[self.tcp + 15]])
     }
 
-    /// Its data.
+    /// The payload.
     pub fn payload(&self) -> &'f [u8] {
         &self.packet[self.data..]
     }
 
-    /// The sequence number behind its data and its FIN.
+    /// The sequence number behind the payload and FIN.
     pub fn end(&self) -> Seq {
         self.seq() + self.payload().len() as u32 + u32::from(self.has(FIN))
     }
 
-    /// Its options, as they stand there.
+    /// The TCP options as raw bytes.
     pub fn options(&self) -> &'f [u8] {
         &self.packet[self.tcp + 20..self.data]
     }
 
-    /// Where the earliest block of its SACK option begins.
+    /// Returns the lowest start of a block in the SACK option.
     pub fn first_sack(&self) -> Option<Seq> {
         let (_, blocks) = Options(self.options()).find(|(kind, _)| *kind == SACK)?;
         let starts = blocks.chunks_exact(8).map(|block| Seq(u32::from_be_bytes(std::array::from_fn(|n| block[n]))));
         starts.reduce(Seq::earlier)
     }
 
-    /// What a SYN's options say.
-    pub fn offer(&self) -> RawOffer {
-        let mut offer = RawOffer::default();
+    /// Parses the options of a SYN.
+    pub fn syn_options(&self) -> SynOptions {
+        let mut syn_options = SynOptions::default();
         for (kind, value) in Options(self.options()) {
             match (kind, value) {
-                (MSS, &[high, low]) => offer.mss = Some(u16::from_be_bytes([high, low])),
-                // RFC 7323, section 2.3: what is above 14 counts as 14.
-                (SCALE, &[scale]) => offer.scale = Some(scale.min(14)),
-                (SACK_PERMITTED, []) => offer.sack = true,
+                (MSS, &[high, low]) => syn_options.mss = Some(u16::from_be_bytes([high, low])),
+                // RFC 7323, section 2.3: a scale above 14 counts as 14.
+                (SCALE, &[scale]) => syn_options.scale = Some(scale.min(14)),
+                (SACK_PERMITTED, []) => syn_options.sack = true,
                 _ => {}
             }
         }
-        offer
+        syn_options
     }
 }
 
-/// What a SYN's options say, and do not say.
+/// The TCP options of a SYN that the agent uses, as far as they are present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RawOffer {
-    /// Largest segment.
+pub struct SynOptions {
+    /// MSS in bytes.
     pub mss: Option<u16>,
     /// Window scale (RFC 7323).
     pub scale: Option<u8>,
@@ -213,8 +213,8 @@ pub struct RawOffer {
     pub sack: bool,
 }
 
-impl RawOffer {
-    /// As the options of a SYN, in a buffer and its length.
+impl SynOptions {
+    /// Returns the options as bytes, in a buffer with their length.
     pub fn write(&self) -> ([u8; 12], usize) {
         let mut options = [NOP; 12];
         let mut length = 0;
@@ -236,7 +236,7 @@ impl RawOffer {
     }
 }
 
-/// The options of a header: kind and value. Ends at what is no option.
+/// Iterates over the options of a header, as kind and value. Ends at the first malformed option.
 struct Options<'p>(&'p [u8]);
 
 impl<'p> Iterator for Options<'p> {
@@ -258,7 +258,7 @@ impl<'p> Iterator for Options<'p> {
     }
 }
 
-/// A SACK option (RFC 2018, section 3) of up to four blocks, in a buffer and its length.
+/// Returns a SACK option (RFC 2018, section 3) of up to four blocks, in a buffer with its length.
 pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize) {
     let mut option = [NOP; 36];
     let mut length = 4;
@@ -274,8 +274,8 @@ pub fn sack_option(blocks: impl Iterator<Item = (Seq, Seq)>) -> ([u8; 36], usize
     (option, length)
 }
 
-/// Subtracts `delta` from the blocks of SACK options. Options with a block that begins before `from` or that cannot be read
-/// become NOPs.
+/// Subtracts `delta` from the blocks of SACK options. Replaces malformed options, and those with a block that begins
+/// before `from`, by NOPs.
 fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
     let mut at = 0;
     while at < options.len() {
@@ -286,7 +286,7 @@ fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
         }
         let length = options.get(at + 1).map_or(0, |length| usize::from(*length));
         if kind == END || length < 2 || at + length > options.len() {
-            // RFC 9293, section 3.1: behind the end is padding.
+            // RFC 9293, section 3.1: the bytes behind the end-of-options mark are padding.
             options[at..].fill(NOP);
             return;
         }
@@ -306,39 +306,39 @@ fn shift_sacks(options: &mut [u8], delta: u32, from: Seq) {
     }
 }
 
-/// Hardware addresses of frames that go out.
+/// The hardware addresses of outgoing frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
-    /// The agent's.
+    /// The agent's address.
     pub own: Mac,
-    /// The router's.
+    /// The router's address.
     pub router: Mac,
 }
 
-/// The head of a segment that goes out.
+/// The addresses and TCP header fields of an outgoing segment.
 #[derive(Debug, Clone, Copy)]
-pub struct Head {
-    /// Who it is from.
+pub struct SegmentHeader {
+    /// Source address and port.
     pub source: SocketAddrV4,
-    /// For whom it is.
+    /// Destination address and port.
     pub destination: SocketAddrV4,
-    /// Its sequence number.
+    /// Sequence number.
     pub seq: Seq,
-    /// Its acknowledgement number; zero without the flag.
+    /// Acknowledgement number; zero without the flag ACK.
     pub ack: Seq,
-    /// Its flags.
+    /// Flags.
     pub flags: u8,
-    /// Its window, as it is to stand there.
+    /// Window field, unscaled.
     pub window: u16,
 }
 
-impl Head {
-    /// Appends a frame with this head, options (a multiple of four bytes) and data.
+impl SegmentHeader {
+    /// Appends a frame with this header, options (a multiple of four bytes) and payload.
     pub fn write(&self, link: &Link, options: &[u8], payload: [&[u8]; 2], frame: &mut Vec<u8>) {
         self.write_identified(link, 0, options, payload, frame);
     }
 
-    /// The same with this IPv4 identification.
+    /// Appends the same frame as [`Self::write`], with an IPv4 identification.
     pub fn write_identified(
         &self,
         link: &Link,
@@ -356,7 +356,7 @@ impl Head {
         let (ip, tcp) = head[ETHERNET..].split_at_mut(20);
         ip[0] = 0x45;
         ip[2..4].copy_from_slice(&((20 + tcp_length) as u16).to_be_bytes());
-        // Do not fragment; the identification may be anything then (RFC 6864, section 4.1).
+        // Do not fragment; then the identification may have any value (RFC 6864, section 4.1).
         ip[4..6].copy_from_slice(&identification.to_be_bytes());
         ip[6] = 0x40;
         ip[8..10].copy_from_slice(&[TIME_TO_LIVE, TCP]);
@@ -383,31 +383,32 @@ impl Head {
     }
 }
 
-/// Fills the frame that begins at `start` up to the shortest.
+/// Pads the frame that begins at `start` to the minimum length.
 pub fn pad(frame: &mut Vec<u8>, start: usize) {
-    if frame.len() - start < SHORTEST {
-        frame.resize(start + SHORTEST, 0);
+    if frame.len() - start < MIN_FRAME {
+        frame.resize(start + MIN_FRAME, 0);
     }
 }
 
-/// The window field that tells this many bytes. A receiver with any room at all does not seem to have none.
+/// Returns the window field for a window of this many bytes. A nonzero window never becomes 0.
 pub fn window_field(bytes: usize, scale: u8) -> u16 {
     u16::try_from((bytes >> scale).max(usize::from(bytes > 0))).unwrap_or(u16::MAX)
 }
 
-/// What to change of a segment that is passed on.
+/// The changes to the headers of a segment that is passed on.
 #[derive(Debug, Clone, Copy)]
-pub struct Passage {
-    /// Its head when it goes out. PSH, URG and what else the sender set stays.
-    pub head: Head,
-    /// What to subtract from the blocks of SACK options, and before which number none may begin.
+pub struct HeaderRewrite {
+    /// The new addresses, numbers and window. Other fields, such as PSH and URG, stay unchanged; `flags` is ignored.
+    pub head: SegmentHeader,
+    /// What to subtract from SACK blocks, and the number before which no block may begin; none: leave SACK options
+    /// unchanged.
     pub sacks: Option<(u32, Seq)>,
 }
 
-/// Appends the frame of a segment with its head changed. The checksum follows the change, so that one that data got wrong
-/// stays wrong (RFC 1624).
-pub fn pass_on(segment: &Segment<'_>, link: &Link, passage: &Passage, frame: &mut Vec<u8>) {
-    let Passage { head, sacks } = passage;
+/// Appends the frame of a segment with its headers changed. The checksum is updated incrementally (RFC 1624), so that
+/// a wrong one stays wrong.
+pub fn write_rewritten(segment: &Segment<'_>, link: &Link, rewrite: &HeaderRewrite, frame: &mut Vec<u8>) {
+    let HeaderRewrite { head, sacks } = rewrite;
     let start = frame.len();
     frame.extend_from_slice(&link.router);
     frame.extend_from_slice(&link.own);
@@ -439,14 +440,14 @@ pub fn pass_on(segment: &Segment<'_>, link: &Link, passage: &Passage, frame: &mu
     pad(frame, start);
 }
 
-/// The head of a reset that answers a segment (RFC 9293, section 3.10.7.1).
-pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> Head {
+/// Returns the header of a reset that answers a segment (RFC 9293, section 3.10.7.1).
+pub fn reset(segment: &Segment<'_>, source: SocketAddrV4, destination: SocketAddrV4) -> SegmentHeader {
     let (seq, ack, flags) = if segment.has(ACK) {
         (segment.ack(), Seq(0), RST)
     } else {
         (Seq(0), segment.end() + u32::from(segment.has(SYN)), RST | ACK)
     };
-    Head { source, destination, seq, ack, flags, window: 0 }
+    SegmentHeader { source, destination, seq, ack, flags, window: 0 }
 }
 
 #[cfg(test)]
@@ -456,13 +457,13 @@ mod tests {
 
     const LINK: Link = Link { own: [2, 0, 0, 0, 0, 2], router: [2, 0, 0, 0, 0, 1] };
 
-    fn head() -> Head {
+    fn head() -> SegmentHeader {
         let address = |text: &str| text.parse().unwrap();
         let (source, destination) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"));
-        Head { source, destination, seq: Seq(1000), ack: Seq(5000), flags: ACK | PSH, window: 229 }
+        SegmentHeader { source, destination, seq: Seq(1000), ack: Seq(5000), flags: ACK | PSH, window: 229 }
     }
 
-    fn frame(head: Head, options: &[u8], payload: &[u8]) -> Vec<u8> {
+    fn frame(head: SegmentHeader, options: &[u8], payload: &[u8]) -> Vec<u8> {
         let mut frame = Vec::new();
         head.write(&LINK, options, [payload, b""], &mut frame);
         frame
@@ -477,22 +478,22 @@ mod tests {
             assert_eq!((segment.seq(), segment.ack(), segment.window()), (Seq(1000), Seq(5000), 229));
             assert_eq!((segment.payload(), segment.end()), (payload, Seq(1000) + payload.len() as u32));
             assert!(segment.has(ACK | PSH) && !segment.has(FIN));
-            assert!(frame.len() >= SHORTEST);
+            assert!(frame.len() >= MIN_FRAME);
         }
     }
 
     #[test]
     fn a_frame_cut_or_changed_anywhere_is_refused() {
-        let whole = frame(head(), &[], b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        for length in 0..whole.len() {
-            assert!(Segment::read(&whole[..length]).is_err());
+        let complete = frame(head(), &[], b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        for length in 0..complete.len() {
+            assert!(Segment::read(&complete[..length]).is_err());
         }
-        for at in ETHERNET..whole.len() {
-            let mut changed = whole.clone();
+        for at in ETHERNET..complete.len() {
+            let mut changed = complete.clone();
             changed[at] ^= 0x20;
             assert!(Segment::read(&changed).is_err(), "{at}");
         }
-        let mut fragment = whole.clone();
+        let mut fragment = complete.clone();
         fragment[ETHERNET + 6] |= 0x20;
         assert_eq!(Segment::read(&fragment).unwrap_err(), Unreadable::Other);
     }
@@ -502,37 +503,40 @@ mod tests {
         for mss in [None, Some(1400)] {
             for scale in [None, Some(9)] {
                 for sack in [false, true] {
-                    let offer = RawOffer { mss, scale, sack };
-                    let (options, length) = offer.write();
-                    assert_eq!(Segment::read(&frame(head(), &options[..length], b"")).unwrap().offer(), offer);
+                    let syn_options = SynOptions { mss, scale, sack };
+                    let (options, length) = syn_options.write();
+                    assert_eq!(
+                        Segment::read(&frame(head(), &options[..length], b"")).unwrap().syn_options(),
+                        syn_options
+                    );
                 }
             }
         }
-        let odd = |options: &[u8]| Segment::read(&frame(head(), options, b"")).unwrap().offer();
-        let none = RawOffer::default();
-        assert_eq!(odd(&[SCALE, 3, 200, END]), RawOffer { scale: Some(14), ..none });
+        let odd = |options: &[u8]| Segment::read(&frame(head(), options, b"")).unwrap().syn_options();
+        let none = SynOptions::default();
+        assert_eq!(odd(&[SCALE, 3, 200, END]), SynOptions { scale: Some(14), ..none });
         assert_eq!(odd(&[MSS, 3, 5, NOP]), none);
-        assert_eq!(odd(&[MSS, 4, 5, 0, SCALE, 0, 0, 0]), RawOffer { mss: Some(1280), ..none });
+        assert_eq!(odd(&[MSS, 4, 5, 0, SCALE, 0, 0, 0]), SynOptions { mss: Some(1280), ..none });
         assert_eq!(odd(&[END, END, NOP, NOP, SACK_PERMITTED, 2, NOP, NOP]), none);
-        // MPTCP, TFO and an experiment in front.
-        assert_eq!(odd(&[30, 4, 0, 1, 34, 2, 254, 4, 1, 2, SACK_PERMITTED, 2]), RawOffer { sack: true, ..none });
+        // Options of MPTCP and TFO, and an experimental option, come first.
+        assert_eq!(odd(&[30, 4, 0, 1, 34, 2, 254, 4, 1, 2, SACK_PERMITTED, 2]), SynOptions { sack: true, ..none });
     }
 
     #[test]
     fn a_segment_passed_on_has_the_right_checksums() {
         let blocks = [(Seq(7000), Seq(8000)), (Seq(9000), Seq(9500))];
         let (options, length) = sack_option(blocks.into_iter());
-        // At every odd and even offset.
+        // The SACK option begins at each even and odd offset.
         for before in 0..8 {
             let mut room = vec![NOP; before];
             room.extend(&options[..length]);
             room.resize(room.len().next_multiple_of(4), NOP);
             let original = frame(head(), &room, b"odd");
-            let next = Head { seq: Seq(u32::MAX), ack: Seq(4000), window: 3, ..head() };
-            let next = Head { source: next.destination, destination: next.source, ..next };
+            let next = SegmentHeader { seq: Seq(u32::MAX), ack: Seq(4000), window: 3, ..head() };
+            let next = SegmentHeader { source: next.destination, destination: next.source, ..next };
             let mut passed = Vec::new();
-            let passage = Passage { head: next, sacks: Some((1000, Seq(4000))) };
-            pass_on(&Segment::read(&original).unwrap(), &LINK, &passage, &mut passed);
+            let rewrite = HeaderRewrite { head: next, sacks: Some((1000, Seq(4000))) };
+            write_rewritten(&Segment::read(&original).unwrap(), &LINK, &rewrite, &mut passed);
             let segment = Segment::read(&passed).unwrap();
             assert_eq!((segment.seq(), segment.ack(), segment.payload()), (Seq(u32::MAX), Seq(4000), &b"odd"[..]));
             let shifted = blocks.map(|(start, end)| (start - 1000, end - 1000));

@@ -1,4 +1,5 @@
-//! Packets and table changes against other programs: the tests' own, and the JSON files of the folder SLUICE_FUZZ_PROGRAMS.
+//! Runs packets and table changes against other programs: those of the tests, and the JSON files in the folder
+//! SLUICE_FUZZ_PROGRAMS.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

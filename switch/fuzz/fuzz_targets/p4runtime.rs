@@ -1,6 +1,7 @@
-//! P4Runtime messages, over gRPC: any bytes as a write, a read, a pipeline request or a message of the stream.
+//! P4Runtime messages over gRPC: any bytes as a write, a read, a pipeline request or a message of the stream.
 //!
-//! The first byte says what the others are. Device and election id are made right, so that requests get to where they matter.
+//! The first byte selects the kind of message. Device and election id are corrected, so that requests pass the first
+//! checks.
 #![no_main]
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -28,10 +29,10 @@ const CPU_PORT: u32 = 510;
 const ELECTION: p4::Uint128 = p4::Uint128 { high: 0, low: 1 };
 const JSON: &[u8] = include_bytes!("../../p4runtime/tests/p4/everything.json");
 const P4INFO: &str = include_str!("../../p4runtime/tests/p4/everything.p4info.txtpb");
-/// The program is pushed anew after so many inputs, so that a crash has few causes.
-const FRESH: u32 = 64;
-/// A stream that does not answer by then counts as ended.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The program is loaded again after this many inputs, so that few inputs can have caused a crash.
+const INPUTS_PER_LOAD: u32 = 64;
+/// A stream that does not answer within this time counts as ended.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Session {
     device: Arc<Device>,
@@ -46,14 +47,15 @@ struct Stream {
 }
 
 impl Stream {
-    /// Sends a message; false when that ended the stream. The answer to a bid of one's own says that it was read.
-    async fn tell(&mut self, message: p4::StreamMessageRequest) -> bool {
+    /// Sends a message, and returns false when that ended the stream. The answer to a following arbitration message
+    /// shows that the message was read.
+    async fn send_message(&mut self, message: p4::StreamMessageRequest) -> bool {
         for message in [message, p4::StreamMessageRequest { update: Some(bid()) }] {
             if self.requests.send(message).await.is_err() {
                 return false;
             }
         }
-        matches!(timeout(PATIENCE, self.answers.message()).await, Ok(Ok(Some(_))))
+        matches!(timeout(ANSWER_TIMEOUT, self.answers.message()).await, Ok(Ok(Some(_))))
     }
 }
 
@@ -93,7 +95,7 @@ async fn session() -> Session {
     Session { device, client, stream, inputs: 0 }
 }
 
-/// A stream that is primary. The one before it may take a moment to be gone.
+/// Opens a stream and makes it primary. The former stream may take a moment to end.
 async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
     loop {
         let (requests, receiver) = mpsc::channel(16);
@@ -107,7 +109,7 @@ async fn open(client: &mut P4RuntimeClient<Channel>) -> Stream {
 }
 
 impl Session {
-    /// The program anew. An input may have ended the stream unseen, so that nobody is primary.
+    /// Loads the program again. An input may have ended the stream unnoticed, so that no stream is primary.
     async fn push(&mut self) {
         if self.client.set_forwarding_pipeline_config(pipeline()).await.is_err() {
             self.reopen().await;
@@ -121,7 +123,7 @@ impl Session {
     }
 
     async fn input(&mut self, kind: u8, data: &[u8]) {
-        if self.inputs.is_multiple_of(FRESH) {
+        if self.inputs.is_multiple_of(INPUTS_PER_LOAD) {
             self.push().await;
         }
         self.inputs += 1;
@@ -147,7 +149,7 @@ impl Session {
             _ => {
                 let Ok(message) = p4::StreamMessageRequest::decode(data) else { return };
                 let alive = match &mut self.stream {
-                    Some(stream) => stream.tell(message).await,
+                    Some(stream) => stream.send_message(message).await,
                     None => false,
                 };
                 if !alive {

@@ -1,4 +1,5 @@
-//! The loader: any bytes as a program; what it accepts must run, and do the same compiled and interpreted.
+//! The program loader: any bytes as a program. A program that it accepts must run, and behave the same compiled and
+//! interpreted.
 #![no_main]
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use sluice_engine::{Engine, Options, Program};
 use sluice_fuzz::mutant;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    // One in eight the fuzzer's own way: bytes that are no JSON.
+    // One in eight mutations is the fuzzer's own: such bytes are mostly no JSON.
     match mutant(&data[..size], seed / 8) {
         Some(program) if !seed.is_multiple_of(8) && program.len() <= max_size => {
             data[..program.len()].copy_from_slice(&program);

@@ -1,4 +1,4 @@
-//! Packets and table changes against sluice's own program.
+//! Runs packets and table changes against sluice's own program.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

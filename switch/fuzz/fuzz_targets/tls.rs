@@ -1,4 +1,4 @@
-//! See `sluice_fuzz::content::tls`.
+//! Runs `sluice_fuzz::content::tls`: any bytes as a ClientHello.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| sluice_fuzz::content::tls::run(data));

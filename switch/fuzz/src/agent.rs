@@ -1,17 +1,18 @@
-//! Frames and time into the agent's engine: a client and a server that send anything, guessed connections, what other agents have
-//! learned, pauses, and bytes that are no segments. What comes out must be whole segments or orders, no service is ever closed by a
-//! window of 0 in a handshake, and all memory comes back. The engine asserts its connections' invariants after every event.
+//! Frames and time against the agent's engine: a client and a server that send anything, guessed connections, reports
+//! of other agents, pauses, and malformed frames. Each output must be a valid segment or order, no handshake may
+//! announce a window of 0, and all memory must be freed. The engine asserts the invariants of its connections after
+//! every event.
 
 use std::net::SocketAddrV4;
 use std::sync::{Arc, LazyLock};
 
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{ORDER, Order, Status};
-use sluice_agent::pool::{Learned, Shared};
+use sluice_agent::pool::{GroupReport, Learned};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, SYN};
-use sluice_agent::wire::{ARP, Head, IPV4, Link, Segment, ether_type};
+use sluice_agent::wire::{ARP, IPV4, Link, Segment, SegmentHeader, ether_type};
 use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
 use sluice_rules::RuleSet;
 
@@ -25,7 +26,7 @@ const MAIL: &[u8] = br#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["
 const HTTP: &[u8] = br#"{"protocol": "http", "default": {"to": "a"}, "rules": [
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
-const SAID: [&[u8]; 8] = [
+const MESSAGES: [&[u8]; 8] = [
     b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
     b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<a/>\n\r\n0\r\n\r\n",
@@ -58,12 +59,12 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
     engine
 }
 
-/// The next number near one of those that are in use.
+/// Returns a number near one of those that were used before.
 fn near(script: &mut Script<'_>, known: &[Seq]) -> Seq {
     known[script.below(known.len())] + u32::from(script.byte()) - 2
 }
 
-/// What the data plane says of a guessed connection: mostly something that can be, else any bytes.
+/// Adds the data plane's header of a guessed connection: mostly a valid one, else any bytes.
 fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     let (flags, scales) = (script.byte(), [script.byte() & 15, script.byte() & 15]);
     let [server_scale, client_scale] = scales.map(|scale| (scale < 15).then_some(scale));
@@ -71,7 +72,7 @@ fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
         server_scale,
         client_scale,
         sack: flags & 1 != 0,
-        has_spoken: flags & 6 == 6,
+        server_has_sent: flags & 6 == 6,
         mss: u16::from(script.byte()) << 3,
         server: u16::from(flags >> 6),
         isn,
@@ -85,8 +86,8 @@ fn guessed(script: &mut Script<'_>, isn: Seq, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What another agent has learned of a group.
-fn shared(script: &mut Script<'_>) -> Shared {
+/// Returns a report of another agent about a group.
+fn group_report(script: &mut Script<'_>) -> GroupReport {
     let (flags, number) = (script.byte(), script.below(4));
     let (mss, window) = (u16::from(script.byte()) << 4, u16::from(script.byte()) << 6);
     let learned = Learned {
@@ -96,21 +97,21 @@ fn shared(script: &mut Script<'_>) -> Shared {
         ..Learned::default()
     };
     let servers = vec![number as u16, number as u16 + 1];
-    Shared { group: address(&format!("10.9.0.{number}:80")), servers, learned }
+    GroupReport { group: address(&format!("10.9.0.{number}:80")), servers, learned }
 }
 
 fn learns_and_pauses(engine: &mut Engine, now: u64, script: &mut Script<'_>) {
     engine.note_pause(u64::from(script.byte()) << 28);
-    engine.share(now, vec![shared(script)]);
+    engine.share(now, vec![group_report(script)]);
 }
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let mut script = Script(data);
     let (mut engine, mut out) = (engine(&RULES[script.below(2)]), Frames::default());
     let (client, own, service) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"), address("10.0.0.100:80"));
     let link = Link { own: ROUTER, router: OWN };
-    // Numbers that have been seen: the client's, the agent's, the server's.
+    // Numbers that were used so far: the client's, the agent's, the server's.
     let (mut known, mut now, mut order) = (vec![Seq(1000), Seq(u32::MAX)], 1u64, None);
     while !script.is_over() {
         let kind = script.byte();
@@ -131,17 +132,17 @@ pub fn run(data: &[u8]) {
             side => {
                 let (source, destination) = if side < 5 || side == 7 { (client, own) } else { (service, client) };
                 let (seq, ack) = (near(&mut script, &known), near(&mut script, &known));
-                let head =
-                    Head { source, destination, seq, ack, flags: script.byte() & 0x3f, window: script.byte().into() };
-                let said = SAID[script.below(SAID.len())];
-                let said = &said[..script.below(said.len() + 1)];
-                let said = if head.flags & SYN == 0 { said } else { b"" };
-                head.write(&link, &[], [said, b""], &mut frame);
+                let (flags, window) = (script.byte() & 0x3f, script.byte().into());
+                let head = SegmentHeader { source, destination, seq, ack, flags, window };
+                let message = MESSAGES[script.below(MESSAGES.len())];
+                let payload = &message[..script.below(message.len() + 1)];
+                let payload = if head.flags & SYN == 0 { payload } else { b"" };
+                head.write(&link, &[], [payload, b""], &mut frame);
                 if side == 7 {
                     let isn = if script.byte() & 3 == 0 { head.seq - 1 } else { Seq(1000) };
                     frame = guessed(&mut script, isn, &frame);
                 }
-                known.push(head.seq + said.len() as u32 + 1);
+                known.push(head.seq + payload.len() as u32 + 1);
             }
         }
         engine.receive(now, &frame, &mut out);

@@ -1,10 +1,11 @@
-//! The targets' seeds, among them what has once failed, and changes of each: enough to see that a target still runs.
+//! Runs a target on its seeds, which include former failures, and on mutations of each: enough to see that the target
+//! works.
 
 use std::path::Path;
 
 const CHANGES: u64 = 60;
 
-/// Runs a target with all that is kept for it.
+/// Runs a target on all of its seeds.
 pub fn run(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("seeds").flatten().map(|entry| entry.path()).collect();
@@ -22,7 +23,7 @@ pub fn run(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// The seed shortened, or with some bytes replaced, repeated or left out. The same for the same number.
+/// Mutates a seed: truncates it, or replaces, repeats or removes some bytes. Deterministic for a number.
 fn changed(seed: &[u8], number: u64) -> Vec<u8> {
     let mut state = number;
     let mut below = |bound: usize| {

@@ -1,5 +1,6 @@
-//! What the targets do: the fuzzer's bytes as a script for any program, programs with parts replaced, and what reaches the rules and
-//! the agent of a content switch. The tests of `rules` and `agent` run the latter with the seeds.
+//! The bodies of the fuzz targets: the fuzzer's bytes as a script for any program, programs with replaced parts, and
+//! inputs for the rules and the agent of a content switch. The tests of the crates `rules` and `agent` run the latter
+//! on the seeds.
 
 #[cfg(feature = "agent")]
 pub mod agent;

@@ -1,8 +1,8 @@
-//! Programs with parts replaced: bytes that are changed at random are hardly ever JSON, and never a program.
+//! Programs with replaced parts. Bytes that are changed at random are hardly ever JSON, and never a program.
 
 use serde_json::{Value, json};
 
-/// Steps of a generator that is good enough here (SplitMix64).
+/// A generator of random numbers (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// The program with one to three of its parts replaced; `None` when it is not JSON.
+/// Returns the program with one to three parts replaced; `None` when it is no JSON.
 pub fn mutant(program: &[u8], seed: u32) -> Option<Vec<u8>> {
     let mut tree: Value = serde_json::from_slice(program).ok()?;
     let mut random = Random(seed.into());
@@ -49,9 +49,9 @@ fn replace(tree: &mut Value, random: &mut Random) {
     }
 }
 
-/// The paths of all parts, but for where they come from in the source.
-fn collect(part: &Value, path: String, places: &mut Vec<String>) {
-    match part {
+/// Collects the paths of all parts, except those that refer to the source code.
+fn collect(subtree: &Value, path: String, places: &mut Vec<String>) {
+    match subtree {
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(index, item)| collect(item, format!("{path}/{index}"), places));
         }

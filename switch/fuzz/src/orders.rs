@@ -1,4 +1,5 @@
-//! Splice orders, and what the data plane says of a guessed connection: any bytes. What is read is what was written.
+//! Splice orders, and headers of guessed connections: any bytes. Parsed values must be written back to the same
+//! bytes.
 
 use sluice_agent::facts::{Facts, GUESSED};
 use sluice_agent::order::{ORDER, Order, shifted};
@@ -6,7 +7,7 @@ use sluice_agent::wire::{ETHERNET, IPV4, Link, ether_type};
 
 const LINK: Link = Link { own: [2; 6], router: [4; 6] };
 
-/// One input: what follows the Ethernet header.
+/// Runs one input: the bytes behind the Ethernet header.
 pub fn run(data: &[u8]) {
     let frame = |kind: u16| [&LINK.router[..], &LINK.own, &kind.to_be_bytes(), data].concat();
     if let Some(order) = Order::read(&frame(ORDER)) {
@@ -26,11 +27,13 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A window that is shifted: none of none only, and never less for more.
+/// Asserts for shifted windows: 0 only for 0, and never less for a larger window.
 fn windows(data: &[u8], shift: i8) {
     let mut windows: Vec<u16> = data.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect();
     windows.sort_unstable();
-    let told: Vec<u16> = windows.iter().map(|&window| shifted(window, shift)).collect();
-    assert!(told.is_sorted());
-    assert!(windows.iter().zip(&told).all(|(window, told)| (*window == 0) == (*told == 0)));
+    let shifted_windows: Vec<u16> = windows.iter().map(|&window| shifted(window, shift)).collect();
+    assert!(shifted_windows.is_sorted());
+    assert!(
+        windows.iter().zip(&shifted_windows).all(|(window, shifted_windows)| (*window == 0) == (*shifted_windows == 0))
+    );
 }

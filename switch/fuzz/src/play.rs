@@ -1,4 +1,4 @@
-//! Packets and changes from a script, given to the machine code and to the interpreter of one program.
+//! Packets and table changes from a script, applied to both the compiled and the interpreted form of one program.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use sluice_engine::{
 
 use crate::Script;
 
-/// More frames than this from one make no sense in any program here.
+/// One packet must not become more frames than this in any program here.
 const MOST_FRAMES: usize = 1 << 16;
 
-/// One engine compiled, one interpreted.
+/// Two engines of one program: one compiled, one interpreted.
 struct Both([Engine; 2]);
 
 impl Both {
@@ -26,7 +26,7 @@ impl Both {
         self.0[0].program()
     }
 
-    /// Does the same to both, and expects the same.
+    /// Applies an action to both engines, and asserts equal results.
     fn both<T: PartialEq + Debug>(&mut self, mut act: impl FnMut(&mut Engine) -> T) -> T {
         let [compiled, interpreted] = &mut self.0;
         let (result, other) = (act(compiled), act(interpreted));

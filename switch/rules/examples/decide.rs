@@ -1,11 +1,11 @@
-//! Time of a decision: of the processor, one thread, no sockets.
+//! Measures the CPU time of a decision in one thread, without sockets.
 //!
 //! `cargo run --release -p sluice-rules --example decide -- [--only NAME] [--rules N] [--seconds N] [--json]`
 //!
-//! Rules of one kind, 1 to 10,000 of them (expressions without a literal: up to 100); the request matches the first one, the
-//! last one, or none. Then bodies of XML and JSON from 1 KB to 1 MB: the rules' element comes early, late, or not at all.
-//! Every decision is checked. `--only`: one kind of rule, or `xml`, or `json`. `--rules`: so many alone, for a profile.
-//! `--json`: one object a line, for a report.
+//! Rules are of one kind, 1 to 10,000 of them (expressions without a literal: up to 100). The request matches the
+//! first rule, the last rule, or none. Then bodies of XML and JSON from 1 KB to 1 MB follow, in which the matched
+//! element comes early, late, or is absent. Every decision is checked. `--only` selects one kind of rule, or `xml`,
+//! or `json`; `--rules` one number of rules, for a profile. `--json` prints one object per line, for a report.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ struct Settings {
 }
 
 impl Settings {
-    fn wants(&self, name: &str) -> bool {
+    fn selects(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == name)
     }
 }
 
-/// A kind of rule: the match of the i-th one, and a request that this one alone matches.
+/// A kind of rule: the condition of the i-th rule, and a request that only this rule matches.
 struct Kind {
     name: &'static str,
-    most: usize,
+    max_rules: usize,
     condition: fn(usize) -> Value,
     request: fn(usize) -> String,
 }
@@ -43,7 +43,7 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{agent}\r\n{accept}\r\nConnection: keep-alive\r\n\r\n")
 }
 
-/// A number of 7 bits, each as one of two texts: expressions and requests of one length.
+/// Writes a 7-bit number with one of two texts for each bit, so that all requests have the same length.
 fn spelled(number: usize, texts: [&str; 2]) -> String {
     (0..7).map(|bit| texts[number >> bit & 1]).collect()
 }
@@ -51,49 +51,49 @@ fn spelled(number: usize, texts: [&str; 2]) -> String {
 const KINDS: &[Kind] = &[
     Kind {
         name: "exact",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": format!("/shop/{i}/item.html")}),
         request: |i| get(&format!("/shop/{i}/item.html"), "shop"),
     },
     Kind {
         name: "prefix",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"prefix": format!("/shop/{i}/")}}),
         request: |i| get(&format!("/shop/{i}/item.html"), "shop"),
     },
     Kind {
         name: "suffix",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"suffix": format!("-{i}.gif")}}),
         request: |i| get(&format!("/shop/images/item-{i}.gif"), "shop"),
     },
     Kind {
         name: "host",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"host": format!("*.shop{i}.example")}),
         request: |i| get("/", &format!("www.shop{i}.example")),
     },
     Kind {
         name: "number",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"query": {"total": format!("> {}", 1_000_000 - i)}}),
         request: |i| get(&format!("/buy?total={}.5", 1_000_000 - i), "shop"),
     },
     Kind {
         name: "contains",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"contains": format!("/{i}-x/")}}),
         request: |i| get(&format!("/shop/{i}-x/item.html"), "shop"),
     },
     Kind {
         name: "regex",
-        most: 10_000,
+        max_rules: 10_000,
         condition: |i| json!({"path": {"regex": format!("^/[a-z]+/{i}x[a-z]*\\.html$")}}),
         request: |i| get(&format!("/shop/{i}xitem.html"), "shop"),
     },
     Kind {
         name: "regex without a literal",
-        most: 100,
+        max_rules: 100,
         condition: |i| json!({"path": {"regex": format!("^\\W\\w+\\W{}\\W.+$", spelled(i, ["[a-m]", "[n-z]"]))}}),
         request: |i| get(&format!("/shop/{}/item.html", spelled(i, ["g", "s"])), "shop"),
     },
@@ -113,24 +113,24 @@ fn rules(list: Vec<Value>) -> Arc<RuleSet> {
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A decision that is measured again and again.
+/// A decision that is measured repeatedly.
 struct Cell {
     rules: Arc<RuleSet>,
     request: Vec<u8>,
-    /// The rule that the decision must name.
+    /// The rule that the decision must return.
     rule: Option<u32>,
-    /// Decisions of a round, and the least time of one so far (ns).
+    /// Decisions per round, and the least time of a decision so far (ns).
     count: u32,
     best: f64,
 }
 
-/// The processor's time that this thread has had (ns).
+/// Returns the CPU time of this thread (ns).
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// What a round of one cell takes, at least (ns).
+/// The least duration of a round (ns).
 const ROUND_NS: f64 = 1e6;
 const ROUNDS: usize = 5;
 
@@ -138,7 +138,8 @@ impl Cell {
     fn new(rules: &Arc<RuleSet>, request: String, rule: Option<u32>) -> Cell {
         let mut cell =
             Cell { rules: Arc::clone(rules), request: request.into_bytes(), rule, count: 1, best: f64::INFINITY };
-        // The first decisions build what is built on demand. Of the next ones the least time counts: some are interrupted.
+        // The first decisions build lazy structures. Of the later ones the least time counts, because some are
+        // interrupted.
         (0..2).for_each(|_| cell.round());
         cell.best = f64::INFINITY;
         while cell.best * f64::from(cell.count) < ROUND_NS || cell.best.is_infinite() {
@@ -159,11 +160,12 @@ impl Cell {
     }
 }
 
-/// Nanoseconds of each cell's decision: the least of rounds in turn, so that a machine that is slower for a while is so to all.
+/// Returns each cell's least decision time in nanoseconds. The cells are measured in turn, so that a temporary
+/// slowdown of the machine affects all of them.
 fn measure(mut cells: Vec<Cell>, each: Duration) -> Vec<f64> {
-    let (start, whole) = (Instant::now(), each * cells.len() as u32);
+    let (start, feed_all) = (Instant::now(), each * cells.len() as u32);
     for round in 0.. {
-        if round >= ROUNDS && start.elapsed() >= whole {
+        if round >= ROUNDS && start.elapsed() >= feed_all {
             break;
         }
         for cell in &mut cells {
@@ -178,8 +180,8 @@ fn report(settings: &Settings, line: &Value, text: &str) {
 }
 
 fn decisions(settings: &Settings) {
-    for kind in KINDS.iter().filter(|kind| settings.wants(kind.name)) {
-        let counts = [1, 10, 100, 1_000, 10_000].into_iter().filter(|&count| count <= kind.most);
+    for kind in KINDS.iter().filter(|kind| settings.selects(kind.name)) {
+        let counts = [1, 10, 100, 1_000, 10_000].into_iter().filter(|&count| count <= kind.max_rules);
         let counts: Vec<usize> = counts.filter(|count| settings.rules.is_none_or(|only| only == *count)).collect();
         let (mut cells, mut built) = (Vec::new(), Vec::new());
         for &count in &counts {
@@ -192,7 +194,7 @@ fn decisions(settings: &Settings) {
             let build = Instant::now();
             let rules = rules(list);
             built.push(build.elapsed());
-            let places = [(0, Some(0)), (count - 1, Some(count as u32 - 1)), (kind.most + 5, None)];
+            let places = [(0, Some(0)), (count - 1, Some(count as u32 - 1)), (kind.max_rules + 5, None)];
             cells.extend(places.map(|(i, rule)| Cell::new(&rules, (kind.request)(i), rule)));
         }
         let times = measure(cells, settings.each);
@@ -208,7 +210,7 @@ fn decisions(settings: &Settings) {
     }
 }
 
-/// A document of about so many bytes; the element that the rule asks about comes first, last, or not at all.
+/// Builds a document of about `size` bytes; the element of the rule comes first, last, or not at all.
 fn document(xml: bool, size: usize, place: &str) -> String {
     let item = |i: usize| match xml {
         true => format!("<item><productID>{i}</productID><name>A &amp; B</name><unitPrice>20.50</unitPrice></item>\n"),
@@ -217,7 +219,7 @@ fn document(xml: bool, size: usize, place: &str) -> String {
         }
     };
     let total = if xml { "<total>9000</total>" } else { "\"total\": 9000, " };
-    let [early, late] = ["early", "late"].map(|wanted| if place == wanted { total } else { "" });
+    let [early, late] = ["early", "late"].map(|target| if place == target { total } else { "" });
     let mut items = String::new();
     let mut i = 0;
     while items.len() < size {
@@ -232,7 +234,7 @@ fn document(xml: bool, size: usize, place: &str) -> String {
 
 fn bodies(settings: &Settings) {
     let all = [("xml", true, "text/xml"), ("json", false, "application/json")];
-    for (name, xml, media) in all.into_iter().filter(|(name, ..)| settings.wants(name)) {
+    for (name, xml, media) in all.into_iter().filter(|(name, ..)| settings.selects(name)) {
         let path = if xml { "purchase.total" } else { "total" };
         let rules = rules(vec![json!({"name": "r", "match": {name: {path: "> 5000"}}, "to": "x"})]);
         let (mut cells, mut bodies) = (Vec::new(), Vec::new());

@@ -1,18 +1,20 @@
-//! Character sets, by what they make of a body's bytes.
+//! Classes of character sets, by how far the parsers understand them.
 
-/// How much of a body the readers understand. The later of two counts where names contradict each other.
+/// How much of a body the parsers understand. Of several names that contradict each other, the greatest class counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Charset {
-    /// UTF-8, or its part US-ASCII.
+    /// UTF-8, or its subset US-ASCII.
     Utf8,
-    /// A superset of ASCII with one byte a character. Rules compare UTF-8, so only its ASCII is understood.
+    /// A superset of ASCII with one byte per character. Rules compare UTF-8, so only its ASCII characters are
+    /// understood.
     SingleByte,
-    /// Any other, such as UTF-16, UTF-7 and EBCDIC, whose bytes mean something else; and names that servers may not know.
+    /// Any other, such as UTF-16, UTF-7 and EBCDIC, in which bytes have other meanings; also names that servers may
+    /// not recognize.
     Other,
 }
 
 impl Charset {
-    /// Of a name (IANA's registry of character sets), in any case.
+    /// Returns the class of a character set's name (IANA registry), in any letter case.
     pub(crate) fn named(name: &[u8]) -> Charset {
         let name = name.to_ascii_lowercase();
         let is_numbered = |series: &[u8]| {
@@ -26,7 +28,8 @@ impl Charset {
         }
     }
 
-    /// Of a media type's parameters: UTF-8 when they name none. `charset*` is a spelling of RFC 2231 that some servers read.
+    /// Returns the class that a media type's parameters name: UTF-8 when they name none. Some servers also accept the
+    /// spelling `charset*` of RFC 2231.
     pub(crate) fn of(parameters: &[u8]) -> Charset {
         let named = parameters.split(|&byte| byte == b';').filter_map(|parameter| {
             let equals = memchr::memchr(b'=', parameter)?;

@@ -6,31 +6,31 @@ use crate::framing::Reach;
 use crate::http::path::hex;
 use crate::http::{Fault, bad};
 
-/// Bytes that a chunk's extensions, and the whole trailer, may have.
+/// The limits, in bytes, of a chunk's extensions and of the whole trailer.
 const EXTENSIONS: usize = 256;
 const TRAILER: usize = 8 << 10;
 
-/// Where in a chunked body a stream is.
+/// The position in a chunked body.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunked {
     state: State,
     size: u64,
-    /// Bytes of the current extensions, or of the trailer.
+    /// Bytes so far of the current chunk's extensions, or of the trailer.
     extra: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In a size, of so many digits so far.
+    /// In a chunk size, behind this many digits.
     Size(u8),
     Extensions,
     SizeLf,
     Data,
     DataCr,
     DataLf,
-    /// At the beginning of a line of the trailer.
+    /// At the start of a trailer line.
     Line,
-    /// In a field's name.
+    /// In the name of a trailer field.
     Name,
     Value,
     ValueLf,
@@ -70,7 +70,7 @@ impl Chunked {
         Ok(ControlFlow::Continue(Reach { used: at, done: self.state == State::Done }))
     }
 
-    /// Takes one byte that is not data.
+    /// Takes one byte that is not chunk data.
     fn step(&mut self, byte: u8) -> Result<(), Fault> {
         self.state = match (self.state, byte) {
             (State::Size(1..), b'\r') => State::SizeLf,
@@ -81,7 +81,7 @@ impl Chunked {
                 State::Size(digits + 1)
             }
             (State::Extensions, b'\r') => State::SizeLf,
-            (State::Extensions, _) => self.more(byte, EXTENSIONS, State::Extensions)?,
+            (State::Extensions, _) => self.count_extra(byte, EXTENSIONS, State::Extensions)?,
             (State::SizeLf, b'\n') => {
                 self.extra = 0;
                 if self.size == 0 { State::Line } else { State::Data }
@@ -89,10 +89,10 @@ impl Chunked {
             (State::DataCr, b'\r') => State::DataLf,
             (State::DataLf, b'\n') => State::Size(0),
             (State::Line, b'\r') => State::LastLf,
-            (State::Name, b':') => self.more(byte, TRAILER, State::Value)?,
-            (State::Line | State::Name, _) if is_token(byte) => self.more(byte, TRAILER, State::Name)?,
+            (State::Name, b':') => self.count_extra(byte, TRAILER, State::Value)?,
+            (State::Line | State::Name, _) if is_token(byte) => self.count_extra(byte, TRAILER, State::Name)?,
             (State::Value, b'\r') => State::ValueLf,
-            (State::Value, _) => self.more(byte, TRAILER, State::Value)?,
+            (State::Value, _) => self.count_extra(byte, TRAILER, State::Value)?,
             (State::ValueLf, b'\n') => State::Line,
             (State::LastLf, b'\n') => State::Done,
             _ => return bad("the chunks are malformed"),
@@ -100,17 +100,17 @@ impl Chunked {
         Ok(())
     }
 
-    /// Counts a byte of extensions or trailer.
-    fn more(&mut self, byte: u8, most: usize, state: State) -> Result<State, Fault> {
+    /// Counts a byte of extensions or trailer against its limit.
+    fn count_extra(&mut self, byte: u8, limit: usize, state: State) -> Result<State, Fault> {
         self.extra += 1;
-        if self.extra > most {
+        if self.extra > limit {
             return bad("the chunks have too much beside their data");
         }
         if byte < b' ' && byte != b'\t' || byte == 0x7f { bad("the chunks have control characters") } else { Ok(state) }
     }
 }
 
-/// Whether a byte may stand in a name.
+/// Whether a byte may stand in a field name (RFC 9110, section 5.6.2: token).
 pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -121,8 +121,8 @@ mod tests {
 
     fn decode(bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), &'static str> {
         let (mut chunked, mut body, mut used, mut done) = (Chunked::default(), Vec::new(), 0, false);
-        for part in bytes.chunks(step) {
-            let reach = chunked.feed(part, &mut |data| {
+        for piece in bytes.chunks(step) {
+            let reach = chunked.feed(piece, &mut |data| {
                 body.extend_from_slice(data);
                 ControlFlow::<()>::Continue(())
             });

@@ -1,4 +1,4 @@
-//! From the `content:` block to a rule set, or to all that is wrong with it.
+//! Compiles the `content:` block to a rule set, or to the list of its mistakes.
 
 use std::collections::HashMap;
 
@@ -15,24 +15,24 @@ use crate::test::Cond;
 use crate::{blocks, config};
 
 impl RuleSet {
-    /// Compiles the block.
+    /// Compiles the `content:` block.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the block.
+    /// Every mistake in the block, in its order.
     pub fn compile(content: &Content) -> Result<RuleSet, Vec<Problem>> {
         Compiler::new(content).compile()
     }
 
-    /// Reads the block from JSON and compiles it.
+    /// Reads the `content:` block from JSON and compiles it.
     ///
     /// # Errors
-    /// As of [`Content::from_json`] and [`RuleSet::compile`].
+    /// As those of [`Content::from_json`] and [`RuleSet::compile`].
     pub fn from_json(json: &[u8]) -> Result<RuleSet, Vec<Problem>> {
         RuleSet::compile(&Content::from_json(json).map_err(|problem| vec![problem])?)
     }
 }
 
-/// A rule's `to`, `refuse` and `goto`, or those of its `else`.
+/// The `to`, `refuse` and `goto` of a rule, or of its `else`.
 struct Actions<'c> {
     to: Option<&'c String>,
     sticky: Option<Sticky>,
@@ -40,9 +40,9 @@ struct Actions<'c> {
     refuse: Option<Refuse>,
 }
 
-/// An action whose `goto` still names a rule.
+/// An action whose `goto` still holds a rule's index, not a block.
 #[derive(Clone, Copy)]
-enum Step {
+enum UnresolvedAction {
     Do(Action),
     Goto(u32),
 }
@@ -85,19 +85,23 @@ impl<'c> Compiler<'c> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let goto = |step: &Step| if let Step::Goto(rule) = step { Some(*rule) } else { None };
-        let targets: Vec<u32> =
-            steps.iter().flat_map(|(then, other)| [goto(then), other.as_ref().and_then(goto)]).flatten().collect();
-        let ends: Vec<bool> = steps.iter().map(|(_, other)| other.is_some()).collect();
+        let goto = |step: &UnresolvedAction| if let UnresolvedAction::Goto(rule) = step { Some(*rule) } else { None };
+        let targets: Vec<u32> = steps
+            .iter()
+            .flat_map(|(then, otherwise_action)| [goto(then), otherwise_action.as_ref().and_then(goto)])
+            .flatten()
+            .collect();
+        let ends: Vec<bool> = steps.iter().map(|(_, otherwise_action)| otherwise_action.is_some()).collect();
         let block_of = blocks::cut(&ends, &targets);
-        let resolve = |step: Step| match step {
-            Step::Do(action) => action,
-            Step::Goto(rule) => Action::Goto(block_of[rule as usize]),
+        let resolve = |step: UnresolvedAction| match step {
+            UnresolvedAction::Do(action) => action,
+            UnresolvedAction::Goto(rule) => Action::Goto(block_of[rule as usize]),
         };
         let actions: Vec<Action> = steps.iter().map(|&(then, _)| resolve(then)).collect();
         let lookup = Lookup::new(&self.fields);
         let mut blocks = blocks::build(&mut self.alternatives, &block_of, &actions);
-        let misses: Vec<Option<Action>> = steps.iter().map(|&(_, other)| other.map(resolve)).collect();
+        let misses: Vec<Option<Action>> =
+            steps.iter().map(|&(_, otherwise_action)| otherwise_action.map(resolve)).collect();
         for (rule, miss) in misses.iter().enumerate() {
             let block: &mut Block = &mut blocks[block_of[rule] as usize];
             block.miss = miss.map(|action| (rule as u32, action)).or(block.miss);
@@ -127,7 +131,7 @@ impl<'c> Compiler<'c> {
         if problems.is_empty() { Ok(rules) } else { Err(problems) }
     }
 
-    /// Notes a problem; of a rule, its number and name go before.
+    /// Records a problem. The path and message of a rule's problem begin with its index and name.
     fn problem(&mut self, rule: Option<usize>, place: &str, message: impl AsRef<str>, remedy: impl Into<String>) {
         let message = message.as_ref();
         let (path, message) = match rule {
@@ -147,7 +151,7 @@ impl<'c> Compiler<'c> {
             self.problem(
                 None,
                 "limits.head",
-                format!("{} bytes are no size of a head", head.0),
+                format!("a head of {} bytes is out of range", head.0),
                 "write 256 to 1MiB, such as 16KiB",
             );
         }
@@ -155,10 +159,10 @@ impl<'c> Compiler<'c> {
             self.problem(None, "limits.body", "the body's limit is above 64 MiB", "write at most 64MiB");
         }
         if wait_s.is_some_and(|wait_s| !(wait_s > 0.0 && wait_s.is_finite())) {
-            self.problem(None, "limits.wait_s", "the wait is no time", "write seconds above 0");
+            self.problem(None, "limits.wait_s", "the wait is no positive number", "write seconds above 0");
         }
         if !(1..=1000).contains(&depth) {
-            self.problem(None, "limits.depth", format!("{depth} is no depth"), "write 1 to 1000");
+            self.problem(None, "limits.depth", format!("a depth of {depth} is out of range"), "write 1 to 1000");
         }
     }
 
@@ -172,7 +176,7 @@ impl<'c> Compiler<'c> {
                 self.problem(
                     None,
                     &format!("offer[{index}]"),
-                    "the extension is no word",
+                    "the extension is empty, or has characters other than printable ASCII",
                     "write a word such as STARTTLS",
                 );
             }
@@ -206,33 +210,33 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// What a rule does when it matches, and when it does not.
-    fn steps(&mut self, index: usize, rule: &'c Rule) -> (Step, Option<Step>) {
+    /// Returns a rule's action when it matches, and its `else` action when it does not.
+    fn steps(&mut self, index: usize, rule: &'c Rule) -> (UnresolvedAction, Option<UnresolvedAction>) {
         let Rule { to, sticky, goto, refuse, otherwise, .. } = rule;
         let then = Actions { to: to.as_ref(), sticky: *sticky, goto: goto.as_ref(), refuse: *refuse };
         let then = self.step(index, "", &then);
-        let other = otherwise.as_ref().map(|e| {
+        let otherwise_action = otherwise.as_ref().map(|e| {
             let actions = Actions { to: e.to.as_ref(), sticky: e.sticky, goto: e.goto.as_ref(), refuse: e.refuse };
             self.step(index, "else.", &actions)
         });
-        (then, other)
+        (then, otherwise_action)
     }
 
-    fn step(&mut self, index: usize, place: &str, actions: &Actions) -> Step {
+    fn step(&mut self, index: usize, place: &str, actions: &Actions) -> UnresolvedAction {
         let given: Vec<&str> =
             [actions.to.map(|_| "to"), actions.goto.map(|_| "goto"), actions.refuse.map(|_| "refuse")]
                 .into_iter()
                 .flatten()
                 .collect();
-        let whole = place.trim_end_matches('.');
+        let rule_place = place.trim_end_matches('.');
         match given[..] {
-            [] => self.problem(Some(index), whole, "nothing is done", "write one of to, goto and refuse"),
+            [] => self.problem(Some(index), rule_place, "the rule has no action", "write one of to, goto and refuse"),
             [_] => {}
             _ => self.problem(
                 Some(index),
-                whole,
+                rule_place,
                 format!("{} exclude each other", given.join(" and ")),
-                "leave one of them",
+                "keep one of them",
             ),
         }
         if let (Some(sticky), None) = (actions.sticky, actions.to) {
@@ -247,12 +251,12 @@ impl<'c> Compiler<'c> {
         let sticky = actions.sticky.unwrap_or_default();
         if let Some(to) = actions.to {
             self.sticky(&format!("{place}sticky"), Some(index), sticky);
-            return Step::Do(Action::Route(self.group(to), sticky));
+            return UnresolvedAction::Do(Action::Route(self.group(to), sticky));
         }
         if let Some(refuse) = actions.refuse {
-            return Step::Do(Action::Refuse(self.status(index, &format!("{place}refuse"), refuse)));
+            return UnresolvedAction::Do(Action::Refuse(self.status(index, &format!("{place}refuse"), refuse)));
         }
-        Step::Goto(actions.goto.map_or(0, |name| self.target(index, &format!("{place}goto"), name)))
+        UnresolvedAction::Goto(actions.goto.map_or(0, |name| self.target(index, &format!("{place}goto"), name)))
     }
 
     fn status(&mut self, index: usize, place: &str, refuse: Refuse) -> u16 {
@@ -285,7 +289,9 @@ impl<'c> Compiler<'c> {
         let named = self.names.get(name).copied();
         match named {
             Some(target) if target > index => return target as u32,
-            Some(_) => self.problem(Some(index), place, format!("'{name}' is not below"), "goto leads to a later rule"),
+            Some(_) => {
+                self.problem(Some(index), place, format!("'{name}' is no later rule"), "write the name of a later rule")
+            }
             None => {
                 self.problem(Some(index), place, format!("no rule is named '{name}'"), "write the name of a later rule")
             }
@@ -310,11 +316,13 @@ impl<'c> Compiler<'c> {
                     let place = format!("match[{i}]");
                     match entry {
                         Value::Object(mapping) => self.alternative(index, &place, mapping),
-                        _ => self.problem(Some(index), &place, "no mapping of fields", "write {path: ...}"),
+                        _ => {
+                            self.problem(Some(index), &place, "the entry is no mapping of fields", "write {path: ...}")
+                        }
                     }
                 }
             }
-            Some(_) => self.problem(Some(index), "match", "neither a mapping nor a list", "write {path: ...}"),
+            Some(_) => self.problem(Some(index), "match", "match is neither a mapping nor a list", "write {path: ...}"),
         }
     }
 
@@ -350,7 +358,7 @@ impl<'c> Compiler<'c> {
                     self.problem(
                         Some(index),
                         &place,
-                        format!("{name} needs names"),
+                        format!("{name} needs a mapping of names"),
                         format!("write {name}: {{NAME: VALUE}}"),
                     );
                 }

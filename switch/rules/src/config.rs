@@ -9,41 +9,42 @@ use serde_json::Value;
 
 use crate::Problem;
 
-/// The block: a protocol, limits, a default and rules.
+/// The `content:` block: a protocol, limits, a default and rules.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// What clients speak.
+    /// The protocol that clients speak.
     pub protocol: Protocol,
-    /// How much of a connection is looked at.
+    /// How much of a connection the rules read.
     #[serde(default)]
     pub limits: Limits,
-    /// Where a request goes that no rule takes.
+    /// The group for a request that no rule matches.
     pub default: Target,
-    /// The rules, first match first.
+    /// The rules; the first one that matches decides.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Extensions that the agent offers in the servers' name: `STARTTLS`, `8BITMIME`, `AUTH=PLAIN`. Mail protocols only.
+    /// Extensions that the agent announces on behalf of the servers: `STARTTLS`, `8BITMIME`, `AUTH=PLAIN`. Mail
+    /// protocols only.
     #[serde(default)]
     pub offer: Vec<String>,
-    /// Who looks at the requests; not this crate's concern.
+    /// The agents that read the requests; this crate ignores them.
     #[serde(default)]
     pub agents: Option<Value>,
 }
 
-/// What clients speak.
+/// A protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// HTTP/1.0 and HTTP/1.1.
     Http,
-    /// TLS: the ClientHello is read, nothing is decrypted.
+    /// TLS: the ClientHello is parsed, nothing is decrypted.
     Tls,
-    /// SMTP up to the envelope.
+    /// SMTP, up to the envelope.
     Smtp,
-    /// IMAP up to the login.
+    /// IMAP, up to the login.
     Imap,
-    /// POP3 up to the user name.
+    /// POP3, up to the user name.
     Pop3,
 }
 
@@ -59,20 +60,20 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// How much of a connection is looked at.
+/// How much of a connection the rules read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Bytes of an HTTP head, of a ClientHello, or of a mail dialogue. Above: 431.
+    /// Bytes of an HTTP head, of a ClientHello, or of a mail dialogue. A longer head is answered by 431.
     pub head: Size,
-    /// Decoded bytes of a body that are matched. Rules that need more do not match; a `refuse` that needs more is a 413.
-    /// The values asked for may take four times as much.
+    /// Decoded bytes of a body that are matched. Rules that need more do not match; a body that a `refuse` rule would
+    /// need more of is answered by 413. The memory for the values compared may be four times as much.
     pub body: Size,
-    /// Seconds that a request may take, or a client from one command of a mail dialogue to the next; the caller's clock.
+    /// Seconds that a request may take, or a mail client from one command to the next; the caller measures them.
     pub wait_s: Option<f64>,
-    /// Levels of XML and JSON. Above: 400.
+    /// Nesting levels of XML and JSON. A deeper document is answered by 400.
     pub depth: usize,
-    /// `%2f`, `%5c` and `\` in a path: refused, or kept as they are written.
+    /// Whether a path with `%2f`, `%5c` or `\` is refused, or keeps them as they are.
     pub encoded_slash: EncodedSlash,
 }
 
@@ -89,7 +90,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// [`Limits::wait_s`], or what the protocol's clients may expect: those of mail five minutes (RFC 5321, section 4.5.3.2.7).
+    /// Returns [`Limits::wait_s`] in seconds, or the protocol's default: 5 minutes for mail (RFC 5321, section
+    /// 4.5.3.2.7), else 2 s.
     pub fn wait_s(&self, protocol: Protocol) -> f64 {
         self.wait_s.unwrap_or(match protocol {
             Protocol::Http | Protocol::Tls => 2.0,
@@ -98,17 +100,17 @@ impl Limits {
     }
 }
 
-/// What to do with a slash in an escape.
+/// How to treat an escaped slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EncodedSlash {
-    /// 400: servers disagree about what it means.
+    /// Answer 400: servers disagree about its meaning.
     Refuse,
-    /// Not a separator: the path keeps the escape, in lower case.
+    /// Keep it: it separates no segments, and the path contains the escape in lower case.
     Keep,
 }
 
-/// Bytes: a number, or a string such as `16KiB`, `64 KB` or `1MiB`.
+/// A number of bytes, given as a number or as text such as `16KiB`, `64 KB` or `1MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub usize);
 
@@ -148,13 +150,13 @@ fn size(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// A group of servers and how long a connection stays with it.
+/// A group of servers, and how long a connection stays with it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// The group: a service's name.
     pub to: String,
-    /// How long the decision holds.
+    /// How long the decision for this group holds.
     #[serde(default)]
     pub sticky: Sticky,
 }
@@ -163,7 +165,7 @@ pub struct Target {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sticky {
-    /// For the connection (LCS: `STICKY_IP_PORT`).
+    /// For the whole connection (LCS: `STICKY_IP_PORT`).
     #[default]
     Connection,
     /// For the client's later connections as well (LCS: `STICKY_IP`).
@@ -172,46 +174,47 @@ pub enum Sticky {
     None,
 }
 
-/// One rule: a match, and exactly one of `to`, `refuse` and `goto`.
+/// One rule: a `match`, and exactly one of `to`, `refuse` and `goto`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Its name, for `goto`, counters and messages.
+    /// The rule's name, for `goto`, counters and messages.
     pub name: String,
-    /// A mapping of fields (all must hold), or a list of mappings (one must). Nothing matches everything.
+    /// A mapping of fields (all must hold), or a list of mappings (one must hold). A rule without it matches every
+    /// request.
     #[serde(rename = "match", default)]
     pub matches: Option<Value>,
-    /// The group that takes the request.
+    /// The group that gets the request.
     #[serde(default)]
     pub to: Option<String>,
-    /// How long the decision holds; only with `to`.
+    /// How long the decision for the group holds; only with `to`.
     #[serde(default)]
     pub sticky: Option<Sticky>,
-    /// The name of a later rule to go on with.
+    /// The name of a later rule, at which matching continues.
     #[serde(default)]
     pub goto: Option<String>,
-    /// The status to refuse with: 403, 550; `true` for the protocol's own.
+    /// The status of the refusal, such as 403 or 550; `true` for the protocol's default.
     #[serde(default)]
     pub refuse: Option<Refuse>,
-    /// What to do when the match fails. Nothing: the next rule.
+    /// The action when the match fails. Without it, matching continues at the next rule.
     #[serde(default, rename = "else")]
     pub otherwise: Option<Else>,
 }
 
-/// What to do when a match fails.
+/// The action of a rule when its match fails.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Else {
-    /// The group that takes the request.
+    /// The group that gets the request.
     #[serde(default)]
     pub to: Option<String>,
-    /// How long the decision holds; only with `to`.
+    /// How long the decision for the group holds; only with `to`.
     #[serde(default)]
     pub sticky: Option<Sticky>,
-    /// The name of a later rule to go on with.
+    /// The name of a later rule, at which matching continues.
     #[serde(default)]
     pub goto: Option<String>,
-    /// The status to refuse with.
+    /// The status of the refusal.
     #[serde(default)]
     pub refuse: Option<Refuse>,
 }
@@ -222,18 +225,18 @@ pub struct Else {
 pub enum Refuse {
     /// A status of the protocol.
     Status(u16),
-    /// `true`: 403 for HTTP, 550 for SMTP, an alert or an error line otherwise.
+    /// `true`: 403 for HTTP, 550 for SMTP, otherwise an alert (TLS) or an error line (IMAP, POP3).
     Plainly(bool),
 }
 
-/// The parts of rules whose place serde cannot name are mappings: kept in the order they were written.
+/// A JSON mapping in the order of its text. `match` is parsed from it, because serde could not report places inside.
 pub(crate) type Mapping = serde_json::Map<String, Value>;
 
 impl Content {
     /// Reads the block from JSON.
     ///
     /// # Errors
-    /// The first part that has no such shape, with its place.
+    /// The first part of the block whose shape is wrong, with its place.
     pub fn from_json(json: &[u8]) -> Result<Content, Problem> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         let content: Content = serde_path_to_error::deserialize(&mut deserializer)
@@ -243,7 +246,7 @@ impl Content {
     }
 }
 
-/// serde's words, the rule's name added.
+/// Turns an error of serde into a problem, and adds the rule's name.
 fn shape(path: &str, error: &str, json: &[u8]) -> Problem {
     let text = error.rsplit_once(" at line ").map_or(error, |(text, _)| text);
     let (message, remedy) = text.split_once(", expected ").unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! Decides where a connection, or one request of it, goes.
+//! Decides which group gets a connection, or one request of it.
 
 use std::sync::Arc;
 
@@ -12,56 +12,57 @@ use crate::tls::Hello;
 
 /// Decides about one connection, or about one request of it.
 ///
-/// [`feed`](Decider::feed) is handed *all* bytes of the request so far each time, from its first one: whoever holds them
-/// lends them, and nothing is copied. A request of a keep-alive connection begins where the one before ends
-/// ([`RequestFramer`](crate::RequestFramer)), with a new decider.
+/// Each call of [`feed`](Decider::feed) is given *all* bytes of the request so far. The caller buffers them, and
+/// nothing is copied. The next request of a keep-alive connection begins where
+/// [`RequestFramer`](crate::RequestFramer) ends this one, with a new decider.
 #[derive(Debug)]
 pub struct Decider {
     rules: Arc<RuleSet>,
     facts: ConnectionFacts,
-    reading: Reading,
+    parser: RequestParser,
 }
 
-/// What is read, by the protocol.
+/// The parser of the request, by the protocol.
 #[derive(Debug)]
-enum Reading {
+enum RequestParser {
     Http(Box<HttpRequest>),
     Tls(Hello),
     Mail(Box<Dialogue>),
 }
 
 impl Decider {
-    /// Begins with a connection, or with its next request.
+    /// Creates the decider of a connection, or of its next request.
     pub fn new(rules: &Arc<RuleSet>, facts: ConnectionFacts) -> Decider {
-        let reading = match rules.protocol() {
-            Protocol::Http => Reading::Http(Box::default()),
-            Protocol::Tls => Reading::Tls(Hello::default()),
+        let parser = match rules.protocol() {
+            Protocol::Http => RequestParser::Http(Box::default()),
+            Protocol::Tls => RequestParser::Tls(Hello::default()),
             protocol @ (Protocol::Smtp | Protocol::Imap | Protocol::Pop3) => {
-                Reading::Mail(Box::new(Dialogue::new(protocol, facts)))
+                RequestParser::Mail(Box::new(Dialogue::new(protocol, facts)))
             }
         };
-        Decider { rules: Arc::clone(rules), facts, reading }
+        Decider { rules: Arc::clone(rules), facts, parser }
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         size_of::<Decider>()
-            + match &self.reading {
-                Reading::Http(request) => request.memory(),
-                Reading::Tls(hello) => hello.memory(),
-                Reading::Mail(dialogue) => dialogue.memory(),
+            + match &self.parser {
+                RequestParser::Http(request) => request.memory(),
+                RequestParser::Tls(hello) => hello.memory(),
+                RequestParser::Mail(dialogue) => dialogue.memory(),
             }
     }
 
-    /// Takes all bytes of the request so far. Not to be called again once it has decided.
+    /// Parses all bytes of the request so far. Must not be called again once it has decided.
     ///
-    /// Mail servers speak first: feed an empty stream as soon as the connection is open, and say the greeting that comes
-    /// back. Rules on addresses alone decide then; the server's own greeting goes to the client.
+    /// Mail servers send first: call it with no bytes as soon as the connection is open, and send the returned
+    /// greeting to the client. If rules on addresses alone decide, this first call returns the route, and the client
+    /// gets the server's own greeting.
     pub fn feed(&mut self, stream: &[u8]) -> Decision {
-        match &mut self.reading {
-            Reading::Http(request) => request.feed(&self.rules, &self.facts, stream),
-            Reading::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
-            Reading::Mail(dialogue) => dialogue.feed(&self.rules, stream),
+        match &mut self.parser {
+            RequestParser::Http(request) => request.feed(&self.rules, &self.facts, stream),
+            RequestParser::Tls(hello) => hello.feed(&self.rules, &self.facts, stream),
+            RequestParser::Mail(dialogue) => dialogue.feed(&self.rules, stream),
         }
     }
 }

@@ -1,70 +1,70 @@
-//! What the rules say to a connection.
+//! Decisions of the rules about a connection.
 
 use crate::config::Sticky;
+use crate::evaluation::Outcome;
 use crate::facts::ConnectionFacts;
 use crate::framing::Request;
-use crate::mail::{Follower, Replay};
+use crate::mail::{DialogueGuard, Replay};
 use crate::refusal::Refusal;
 use crate::ruleset::{Action, GroupId, RuleSet};
-use crate::run::Outcome;
 
-/// What to do with the bytes so far.
+/// What the caller has to do, given the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing is decided. Say `say` to the client (mostly nothing), and come again with more bytes.
+    /// Nothing is decided. Send `reply` (often empty) to the client, and call again with more bytes.
     NeedMore {
-        /// Bytes for the client: `100 Continue`, or the answers of a mail dialogue.
-        say: Vec<u8>,
+        /// Bytes for the client: `100 Continue`, or answers of a mail dialogue.
+        reply: Vec<u8>,
     },
     /// The connection, or this request of it, goes to a group.
     Route(Route),
-    /// Say [`Refusal::say`] and close.
+    /// Send [`Refusal::reply`] and close the connection.
     Refuse(Refusal),
 }
 
-/// Where a request goes.
+/// The group that gets a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The rule that took it; none: the default.
+    /// The rule that matched; none: the default.
     pub rule: Option<u32>,
     /// The group of servers.
     pub group: GroupId,
-    /// How long the decision holds. Never [`Sticky::None`] where nothing behind the first bytes is read.
+    /// How long the decision holds. Never [`Sticky::None`] where later requests of the connection are not parsed.
     pub sticky: Sticky,
-    /// What follows on the connection may be refused, so that it must be read as well.
+    /// A later request of this connection may be refused, so the caller has to read all of them.
     pub guarded: bool,
-    /// How the bytes are to be handed on.
-    pub hand_on: HandOn,
+    /// How to forward the bytes to the server.
+    pub forwarding: Forwarding,
 }
 
-/// How bytes are handed on to the server.
+/// How to forward the client's bytes to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HandOn {
-    /// All bytes as they came.
+pub enum Forwarding {
+    /// All bytes unchanged.
     Opaque,
-    /// All bytes as they came; this is where the request ends, for those who match the next one.
+    /// All bytes unchanged. The framing gives the end of this request, for callers that match the next one.
     Http(Request),
-    /// First what the client has said and had answered; then all bytes from `from` on as they come.
+    /// First repeat the client's earlier commands, whose answers it has had; then forward all bytes from `from` on.
     Mail {
-        /// What is said to the server again, and what of its answers the client has had.
+        /// The commands to repeat to the server, and which of its answers to discard.
         replay: Replay,
-        /// The bytes of the stream before this are the replay's.
+        /// Offset in the client's stream: the replay covers the bytes before it.
         from: usize,
-        /// What the client is still to hear from the agent, before the server's first forwarded byte.
-        say: Vec<u8>,
-        /// What reads the rest of the dialogue, where [`Route::guarded`].
-        follower: Box<Follower>,
+        /// Answers of the agent that the client still has to get, before the first forwarded byte of the server.
+        reply: Vec<u8>,
+        /// Checks the rest of the dialogue, where [`Route::guarded`].
+        guard: Box<DialogueGuard>,
     },
 }
 
-/// The decision that an outcome is.
-pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, hand_on: HandOn) -> Decision {
+/// Turns the rules' outcome into a decision.
+pub(crate) fn decision(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, forwarding: Forwarding) -> Decision {
     match outcome.action {
         Action::Route(group, sticky) => {
-            let single = hand_on == HandOn::Opaque && sticky == Sticky::None;
+            let single = forwarding == Forwarding::Opaque && sticky == Sticky::None;
             let sticky = if single { Sticky::Connection } else { sticky };
-            let guarded = hand_on != HandOn::Opaque && rules.guards_against(facts);
-            Decision::Route(Route { rule: outcome.rule, group, sticky, guarded, hand_on })
+            let guarded = forwarding != Forwarding::Opaque && rules.guards_against(facts);
+            Decision::Route(Route { rule: outcome.rule, group, sticky, guarded, forwarding })
         }
         Action::Refuse(status) => Decision::Refuse(rules.refused(outcome.rule, status)),
         Action::Goto(_) => unreachable!("a run follows goto itself"),

@@ -1,8 +1,8 @@
-//! Expressions that no literal finds, tried together: one automaton, built as values ask for it, says which of them match.
-//!
-//! It knows ASCII alone, for classes of all characters make it a hundred times as large. Its memory is bounded. Where it does
-//! not pay the expressions are tried one by one: on other values, when they are few, too large for one automaton, or when a
-//! value asks for too many states.
+//! Regular expressions without a required literal, matched together: one automaton, built lazily, finds which of them
+//! match.
+//! The automaton handles ASCII only, because classes of all Unicode characters make it a hundred times as large. Its
+//! memory is bounded. The expressions are instead tried one by one in three cases: a value is not ASCII or needs too
+//! many states, there are few expressions, or they are too large for one automaton.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -16,37 +16,41 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Lo
 
 use crate::index::{Alt, Visit};
 
-/// Fewer expressions are as quick one by one.
-const FEW: usize = 8;
-/// Memory of an automaton, and of its states in one thread (bytes).
-const PROGRAM: usize = 2 << 20;
-const STATES: usize = 2 << 20;
-/// So often states may be thrown away; then they must have served so many bytes each.
-const CLEARED: usize = 3;
-const SERVED: usize = 10;
+/// With fewer expressions, trying each is as fast.
+const MIN_EXPRESSIONS: usize = 8;
+/// Memory limits in bytes: of an automaton's program, and of its cached states in one thread.
+const PROGRAM_BYTES: usize = 2 << 20;
+const STATE_BYTES: usize = 2 << 20;
+/// The search gives up when the state cache was cleared this many times, and each state was used for fewer than
+/// `MIN_BYTES_PER_STATE` bytes.
+const MAX_CLEARS: usize = 3;
+const MIN_BYTES_PER_STATE: usize = 10;
 
-/// Alternatives, each with the expression that must match for it, in ascending order.
+/// Alternatives in ascending order, each with the expression that must match for it.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     alts: Vec<Alt>,
-    together: Option<Together>,
+    combined: Option<CombinedAutomaton>,
 }
 
 impl Expressions {
     pub(crate) fn new(entries: Vec<(Alt, Regex)>) -> Expressions {
-        let together = if entries.len() < FEW { None } else { Together::new(&entries) };
-        Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), together }
+        let combined = if entries.len() < MIN_EXPRESSIONS { None } else { CombinedAutomaton::new(&entries) };
+        Expressions { alts: entries.into_iter().map(|(alt, _)| alt).collect(), combined }
     }
 
-    /// Visits the alternatives whose expression matches; all when nothing is known.
+    /// Visits the alternatives whose expression matches, or all of them when the automaton gives no answer.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
-        let asked = self.alts.first().is_some_and(|&first| first < visit.bound());
-        let found = self.together.as_ref().filter(|_| asked).and_then(|together| together.search(value));
+        let is_relevant = self.alts.first().is_some_and(|&first| first < visit.bound());
+        let matching = self.combined.as_ref().filter(|_| is_relevant).and_then(|combined| combined.search(value));
         for (pattern, &alt) in self.alts.iter().enumerate() {
             if alt >= visit.bound() {
                 return;
             }
-            if found.as_ref().is_none_or(|found| found.contains(pattern.try_into().expect("as many as patterns"))) {
+            if matching
+                .as_ref()
+                .is_none_or(|matching| matching.contains(pattern.try_into().expect("as many as patterns")))
+            {
                 visit.candidate(alt);
             }
         }
@@ -56,58 +60,58 @@ impl Expressions {
 type NewCache = Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 /// One automaton of all expressions.
-struct Together {
+struct CombinedAutomaton {
     automaton: DFA,
     caches: Pool<Cache, NewCache>,
 }
 
-impl fmt::Debug for Together {
+impl fmt::Debug for CombinedAutomaton {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Together").field("patterns", &self.automaton.pattern_len()).finish_non_exhaustive()
     }
 }
 
-impl Together {
-    /// The automaton; none when it were too large.
-    fn new(entries: &[(Alt, Regex)]) -> Option<Together> {
+impl CombinedAutomaton {
+    /// Builds the automaton; none when it would be too large.
+    fn new(entries: &[(Alt, Regex)]) -> Option<CombinedAutomaton> {
         let config = Config::new()
             .match_kind(MatchKind::All)
-            .cache_capacity(STATES)
-            .minimum_cache_clear_count(Some(CLEARED))
-            .minimum_bytes_per_state(Some(SERVED));
+            .cache_capacity(STATE_BYTES)
+            .minimum_cache_clear_count(Some(MAX_CLEARS))
+            .minimum_bytes_per_state(Some(MIN_BYTES_PER_STATE));
         let parsed = |(_, regex): &(Alt, Regex)| {
             regex_syntax::ParserBuilder::new().utf8(false).build().parse(regex.as_str()).map(ascii).ok()
         };
         let expressions: Vec<Hir> = entries.iter().map(parsed).collect::<Option<_>>()?;
-        let limit = thompson::Config::new().utf8(false).nfa_size_limit(Some(PROGRAM));
+        let limit = thompson::Config::new().utf8(false).nfa_size_limit(Some(PROGRAM_BYTES));
         let program = thompson::Compiler::new().configure(limit).build_many_from_hir(&expressions).ok()?;
         let automaton = DFA::builder().configure(config).build_from_nfa(program).ok()?;
         let new = automaton.clone();
-        Some(Together { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
+        Some(CombinedAutomaton { automaton, caches: Pool::new(Box::new(move || new.create_cache())) })
     }
 
-    /// The expressions that match; none when the automaton does not know, or gives up.
+    /// Returns the expressions that match; none when the value is not ASCII or the automaton gives up.
     fn search(&self, value: &[u8]) -> Option<PatternSet> {
         if !value.is_ascii() {
             return None;
         }
         let count = self.automaton.pattern_len();
-        let (mut found, mut state) = (PatternSet::new(count), OverlappingState::start());
+        let (mut matching, mut state) = (PatternSet::new(count), OverlappingState::start());
         let (input, mut cache) = (Input::new(value), self.caches.get());
-        // An expression is reported at every end of a match.
+        // An expression is reported at every end of a match, so the number of reports is bounded.
         for _ in 0..4 * count {
             self.automaton.try_search_overlapping_fwd(&mut cache, &input, &mut state).ok()?;
-            let Some(end) = state.get_match() else { return Some(found) };
-            found.insert(end.pattern());
-            if found.is_full() {
-                return Some(found);
+            let Some(end) = state.get_match() else { return Some(matching) };
+            matching.insert(end.pattern());
+            if matching.is_full() {
+                return Some(matching);
             }
         }
         None
     }
 }
 
-/// The expression as it is for texts of ASCII.
+/// Restricts an expression to ASCII texts.
 fn ascii(hir: Hir) -> Hir {
     let all = |parts: Vec<Hir>| parts.into_iter().map(ascii).collect();
     match hir.into_kind() {
@@ -182,13 +186,13 @@ mod tests {
         texts.iter().enumerate().map(of).collect()
     }
 
-    /// Together they match what they match one by one, whatever the bytes.
+    /// The automaton finds the same matches as the expressions one by one, for any bytes.
     #[test]
-    fn together_as_one_by_one() {
+    fn combined_and_single_searches_agree() {
         let entries = compiled(TEXTS);
         let expressions = Expressions::new(entries.clone());
-        assert!(expressions.together.is_some());
-        let (mut random, mut known) = (Random(7), 0);
+        assert!(expressions.combined.is_some());
+        let (mut random, mut searched) = (Random(7), 0);
         for _ in 0..5000 {
             let (length, cut) = (random.below(9), random.below(2));
             let value: Vec<u8> = (0..length)
@@ -200,12 +204,12 @@ mod tests {
             let visited = visited(&expressions, &value, Alt::MAX);
             if value.is_ascii() {
                 assert_eq!(visited, matching, "{value:?}");
-                known += 1;
+                searched += 1;
             } else {
                 assert_eq!(visited.len(), entries.len(), "one by one");
             }
         }
-        assert!(known > 1000, "the automaton knew {known} of 5000");
+        assert!(searched > 1000, "the automaton knew {searched} of 5000");
     }
 
     #[test]
@@ -216,30 +220,30 @@ mod tests {
         assert!(visited(&expressions, b"b", Alt::MAX).is_empty());
     }
 
-    /// A value that matches everywhere is left to the expressions one by one.
+    /// A value with matches at every position is left to the expressions one by one.
     #[test]
-    fn many_matches_are_not_counted_to_the_end() {
+    fn the_search_gives_up_on_too_many_matches() {
         let texts: Vec<String> = (0..20).map(|i| format!("[ab]{{{i}}}[a-c]")).chain(["^z".into()]).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let expressions = Expressions::new(compiled(&texts));
-        assert!(expressions.together.as_ref().is_some_and(|together| together.search(&b"ab".repeat(1000)).is_none()));
+        assert!(expressions.combined.as_ref().is_some_and(|combined| combined.search(&b"ab".repeat(1000)).is_none()));
         assert_eq!(visited(&expressions, &b"ab".repeat(1000), Alt::MAX).len(), texts.len());
     }
 
-    /// States that each value makes anew do not pay: the automaton gives up, and stays bounded.
+    /// The automaton gives up when each value needs new states, and its memory stays bounded.
     #[test]
-    fn values_of_too_many_states() {
+    fn the_search_gives_up_on_too_many_states() {
         let texts: Vec<String> = (0..200).map(|i| format!("[ab][a-m]{{{i}}}[n-z]x")).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let expressions = Expressions::new(compiled(&texts));
-        let together = expressions.together.as_ref().expect("not too large");
+        let combined = expressions.combined.as_ref().expect("not too large");
         let mut random = Random(1);
         let given_up = (0..200).any(|_| {
             let value: Vec<u8> = (0..2000).map(|_| random.of(&["a", "b", "m", "n"]).as_bytes()[0]).collect();
-            together.search(&value).is_none()
+            combined.search(&value).is_none()
         });
         assert!(given_up);
-        assert!(together.caches.get().memory_usage() <= 2 * STATES);
+        assert!(combined.caches.get().memory_usage() <= 2 * STATE_BYTES);
     }
 
     #[test]
@@ -254,7 +258,7 @@ mod tests {
             })
             .collect();
         let expressions = Expressions::new(entries);
-        assert!(expressions.together.is_none());
+        assert!(expressions.combined.is_none());
         assert_eq!(visited(&expressions, b"a", Alt::MAX).len(), 40);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a connection before its first byte.
+//! Facts that are known of a connection before its first byte.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use crate::ruleset::RuleSet;
 use crate::test::bits_of;
 use crate::values::Values;
 
-/// Its addresses, and the port of the service.
+/// The addresses of a connection, and the port of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionFacts {
     /// The client's address.
     pub source: IpAddr,
-    /// The address that it connected to.
+    /// The address that the client connected to.
     pub destination: IpAddr,
-    /// The port that it connected to.
+    /// The port that the client connected to.
     pub port: u16,
 }
 
-/// Enters what is known of the connection.
+/// Enters the connection's facts as values of their fields.
 pub(crate) fn enter_facts(rules: &RuleSet, facts: &ConnectionFacts, values: &mut Values) {
     let bytes = |address: IpAddr| bits_of(address).to_be_bytes();
     if let Some(field) = rules.lookup.source {

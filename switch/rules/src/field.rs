@@ -1,8 +1,8 @@
-//! What a rule can ask about.
+//! The fields that a rule can have conditions on.
 
 use crate::config::Protocol;
 
-/// A field of a connection or request. Names of headers are in lower case.
+/// A field of a connection or request. Header names are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     Path,
@@ -26,24 +26,24 @@ pub(crate) enum Field {
     Helo,
 }
 
-/// A field's number in its rule set.
+/// A field's index in its rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FieldId(pub u32);
 
-/// What the values of a field are.
+/// The kind of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes, as they are.
+    /// Bytes, compared exactly.
     Text,
-    /// Names that have no case: values arrive in lower case.
+    /// Case-insensitive names: values arrive in lower case.
     Caseless,
-    /// Names of hosts: no case, and `*.` stands for any first labels.
+    /// Host names: case-insensitive, and `*.` stands for any leading labels.
     HostName,
     /// A path in its normal form.
     Path,
-    /// A method.
+    /// An HTTP method.
     Method,
-    /// An address of 16 bytes; IPv4 is mapped.
+    /// An address of 16 bytes; IPv4 is mapped into IPv6.
     Address,
 }
 
@@ -59,13 +59,13 @@ impl Field {
         }
     }
 
-    /// Whether values come after the rules were first asked: in a body, or later in a dialogue.
+    /// Whether values arrive after the first evaluation: from a body, or later in a mail dialogue.
     pub(crate) fn is_late(&self) -> bool {
         use Field::{Form, Helo, Json, MailFrom, RcptTo, User, Xml};
         matches!(self, Xml(_) | Json(_) | Form(_) | MailFrom | RcptTo | User | Helo)
     }
 
-    /// A field of `match` that has one value form, not a mapping of names.
+    /// Returns the field of a `match` key that takes one value form, not a mapping of names.
     pub(crate) fn single(name: &str) -> Option<Field> {
         Some(match name {
             "path" => Field::Path,
@@ -85,7 +85,7 @@ impl Field {
         })
     }
 
-    /// A field of `match` that maps names to value forms.
+    /// Returns the field of a `match` key that maps names to value forms.
     pub(crate) fn named(field: &str, name: &str) -> Option<Field> {
         let make = match field {
             "query" => Field::Query,
@@ -100,7 +100,7 @@ impl Field {
     }
 }
 
-/// The fields that a protocol's rules can ask about, in the order of the documentation.
+/// Returns the `match` keys of a protocol's rules, in the order of the documentation.
 pub(crate) fn fields_of(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Http => &[

@@ -1,4 +1,4 @@
-//! Value forms of a match: what may stand after a field's name.
+//! Value forms of a `match`: what may follow a field's name.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::field::Kind;
 use crate::number::{Compare, number};
 use crate::test::{Branch, Matcher, Net, Test};
 
-/// A mistake below the field: the rest of its place, what is wrong, what to write instead.
+/// A mistake in a value form: its place below the field, what is wrong, and what to write instead.
 pub(crate) struct Mistake {
     pub place: String,
     pub message: String,
@@ -29,7 +29,7 @@ fn at<T>(place: &str, result: Result<T, Mistake>) -> Result<T, Mistake> {
 const FORMS: &str = "write a text, a number, a list, or a mapping with exact, prefix, suffix, contains, regex, present, not, \
                      >, >=, <, <=, = or !=";
 
-/// The conditions of a value form: all must hold, and of each one branch.
+/// Parses a value form into conditions that must all hold; in each condition, one branch must hold.
 pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     match kind {
         Kind::Address => addresses(value),
@@ -37,7 +37,7 @@ pub(crate) fn conditions(kind: Kind, value: &Value) -> Result<Vec<Vec<Branch>>, 
     }
 }
 
-/// Addresses and networks; those with `!` must all not hold.
+/// Parses addresses and networks; a network with `!` must not contain the address.
 fn addresses(value: &Value) -> Result<Vec<Vec<Branch>>, Mistake> {
     let (mut any, mut conditions) = (Vec::new(), Vec::new());
     for (place, item) in items(value) {
@@ -72,7 +72,7 @@ fn net(text: &str) -> Result<Net, Mistake> {
     )
 }
 
-/// The entries of a list with their places, or the value itself.
+/// Returns the entries of a list with their places, or the single value itself.
 fn items(value: &Value) -> Vec<(String, &Value)> {
     match value {
         Value::Array(list) => list.iter().enumerate().map(|(i, item)| (format!("[{i}]"), item)).collect(),
@@ -80,7 +80,7 @@ fn items(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// A list is an or of its entries.
+/// Parses a list of value forms, of which one must hold.
 fn branches(kind: Kind, value: &Value) -> Result<Vec<Branch>, Mistake> {
     let mut branches = Vec::new();
     for (place, item) in items(value) {
@@ -93,8 +93,8 @@ fn branch(kind: Kind, value: &Value) -> Result<Branch, Mistake> {
     let Value::Object(mapping) = value else {
         return Ok(Branch { negated: false, test: scalar(kind, value)? });
     };
-    if let Some(present) = mapping.get("present") {
-        return at(".present", presence(mapping, present));
+    if let Some(value) = mapping.get("present") {
+        return at(".present", presence(mapping, value));
     }
     if mapping.len() == 1
         && let Some(inner) = mapping.get("not")
@@ -105,15 +105,15 @@ fn branch(kind: Kind, value: &Value) -> Result<Branch, Mistake> {
     Ok(Branch { negated: false, test: all(kind, mapping)? })
 }
 
-fn presence(mapping: &Mapping, present: &Value) -> Result<Branch, Mistake> {
-    match present {
+fn presence(mapping: &Mapping, value: &Value) -> Result<Branch, Mistake> {
+    match value {
         _ if mapping.len() > 1 => mistake("present stands with other forms", "write present alone, or leave it out"),
-        Value::Bool(present) => Ok(Branch { negated: !present, test: Test::All(Vec::new()) }),
+        Value::Bool(is_present) => Ok(Branch { negated: !is_present, test: Test::All(Vec::new()) }),
         _ => mistake("present is neither true nor false", "write {present: true} or {present: false}"),
     }
 }
 
-/// A form under `not`: any of its entries, each without a `not` of its own.
+/// Parses the form under `not`: any of its entries, none with a `not` of its own.
 fn positive(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for branch in branches(kind, value)? {
@@ -129,7 +129,7 @@ fn any(mut tests: Vec<Test>) -> Test {
     if tests.len() == 1 { tests.remove(0) } else { Test::Any(tests) }
 }
 
-/// A mapping is an and of its keys, for one value.
+/// Parses a mapping: one value must satisfy all of its keys.
 fn all(kind: Kind, mapping: &Mapping) -> Result<Test, Mistake> {
     let mut tests = Vec::new();
     for (key, value) in mapping {
@@ -166,16 +166,16 @@ fn keyed(kind: Kind, key: &str, value: &Value) -> Result<Matcher, Mistake> {
         };
     };
     match key {
-        "exact" => Ok(Matcher::Exact(literal(kind, Part::Whole, text)?)),
-        "prefix" => Ok(Matcher::Prefix(literal(kind, Part::Head, text)?)),
-        "suffix" => Ok(Matcher::Suffix(literal(kind, Part::Tail, text)?)),
-        "contains" => Ok(Matcher::Contains(literal(kind, Part::Inner, text)?)),
+        "exact" => Ok(Matcher::Exact(literal(kind, TextPosition::Whole, text)?)),
+        "prefix" => Ok(Matcher::Prefix(literal(kind, TextPosition::Head, text)?)),
+        "suffix" => Ok(Matcher::Suffix(literal(kind, TextPosition::Tail, text)?)),
+        "contains" => Ok(Matcher::Contains(literal(kind, TextPosition::Inner, text)?)),
         "regex" => Ok(Matcher::Regex(regex(kind, &text)?)),
         _ => mistake(format!("'{key}' is no value form"), FORMS),
     }
 }
 
-/// A value that stands for a text.
+/// Returns the text of a string, number or boolean.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -185,7 +185,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// A bare value: a number or a comparison, or a text as a whole.
+/// Parses a form without a mapping: a number, a comparison, or the exact text.
 fn scalar(kind: Kind, value: &Value) -> Result<Test, Mistake> {
     let Some(text) = plain(value) else { return mistake("a value is missing", FORMS) };
     if value.is_number() {
@@ -198,9 +198,9 @@ fn scalar(kind: Kind, value: &Value) -> Result<Test, Mistake> {
         if !domain.starts_with('.') {
             return mistake(format!("'{text}' is no host name"), "write *.example.com for all names below example.com");
         }
-        return Ok(Test::Is(Matcher::Suffix(literal(kind, Part::Tail, domain.to_owned())?)));
+        return Ok(Test::Is(Matcher::Suffix(literal(kind, TextPosition::Tail, domain.to_owned())?)));
     }
-    Ok(Test::Is(Matcher::Exact(literal(kind, Part::Whole, text)?)))
+    Ok(Test::Is(Matcher::Exact(literal(kind, TextPosition::Whole, text)?)))
 }
 
 fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
@@ -210,25 +210,25 @@ fn bound(compare: Compare, text: &str) -> Result<Matcher, Mistake> {
     }
 }
 
-/// Which part of the value a text is.
+/// Which part of a value a text is compared with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TextPosition {
     Whole,
     Head,
     Tail,
     Inner,
 }
 
-/// A text as the values of the field are written; one that no value can have is a mistake.
-fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
+/// Normalizes a text as the field's values are normalized. A text that no value can equal is a mistake.
+fn literal(kind: Kind, text_position: TextPosition, text: String) -> Result<Box<[u8]>, Mistake> {
     let bytes = match kind {
         Kind::Caseless | Kind::HostName => text.to_ascii_lowercase(),
         _ => text,
     };
     let never = |remedy: String| mistake(format!("'{bytes}' can never match"), remedy);
-    let from_start = matches!(part, Part::Whole | Part::Head);
+    let from_start = matches!(text_position, TextPosition::Whole | TextPosition::Head);
     match kind {
-        _ if bytes.is_empty() && part != Part::Whole => {
+        _ if bytes.is_empty() && text_position != TextPosition::Whole => {
             return mistake("an empty text matches every value", "write {present: true}");
         }
         Kind::Path if from_start && !bytes.starts_with('/') && bytes != "*" => return never(format!("write /{bytes}")),
@@ -241,10 +241,12 @@ fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
         Kind::Path if bytes.contains('?') => {
             return never("match the part behind ? by query, or all of it by url".into());
         }
-        Kind::Method if part == Part::Whole && bytes.bytes().any(|b| b.is_ascii_lowercase()) => {
+        Kind::Method if text_position == TextPosition::Whole && bytes.bytes().any(|b| b.is_ascii_lowercase()) => {
             return never(format!("write {}: methods have a case", bytes.to_ascii_uppercase()));
         }
-        Kind::HostName if part == Part::Whole && bytes.contains([':', '/']) && !bytes.starts_with('[') => {
+        Kind::HostName
+            if text_position == TextPosition::Whole && bytes.contains([':', '/']) && !bytes.starts_with('[') =>
+        {
             return never("write the name alone, without scheme and port".into());
         }
         _ => {}
@@ -252,7 +254,7 @@ fn literal(kind: Kind, part: Part, text: String) -> Result<Box<[u8]>, Mistake> {
     Ok(bytes.into_bytes().into_boxed_slice())
 }
 
-/// Bytes that one compiled expression may take.
+/// The size limit of one compiled expression, in bytes.
 const REGEX_SIZE: usize = 1 << 20;
 
 fn regex(kind: Kind, text: &str) -> Result<Regex, Mistake> {

@@ -1,61 +1,61 @@
-//! Where requests and responses end in a stream of bytes.
+//! Finds where requests and responses end in a stream of bytes.
 
 use std::ops::ControlFlow;
 
 use crate::chunked::Chunked;
 use crate::http::{Fault, bad};
 
-/// How a request is framed.
+/// The framing of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Bytes of the head: the body begins behind them.
+    /// Length of the head in bytes; the body follows it.
     pub head: usize,
     /// The body's framing.
     pub body: Body,
-    /// What the response depends on.
+    /// The method class, on which the response's framing depends.
     pub method: Method,
-    /// Whether the client will send another request on this connection.
+    /// Whether the client may send another request on this connection.
     pub persistent: bool,
-    /// Whether the client waits for `100 Continue`; the server says it when the rules had no need of the body.
+    /// Whether the client waits for `100 Continue`. The server sends it where the rules did not need the body.
     pub expects_continue: bool,
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// There is none.
+    /// No body.
     Empty,
-    /// So many bytes; never 0.
+    /// This many bytes, never 0.
     Length(u64),
-    /// Chunks, and a trailer.
+    /// Chunks and a trailer (RFC 9112, section 7.1).
     Chunked,
 }
 
-/// Methods whose responses are framed unlike others'.
+/// Methods whose responses have their own framing rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// HEAD: the response has no body.
     Head,
-    /// CONNECT: an accepting response makes the connection opaque.
+    /// CONNECT: after a 2xx response the connection carries opaque bytes.
     Connect,
     /// Any other.
     Other,
 }
 
-/// How far some bytes reach into a message.
+/// How many of the given bytes belong to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// So many of the bytes belong to the message.
+    /// The bytes that belong to the message.
     pub used: usize,
-    /// Whether the message ends with them.
+    /// Whether the message ends behind them.
     pub done: bool,
 }
 
-/// A request's chunks cannot be told apart: the connection is to be closed.
+/// The chunks of a request are malformed, so its end is unknown and the connection has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
-/// Follows a request to its end, as its bytes are handed on.
+/// Finds the end of a request, while its bytes are forwarded.
 #[derive(Clone, Debug)]
 pub struct RequestFramer {
     head: usize,
@@ -63,7 +63,7 @@ pub struct RequestFramer {
 }
 
 impl RequestFramer {
-    /// Begins at the request's first byte.
+    /// Begins at the first byte of the request.
     pub fn new(request: &Request) -> RequestFramer {
         RequestFramer { head: request.head, body: BodyFramer::new(request.body) }
     }
@@ -71,7 +71,7 @@ impl RequestFramer {
     /// Takes the next bytes of the stream.
     ///
     /// # Errors
-    /// When chunks are malformed.
+    /// When the chunks are malformed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Reach, Broken> {
         let head = self.head.min(bytes.len());
         self.head -= head;
@@ -87,7 +87,7 @@ impl RequestFramer {
     }
 }
 
-/// Follows a body, and hands out its decoded bytes.
+/// Finds the end of a body, and delivers its decoded bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyFramer {
     Length(u64),
@@ -103,7 +103,7 @@ impl BodyFramer {
         }
     }
 
-    /// Takes the next bytes; `data` has the decoded ones and may break off.
+    /// Takes the next bytes. `data` gets the decoded ones and may stop the framer.
     pub(crate) fn feed<B>(
         &mut self,
         bytes: &[u8],
@@ -111,10 +111,10 @@ impl BodyFramer {
     ) -> Result<ControlFlow<B, Reach>, Fault> {
         match self {
             BodyFramer::Chunked(chunked) => chunked.feed(bytes, data),
-            BodyFramer::Length(left) => {
-                let used = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= used as u64;
-                let reach = Reach { used, done: *left == 0 };
+            BodyFramer::Length(remaining) => {
+                let used = usize::try_from(*remaining).unwrap_or(usize::MAX).min(bytes.len());
+                *remaining -= used as u64;
+                let reach = Reach { used, done: *remaining == 0 };
                 if used > 0
                     && let ControlFlow::Break(stop) = data(&bytes[..used])
                 {
@@ -126,7 +126,7 @@ impl BodyFramer {
     }
 }
 
-/// What the fields of a message say about its body.
+/// The header fields that determine the length of a message's body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fields<'h> {
     length: Option<&'h [u8]>,
@@ -135,7 +135,7 @@ pub(crate) struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// Notes a field.
+    /// Records a header field.
     pub(crate) fn note(&mut self, name: &str, value: &'h [u8]) {
         let slot = if name.eq_ignore_ascii_case("content-length") {
             &mut self.length
@@ -147,7 +147,8 @@ impl<'h> Fields<'h> {
         self.repeated |= slot.replace(value).is_some();
     }
 
-    /// The framing they agree on; none when they say nothing. The flag: the body has a coding besides chunks.
+    /// Returns the framing that the fields define, or none without such fields. The flag: the body has a transfer
+    /// coding besides chunked.
     pub(crate) fn body(&self) -> Result<Option<(Body, bool)>, Fault> {
         match (self.length, self.coding) {
             _ if self.repeated => bad("the length is given twice"),
@@ -159,7 +160,8 @@ impl<'h> Fields<'h> {
     }
 }
 
-/// RFC 9110, section 8.6, allows leading zeros; some readers take them for octal, so that they have no single meaning.
+/// Parses a content length. RFC 9110, section 8.6, allows leading zeros, but some parsers read those as octal, so
+/// they are refused.
 fn content_length(value: &[u8]) -> Result<Body, Fault> {
     if let [b'0', _, ..] = value {
         return bad("the content length has a leading zero");
@@ -173,7 +175,7 @@ fn content_length(value: &[u8]) -> Result<Body, Fault> {
     }
 }
 
-/// Whether codings go before `chunked`, which has to be the last.
+/// Whether other codings precede `chunked`, which has to be the last.
 fn coded(value: &[u8]) -> Result<bool, Fault> {
     let mut codings = value.rsplit(|&b| b == b',').map(<[u8]>::trim_ascii);
     let chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));

@@ -1,4 +1,4 @@
-//! Whether rules guard servers: then no request may reach a server before the rules have read it.
+//! Guarding rules: where a rule may refuse, no request may reach a server before the rules have read it.
 
 use crate::Problem;
 use crate::config::{Content, Protocol, Sticky};
@@ -8,33 +8,33 @@ use crate::mail::sasl;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::values::Values;
 
-/// Refusing rules that are looked at for each client; of more it is assumed that one may take its requests.
-const MOST: usize = 64;
+/// At most this many refusing rules are checked for each client. With more, one of them is assumed to apply.
+const MAX_CHECKED_RULES: usize = 64;
 
 impl RuleSet {
-    /// Whether what a request says may lead to its refusal. Rules before all others that ask about addresses alone decide about a
-    /// whole connection, before its first request.
+    /// Whether the content of a request may lead to its refusal. Leading rules with conditions on addresses alone do
+    /// not count: they decide about a whole connection, before its first request.
     pub fn guards(&self) -> bool {
-        let asks = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
-        let first = self.alternatives.iter().find(|alt| asks(alt)).map(|alt| alt.rule);
+        let has_content_condition = |alt: &Alternative| alt.conds.iter().any(|cond| !self.is_fact(cond.field));
+        let first = self.alternatives.iter().find(|alt| has_content_condition(alt)).map(|alt| alt.rule);
         self.refusing.last().zip(first).is_some_and(|(&refusing, first)| refusing >= first)
     }
 
-    /// The same for the requests of one connection, whose addresses are known.
+    /// Whether the content of a request may lead to its refusal, on a connection with these addresses.
     pub(crate) fn guards_against(&self, facts: &ConnectionFacts) -> bool {
         if !self.guards() {
             return false;
         }
         let mut values = Values::default();
         enter_facts(self, facts, &mut values);
-        self.refusing.len() > MOST || self.refusing.iter().any(|&rule| self.may_refuse(rule, &values))
+        self.refusing.len() > MAX_CHECKED_RULES || self.refusing.iter().any(|&rule| self.may_refuse(rule, &values))
     }
 
     fn is_fact(&self, field: FieldId) -> bool {
         matches!(self.fields[field.0 as usize], Field::Source | Field::Destination | Field::Port)
     }
 
-    /// Whether a refusing rule can refuse, with these addresses.
+    /// Whether a rule can refuse a request of a connection with these addresses.
     fn may_refuse(&self, rule: u32, values: &Values) -> bool {
         let first = self.alternatives.partition_point(|alt| alt.rule < rule);
         let alternatives = || self.alternatives[first..].iter().take_while(|alt| alt.rule == rule);
@@ -49,7 +49,7 @@ impl RuleSet {
     }
 }
 
-/// What a configuration asks for that would pass by rules that guard.
+/// Returns the configured options that would let requests bypass refusing rules.
 pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     if !rules.guards() {
         return Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     let refusing = rules.refusing.first().map_or("", |&rule| &rules.names[rule as usize]);
     let mut problems = Vec::new();
     for (path, rule) in remembering(content) {
-        let message = format!("{rule}a remembered client passes by the rules, and rule '{refusing}' refuses");
+        let message = format!("{rule}a remembered client bypasses the rules, and rule '{refusing}' refuses");
         problems.push(Problem { path, message, remedy: "write sticky: connection".to_owned() });
     }
     for (index, offer) in content.offer.iter().enumerate() {
@@ -69,7 +69,7 @@ pub(crate) fn problems(content: &Content, rules: &RuleSet) -> Vec<Problem> {
     problems
 }
 
-/// The places of decisions that hold for a client's later connections, and how a message names their rules.
+/// Returns the places of decisions that hold for a client's later connections, each with the prefix of its message.
 fn remembering(content: &Content) -> Vec<(String, String)> {
     let default = (content.default.sticky == Sticky::Client).then(|| ("default.sticky".to_owned(), String::new()));
     let rules = content.rules.iter().enumerate().flat_map(|(index, rule)| {
@@ -82,7 +82,7 @@ fn remembering(content: &Content) -> Vec<(String, String)> {
     default.into_iter().chain(rules).collect()
 }
 
-/// What of an extension hides all that follows, and what to write.
+/// Returns the word of an offered extension that makes all following bytes unreadable, and what to write instead.
 fn hides(protocol: Protocol, offer: &str) -> Option<(&str, &'static str)> {
     let mut words = offer.split([' ', '=']);
     let extension = words.next().unwrap_or_default();
@@ -108,7 +108,7 @@ mod tests {
     use crate::facts::ConnectionFacts;
     use crate::ruleset::RuleSet;
 
-    /// Whether rules guard, and whether they do so against a client at 10.0.1.7.
+    /// Returns whether the rules guard at all, and whether they guard against a client at 10.0.1.7.
     fn guards(rules: &Value) -> (bool, bool) {
         let content = json!({"protocol": "http", "default": {"to": "d"}, "rules": rules}).to_string();
         let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_refuse_what_a_request_says() {
+    fn rules_that_refuse_by_request_content() {
         let (path, net) = (json!({"path": "/a"}), json!({"source": "10.0.0.0/8"}));
         let others = json!({"source": "!10.0.0.0/8"});
         let inside = json!({"path": "/a", "source": "10.0.0.0/8"});
@@ -130,13 +130,13 @@ mod tests {
             (json!([{"name": "a", "match": path, "to": "x"}, {"name": "b", "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": inside, "refuse": 403}]), (true, true)),
             (json!([{"name": "a", "match": outside, "refuse": 403}]), (true, false)),
-            // The addresses decide about the whole connection.
+            // Here the addresses decide about the whole connection.
             (
                 json!([{"name": "a", "match": others, "refuse": 403}, {"name": "b", "match": path, "to": "x"}]),
                 (false, false),
             ),
             (json!([{"name": "a", "match": net, "to": "x", "else": {"refuse": 403}}]), (false, false)),
-            // They do so for some requests only.
+            // Here the addresses decide about some requests only.
             (
                 json!([{"name": "b", "match": path, "to": "x"}, {"name": "a", "match": others, "refuse": 403}]),
                 (true, false),

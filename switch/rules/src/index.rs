@@ -1,8 +1,8 @@
-//! Indexes over the conditions on one field: a value finds the alternatives it may satisfy, without a scan. So 10,000 rules cost
-//! a decision no more than one does.
+//! Indexes of the conditions on one field: a value finds the alternatives that it may satisfy without a scan. So a
+//! decision among 10,000 rules takes no longer than one among a single rule.
 //!
-//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. The index
-//! answers with candidates; the caller checks the rest of their conditions. Alternatives are numbered in rule order.
+//! An alternative is entered under *one* of its conditions, by all matchers of which one must hold: its cover. A
+//! search returns candidates; the caller checks their other conditions. Alternatives are numbered in rule order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -17,15 +17,15 @@ use crate::test::{Matcher, Net, address_of};
 /// The number of an alternative.
 pub(crate) type Alt = u32;
 
-/// Answers of a search: each candidate below `bound`; the visitor says which bound holds from then on.
+/// Receives the candidates of a search below `bound`, which may shrink during the search.
 pub(crate) trait Visit {
     /// Takes a candidate.
     fn candidate(&mut self, alt: Alt);
-    /// Alternatives from here on are of no interest.
+    /// The search skips alternatives from this number on.
     fn bound(&self) -> Alt;
 }
 
-/// Hands on a list in ascending order.
+/// Visits the alternatives of a list in ascending order.
 fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     for &alt in alts {
         if alt >= visit.bound() {
@@ -35,7 +35,7 @@ fn visit_all(alts: &[Alt], visit: &mut impl Visit) {
     }
 }
 
-/// What is entered before the indexes are built.
+/// Collects the entries of a field, before its indexes are built.
 #[derive(Default)]
 pub(crate) struct Builder {
     exact: HashMap<Box<[u8]>, Vec<Alt>>,
@@ -66,7 +66,8 @@ impl Builder {
         }
     }
 
-    /// Enters an alternative under texts of which its expression needs one.
+    /// Enters an alternative under literals: each text that its regular expression matches contains at least one of
+    /// them.
     pub(crate) fn enter_texts(&mut self, alt: Alt, texts: &[Vec<u8>]) {
         for text in texts {
             self.literals.entry(text.as_slice().into()).or_default().push(alt);
@@ -89,8 +90,8 @@ impl Builder {
         let numeric = self.numbers.iter().any(|list| !list.is_empty()) || !self.equal.is_empty();
         Index {
             exact: self.exact,
-            prefixes: Forest::new(self.prefixes.into_iter().map(|(text, alts)| (Head(text), alts))),
-            suffixes: Forest::new(self.suffixes.into_iter().map(|(text, alts)| (Tail(text), alts))),
+            prefixes: Forest::new(self.prefixes.into_iter().map(|(text, alts)| (PrefixKey(text), alts))),
+            suffixes: Forest::new(self.suffixes.into_iter().map(|(text, alts)| (SuffixKey(text), alts))),
             nets: Forest::new(self.nets),
             literals: Literals::new(self.literals),
             numbers: self.numbers.map(Thresholds::new),
@@ -106,8 +107,8 @@ impl Builder {
 #[derive(Debug)]
 pub(crate) struct Index {
     exact: HashMap<Box<[u8]>, Vec<Alt>>,
-    prefixes: Forest<Head>,
-    suffixes: Forest<Tail>,
+    prefixes: Forest<PrefixKey>,
+    suffixes: Forest<SuffixKey>,
     nets: Forest<Net>,
     literals: Option<Literals>,
     numbers: [Thresholds; 4],
@@ -118,7 +119,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Finds the alternatives that this value may satisfy. One may be named more than once.
+    /// Visits the alternatives that this value may satisfy. An alternative may be visited more than once.
     pub(crate) fn search(&self, value: &[u8], visit: &mut impl Visit) {
         if let Some(alts) = self.exact.get(value) {
             visit_all(alts, visit);
@@ -154,19 +155,19 @@ impl Index {
     }
 }
 
-/// A key that holds for the values of an interval, where two intervals are nested or disjoint.
+/// A key that matches an interval of values. Any two intervals are nested or disjoint.
 trait Nested: Ord {
     type Value: ?Sized;
-    /// The key's place against the value's, in the order of keys.
+    /// Compares the key with a value, in the order of the keys.
     fn order(&self, value: &Self::Value) -> Ordering;
     fn holds(&self, value: &Self::Value) -> bool;
     fn encloses(&self, other: &Self) -> bool;
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Head(Box<[u8]>);
+struct PrefixKey(Box<[u8]>);
 
-impl Nested for Head {
+impl Nested for PrefixKey {
     type Value = [u8];
 
     fn order(&self, value: &[u8]) -> Ordering {
@@ -177,16 +178,16 @@ impl Nested for Head {
         value.starts_with(&self.0)
     }
 
-    fn encloses(&self, other: &Head) -> bool {
+    fn encloses(&self, other: &PrefixKey) -> bool {
         other.0.starts_with(&self.0)
     }
 }
 
-/// A suffix, its last byte first.
+/// A suffix, with its bytes reversed.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Tail(Box<[u8]>);
+struct SuffixKey(Box<[u8]>);
 
-impl Nested for Tail {
+impl Nested for SuffixKey {
     type Value = [u8];
 
     fn order(&self, value: &[u8]) -> Ordering {
@@ -197,7 +198,7 @@ impl Nested for Tail {
         self.0.len() <= value.len() && self.0.iter().eq(value.iter().rev().take(self.0.len()))
     }
 
-    fn encloses(&self, other: &Tail) -> bool {
+    fn encloses(&self, other: &SuffixKey) -> bool {
         other.0.starts_with(&self.0)
     }
 }
@@ -220,8 +221,8 @@ impl Nested for Net {
 
 const NONE: u32 = u32::MAX;
 
-/// Nested keys in order, each with the smallest key that encloses it. All keys that hold for a value enclose the last key
-/// that is not above it, or are that key: one binary search finds them all.
+/// Nested keys in ascending order, each with the index of the smallest key that encloses it. The keys that match a
+/// value are the last key not above it, or enclose that key; so one binary search finds them all.
 #[derive(Debug)]
 struct Forest<K> {
     keys: Vec<K>,
@@ -258,12 +259,13 @@ impl<K: Nested> Forest<K> {
     }
 }
 
-/// Bounds in ascending order, with a tree of minima over their alternatives.
+/// Bounds in ascending order, with a segment tree of the least alternative numbers.
 #[derive(Debug)]
 struct Thresholds {
     bounds: Vec<f64>,
     alts: Vec<Alt>,
-    /// The place of the least alternative: of the leaves from `bounds.len()` on, and above them of each pair.
+    /// Indexes into `alts`: a leaf for each from `bounds.len()` on, and above each pair the one with the lesser
+    /// alternative.
     tree: Vec<u32>,
 }
 
@@ -282,7 +284,7 @@ impl Thresholds {
         Thresholds { bounds, alts, tree }
     }
 
-    /// The least alternative's place from `from` up to `to`.
+    /// Returns the index of the least alternative in the range from `from` up to `to`.
     fn least(&self, from: usize, to: usize) -> u32 {
         let n = self.alts.len();
         let (mut left, mut right, mut best) = (from + n, to + n, from as u32);
@@ -300,7 +302,8 @@ impl Thresholds {
         best
     }
 
-    /// Visits the alternatives of all bounds that hold, in ascending order: the first one is mostly the only one.
+    /// Visits the alternatives of all matching bounds in ascending order. Usually the visitor's bound ends the search
+    /// at the first match.
     fn search(&self, holds: impl Fn(f64) -> bool, visit: &mut impl Visit) {
         let end = self.bounds.partition_point(|&bound| holds(bound));
         if end == 0 {
@@ -310,10 +313,10 @@ impl Thresholds {
             let place = self.least(from, to);
             Reverse((self.alts[place as usize], place as usize, from, to))
         };
-        let mut parts = BinaryHeap::new();
-        let mut part = entry(0, end);
+        let mut ranges = BinaryHeap::new();
+        let mut range = entry(0, end);
         loop {
-            let Reverse((alt, place, from, to)) = part;
+            let Reverse((alt, place, from, to)) = range;
             if alt >= visit.bound() {
                 return;
             }
@@ -321,10 +324,10 @@ impl Thresholds {
             if visit.bound() <= alt {
                 return;
             }
-            parts.extend((from < place).then(|| entry(from, place)));
-            parts.extend((place + 1 < to).then(|| entry(place + 1, to)));
-            let Some(next) = parts.pop() else { return };
-            part = next;
+            ranges.extend((from < place).then(|| entry(from, place)));
+            ranges.extend((place + 1 < to).then(|| entry(place + 1, to)));
+            let Some(next) = ranges.pop() else { return };
+            range = next;
         }
     }
 }
@@ -333,7 +336,7 @@ fn least(alts: &[Alt], a: u32, b: u32) -> u32 {
     if alts[b as usize] < alts[a as usize] { b } else { a }
 }
 
-/// Texts that occur somewhere in a value.
+/// Literals that may occur anywhere in a value.
 #[derive(Debug)]
 struct Literals {
     automaton: AhoCorasick,
@@ -352,13 +355,13 @@ impl Literals {
     }
 
     fn search(&self, value: &[u8], visit: &mut impl Visit) {
-        let mut seen = Vec::new();
-        for found in self.automaton.find_overlapping_iter(value) {
-            let pattern = found.pattern().as_usize();
-            if seen.is_empty() {
-                seen.resize(self.alts.len(), false);
+        let mut visited = Vec::new();
+        for hit in self.automaton.find_overlapping_iter(value) {
+            let pattern = hit.pattern().as_usize();
+            if visited.is_empty() {
+                visited.resize(self.alts.len(), false);
             }
-            if !std::mem::replace(&mut seen[pattern], true) {
+            if !std::mem::replace(&mut visited[pattern], true) {
                 visit_all(&self.alts[pattern], visit);
             }
         }
@@ -369,9 +372,9 @@ impl Literals {
 mod tests {
     use super::*;
 
-    struct All(Vec<Alt>, Alt);
+    struct Recorder(Vec<Alt>, Alt);
 
-    impl Visit for All {
+    impl Visit for Recorder {
         fn candidate(&mut self, alt: Alt) {
             self.0.push(alt);
         }
@@ -381,8 +384,8 @@ mod tests {
         }
     }
 
-    fn found(index: &Index, value: &[u8]) -> Vec<Alt> {
-        let mut all = All(Vec::new(), NONE);
+    fn hit(index: &Index, value: &[u8]) -> Vec<Alt> {
+        let mut all = Recorder(Vec::new(), NONE);
         index.search(value, &mut all);
         all.0.sort_unstable();
         all.0
@@ -397,25 +400,25 @@ mod tests {
     }
 
     #[test]
-    fn all_ancestors_are_found() {
+    fn all_enclosing_keys_match() {
         let texts = [&b"/"[..], b"/a", b"/a/b/", b"/a/c", b"/b", b"/a/b/c/d"];
         let index = index(&texts.map(|text| Matcher::Prefix(text.into())));
-        assert_eq!(found(&index, b"/a/b/c"), [0, 1, 2]);
-        assert_eq!(found(&index, b"/a/b/c/d/e"), [0, 1, 2, 5]);
-        assert_eq!(found(&index, b"/a"), [0, 1]);
-        assert_eq!(found(&index, b"/z"), [0]);
-        assert!(found(&index, b"z").is_empty());
-        assert!(found(&index, b"").is_empty());
+        assert_eq!(hit(&index, b"/a/b/c"), [0, 1, 2]);
+        assert_eq!(hit(&index, b"/a/b/c/d/e"), [0, 1, 2, 5]);
+        assert_eq!(hit(&index, b"/a"), [0, 1]);
+        assert_eq!(hit(&index, b"/z"), [0]);
+        assert!(hit(&index, b"z").is_empty());
+        assert!(hit(&index, b"").is_empty());
     }
 
     #[test]
     fn thresholds_are_visited_in_rule_order() {
         let bounds = [50.0, 10.0, 30.0, 20.0, 40.0];
         let index = index(&bounds.map(|bound| Matcher::Number(Compare::Above, bound)));
-        let mut all = All(Vec::new(), NONE);
+        let mut all = Recorder(Vec::new(), NONE);
         index.search(b"35", &mut all);
         assert_eq!(all.0, [1, 2, 3]);
-        let mut first = All(Vec::new(), 2);
+        let mut first = Recorder(Vec::new(), 2);
         index.search(b"100", &mut first);
         assert_eq!(first.0, [0, 1]);
     }

@@ -1,6 +1,6 @@
-//! The rules of a content switch (Chow, Wang & Prakash: LCS): bytes of a request in, the group of servers out.
+//! The rules of a content switch (Chow, Wang & Prakash: LCS): they map the bytes of a request to a group of servers.
 //!
-//! The crate knows no socket, no clock and no thread. An agent takes connections and asks:
+//! The crate uses no socket, clock or thread. An agent accepts the connections and calls it:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,48 +22,54 @@
 //! };
 //! let mut decider = Decider::new(&rules, facts);
 //! let request = b"GET /logo.gif HTTP/1.1\r\nHost: shop.example\r\n\r\n";
-//! assert_eq!(decider.feed(&request[..20]), Decision::NeedMore { say: vec![] });
+//! assert_eq!(decider.feed(&request[..20]), Decision::NeedMore { reply: vec![] });
 //! let Decision::Route(route) = decider.feed(request) else { panic!("the request is complete") };
 //! assert_eq!((route.rule, rules.group(route.group)), (Some(0), "images"));
 //! ```
 //!
-//! # For an agent
-//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A connection
-//!    keeps its `Arc<RuleSet>`; a reload makes a new one.
-//! 2. [`Decider::new`] for each connection. Mail protocols: feed an empty stream at once, for the server speaks first.
-//! 3. [`Decider::feed`] with *all* bytes of the request so far, whenever some are new. It copies none and reads none twice.
-//!    - [`Decision::NeedMore`]: say `say` (often empty), wait.
-//!    - [`Decision::Route`]: open the group, hand on the bytes as [`HandOn`] says. [`Route::sticky`] says for how long.
-//!    - [`Decision::Refuse`]: say [`Refusal::say`], close.
-//! 4. `sticky: none`, or [`Route::guarded`]: [`RequestFramer`] says where the request ends, [`ResponseFramer`] where its
-//!    response does. Then a new [`Decider`] takes the next request.
-//! 5. A timeout is the caller's: [`RuleSet::refusal`] with 408 has the words.
+//! # Use by an agent
+//! 1. [`RuleSet::from_json`] reads the `content:` block, or returns every [`Problem`] with its place and remedy. A
+//!    connection keeps its `Arc<RuleSet>`; a reload makes a new one.
+//! 2. [`Decider::new`] for each connection. For mail protocols, feed an empty slice immediately: the decision contains
+//!    the greeting for the client.
+//! 3. [`Decider::feed`] with *all* bytes of the request so far, whenever new ones arrive. It copies none and parses
+//!    none twice.
+//!    - [`Decision::NeedMore`]: send `reply` (often empty) to the client, and wait.
+//!    - [`Decision::Route`]: connect to the group, and forward the bytes as [`Forwarding`] specifies, for as long as
+//!      [`Route::sticky`] specifies.
+//!    - [`Decision::Refuse`]: send [`Refusal::reply`], and close.
+//! 4. With `sticky: none` or [`Route::guarded`], [`RequestFramer`] finds the end of the request, and
+//!    [`ResponseFramer`] the end of its response. Then a new [`Decider`] takes the next request.
+//! 5. The caller measures timeouts; [`RuleSet::refusal`] with status 408 returns the bytes to send.
 //!
-//! # How rules are asked
-//! The first alternative that holds decides. Its number is found by indexes over values, not by a scan: hashes for whole
-//! texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton of the
-//! literals that expressions need. Expressions without a literal are tried together, by an automaton of bounded memory. A request's body is read only while a rule that can still win asks about it.
+//! # How rules are evaluated
+//! The first alternative that holds decides. Its number is found by indexes over values, not by a scan: hashes for
+//! exact texts, nested intervals for prefixes, suffixes and networks, sorted thresholds for numbers, and an automaton
+//! of the literals that regular expressions require. Expressions without such a literal are matched together, by an
+//! automaton of bounded memory. A request's body is parsed only while a rule that can still win has a condition on
+//! it.
 //!
 //! # What is matched
-//! Matching looks at a normal form, and the bytes go on as they came. What two readers might read differently is refused
-//! with 400: it is never guessed. Names of hosts and mail addresses have no case. A missing value satisfies nothing but
-//! `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is none satisfies no
-//! comparison.
+//! Rules match a normal form, and the server gets the original bytes. A request that two parsers might read
+//! differently is refused with 400. Host names and mail addresses are case-insensitive. A missing value satisfies
+//! only `not` and `present: false`. Numbers are decimal, compared as 64-bit floating point; a text that is no number
+//! satisfies no comparison.
 //!
 //! | field | value |
 //! |---|---|
-//! | `path` | decoded, without `;parameters`, dot segments and double slashes; `url` is the target as it came |
-//! | `host`, `sni` | lower case, without port and last dot; `*.example.com` is any name below it |
-//! | `query`, `form`, `cookie`, `header` | every value of the name; one must satisfy the form |
-//! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, none for any; `\\.` is a dot |
-//! | `json` | `order.items.0.price`: indices from 0; `*`, or nothing, for any element |
-//! | `source`, `destination` | networks; all with `!` must not hold, and one of the others must |
+//! | `path` | decoded, without `;parameters`, dot segments and double slashes; `url` is the unchanged request target |
+//! | `host`, `sni` | lower case, without port and trailing dot; `*.example.com` matches any name below it |
+//! | `query`, `form`, `cookie`, `header` | each value of the name; one of them must satisfy the form |
+//! | `xml` | `purchase:1.item:2.subTotal`: names as written, with their prefix; indices from 1, any element without one; `\\.` is a dot |
+//! | `json` | `order.items.0.price`: indices from 0; `*`, or no step, for any element |
+//! | `source`, `destination` | networks: none with `!` may contain the address, and one of the others must |
 //! | `helo`, `mail_from`, `rcpt_to` | lower case; the first recipient decides |
 //!
-//! A body is read as its `Content-Type` says: XML, JSON or a form (`application/x-www-form-urlencoded`), in which a value may be
-//! an XML document. JSON is UTF-8, and a name that rules ask for comes once in an object. What comes behind the value that decides is
-//! not read, but for JSON where a rule refuses. A document in a character set that is not understood is refused where a rule may
-//! refuse it. Forms in several parts, XML attributes and the content of mails are not read.
+//! The `Content-Type` selects how a body is parsed: as XML, JSON or a form (`application/x-www-form-urlencoded`), in
+//! which a value may be an XML document. JSON is UTF-8, and a name that rules compare occurs once in an object.
+//! Parsing ends at the value that decides; only JSON is parsed to its end where a rule refuses. A document in a
+//! character set that the parsers do not understand is refused where a rule may refuse it. Multipart forms, XML
+//! attributes and the content of mails are not parsed.
 #![forbid(unsafe_code)]
 
 mod blocks;
@@ -74,6 +80,7 @@ mod compile;
 mod config;
 mod decide;
 mod decision;
+mod evaluation;
 mod expressions;
 mod facts;
 mod field;
@@ -96,17 +103,16 @@ mod refusal;
 mod request;
 mod response;
 mod ruleset;
-mod run;
 mod test;
 mod tls;
 mod values;
 
 pub use config::{Content, Else, EncodedSlash, Limits, Protocol, Refuse, Rule, Size, Sticky, Target};
 pub use decide::Decider;
-pub use decision::{Decision, HandOn, Route};
+pub use decision::{Decision, Forwarding, Route};
 pub use facts::ConnectionFacts;
 pub use framing::{Body, Broken, Method, Reach, Request, RequestFramer};
-pub use mail::{Followed, Follower, Replay, Replayed};
+pub use mail::{DialogueGuard, GuardVerdict, Replay, ReplayStatus};
 pub use problem::Problem;
 pub use reach::Unreachable;
 pub use refusal::Refusal;

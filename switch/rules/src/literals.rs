@@ -1,18 +1,19 @@
-//! Texts of which one occurs wherever an expression matches.
+//! Finds the literals that every match of a regular expression contains.
 //!
-//! An expression is tried once one of its texts occurs. (One automaton of all expressions is slow, and takes tens of megabytes.)
-//! Of its texts those are taken that fewest rules share. Expressions without a text are tried together for every value.
+//! An expression is tried only for values that contain one of its literals. (One automaton of all expressions is
+//! slow, and takes tens of megabytes.) Of an expression's literal sets, the one that fewest rules share is indexed.
+//! Expressions without a literal are matched together for every value.
 
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Hir, HirKind};
 
-/// More texts than these, and the expression is tried by itself.
-const MOST: usize = 64;
+/// The largest literal set that is indexed.
+const MAX_LITERALS: usize = 64;
 
-/// Texts of which one occurs in every match.
+/// A literal set: every match contains at least one of these texts.
 pub(crate) type Texts = Vec<Vec<u8>>;
 
-/// All choices of texts that the expression offers; none when it may match without any.
+/// Returns all literal sets of an expression; none when a match may contain no literal.
 pub(crate) fn required(expression: &str) -> Vec<Texts> {
     let parsed = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression);
     let mut choices = parsed.map(|hir| of(&hir)).unwrap_or_default();
@@ -21,7 +22,7 @@ pub(crate) fn required(expression: &str) -> Vec<Texts> {
     choices
 }
 
-/// The choices that the parts offer which every match has.
+/// Returns the literal sets of those parts that every match contains.
 fn of(hir: &Hir) -> Vec<Texts> {
     match hir.kind() {
         HirKind::Capture(capture) => of(&capture.sub),
@@ -31,33 +32,33 @@ fn of(hir: &Hir) -> Vec<Texts> {
             heads.chain(parts.iter().flat_map(of)).collect()
         }
         HirKind::Alternation(parts) => {
-            // Of each part the choice with the longest texts.
-            let longest = |part| of(part).into_iter().max_by_key(|texts| shortest(texts));
+            // For each branch, the set with the longest literals.
+            let longest = |branch| of(branch).into_iter().max_by_key(|texts| shortest(texts));
             let all: Option<Vec<Texts>> = parts.iter().map(longest).collect();
-            all.map(|all| all.concat()).filter(|texts| texts.len() <= MOST).into_iter().collect()
+            all.map(|all| all.concat()).filter(|texts| texts.len() <= MAX_LITERALS).into_iter().collect()
         }
         HirKind::Literal(_) | HirKind::Class(_) => heads(hir).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
-/// The length of the shortest text.
+/// Returns the length of the shortest literal.
 pub(crate) fn shortest(texts: &[Vec<u8>]) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
-/// What a match of the part begins with.
+/// Returns the literals with which a match begins.
 fn heads(hir: &Hir) -> Option<Texts> {
-    let heads = Extractor::new().limit_total(MOST).extract(hir);
+    let heads = Extractor::new().limit_total(MAX_LITERALS).extract(hir);
     let texts: Texts = heads.literals()?.iter().map(|literal| literal.as_bytes().to_vec()).collect();
-    (!texts.is_empty() && texts.len() <= MOST && shortest(&texts) > 0).then_some(texts)
+    (!texts.is_empty() && texts.len() <= MAX_LITERALS && shortest(&texts) > 0).then_some(texts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::required;
 
-    /// Whether these texts are a choice.
+    /// Returns whether these literals are one of the expression's sets.
     fn offers(expression: &str, texts: &[&str]) -> bool {
         let of = |choice: &Vec<Vec<u8>>| {
             let mut choice: Vec<_> = choice.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect();
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_without_one() {
+    fn expressions_without_a_literal() {
         for expression in [r"\w+", r"(?:foo)?", r"foo|\d*", r"[^a]", r"^$", ""] {
             assert_eq!(required(expression), Vec::<Vec<Vec<u8>>>::new(), "{expression}");
         }

@@ -1,16 +1,17 @@
-//! The rules as they read: one after the other, on all values. What tests hold the indexes against.
+//! Evaluates the rules literally: one after the other, on all values. Tests compare the indexes with it.
 
+use crate::evaluation::Outcome;
 use crate::ruleset::{Action, RuleSet};
-use crate::run::Outcome;
 use crate::values::Values;
 
-/// The first match.
+/// Returns the outcome of the first rule that matches.
 pub(crate) fn first_match(rules: &RuleSet, values: &Values) -> Outcome {
     trace(rules, values, &mut |_, _| {})
 }
 
-/// The first match; `seen` has every rule that is asked, and whether it matches.
-pub(crate) fn trace(rules: &RuleSet, values: &Values, seen: &mut impl FnMut(usize, bool)) -> Outcome {
+/// Returns the outcome of the first rule that matches; `visit` gets the index of every evaluated rule, and whether it
+/// matches.
+pub(crate) fn trace(rules: &RuleSet, values: &Values, visit: &mut impl FnMut(usize, bool)) -> Outcome {
     let mut rule = 0;
     while rule < rules.actions.len() {
         let holds = rules
@@ -18,7 +19,7 @@ pub(crate) fn trace(rules: &RuleSet, values: &Values, seen: &mut impl FnMut(usiz
             .iter()
             .filter(|alt| alt.rule as usize == rule)
             .any(|alt| alt.conds.iter().all(|cond| cond.holds(values.of(cond.field, values.len()))));
-        seen(rule, holds);
+        visit(rule, holds);
         let action = if holds { Some(rules.actions[rule]) } else { rules.misses[rule] };
         match action {
             Some(Action::Goto(block)) => {
@@ -36,13 +37,14 @@ mod tests {
     use serde_json::json;
 
     use super::first_match;
+    use crate::evaluation::Evaluation;
     use crate::field::{Field, FieldId};
     use crate::random::{Random, head, id};
     use crate::ruleset::RuleSet;
-    use crate::run::Run;
     use crate::values::Values;
 
-    /// Whatever the indexes find, and whenever they decide: it is what the first match on all values is.
+    /// Whatever the indexes find, and however early they decide, the outcome is that of the first match on all
+    /// values.
     #[test]
     fn indexes_agree_with_the_rules_as_they_read() {
         let mut early = 0;
@@ -53,13 +55,13 @@ mod tests {
             let rules = RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"));
             for _ in 0..10 {
                 let (mut all, before) = (Values::default(), random.0);
-                let mut run = Run::new(&rules, head(&rules, &mut random));
+                let mut evaluation = Evaluation::new(&rules, head(&rules, &mut random));
                 for index in 0..head(&rules, &mut Random(before)).len() {
                     let values = head(&rules, &mut Random(before));
                     let (field, text) = values.get(index);
                     all.push(field, text);
                 }
-                let mut decided = run.outcome(&rules);
+                let mut decided = evaluation.outcome(&rules);
                 let late = [Field::Xml("a".into()), Field::Xml("b:1".into()), Field::Json("a".into())];
                 let mut open: Vec<FieldId> = late.iter().filter_map(|field| id(&rules, field)).collect();
                 for _ in 0..random.below(6) {
@@ -69,17 +71,17 @@ mod tests {
                     let index = random.below(open.len());
                     let text = random.text();
                     all.push(open[index], text.as_bytes());
-                    run.observe(&rules, open[index], text.as_bytes());
+                    evaluation.observe(&rules, open[index], text.as_bytes());
                     if random.below(3) == 0 {
-                        run.close(&rules, [open.remove(index)]);
+                        evaluation.close(&rules, [open.remove(index)]);
                     }
                     if decided.is_none() {
-                        decided = run.outcome(&rules);
+                        decided = evaluation.outcome(&rules);
                         early += usize::from(decided.is_some());
                     }
                 }
-                run.close_all(&rules);
-                let outcome = decided.or_else(|| run.outcome(&rules));
+                evaluation.close_all(&rules);
+                let outcome = decided.or_else(|| evaluation.outcome(&rules));
                 assert_eq!(outcome, Some(first_match(&rules, &all)), "seed {seed}: {content}\n{all:?}");
             }
         }

@@ -1,6 +1,6 @@
 //! Numbers in requests and rules: decimal, compared as 64-bit floating point.
 
-/// How a value is compared with a rule's number.
+/// A comparison with a rule's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Compare {
     Above,
@@ -23,7 +23,7 @@ impl Compare {
         }
     }
 
-    /// The operator at the head of a text, and the rest.
+    /// Splits off the operator at the start of a text.
     pub(crate) fn split(text: &str) -> Option<(Compare, &str)> {
         let operators = [
             (">=", Compare::AtLeast),
@@ -37,7 +37,7 @@ impl Compare {
     }
 }
 
-/// The number in a text, white space around it ignored. Anything that is no decimal number is none.
+/// Parses a decimal number, ignoring white space around it; none for any other text.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     let text = text.trim_ascii();
     let unsigned = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Paths into XML and JSON documents, and a tree of all paths that rules name.
+//! Paths into XML and JSON documents, and a tree of all paths that rules contain.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use crate::field::{Field, FieldId};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Step {
+struct PathStep {
     name: String,
-    /// Which one of its name, from 1; none: any.
+    /// The position among the siblings of this name, from 1; none: any.
     index: Option<u32>,
 }
 
-/// What is wrong with a path, and what to write.
-pub(crate) type Wrong = (String, &'static str);
+/// What is wrong with a path, and what to write instead.
+pub(crate) type PathMistake = (String, &'static str);
 
-/// Whether the field's name is a path, if it has to be one.
-pub(crate) fn check(field: &Field) -> Result<(), Wrong> {
+/// Checks a field's path; for fields without a path, checks that the name is not empty.
+pub(crate) fn check(field: &Field) -> Result<(), PathMistake> {
     match field {
         Field::Xml(path) => xml_steps(path).map(|_| ()),
         Field::Json(path) => json_steps(path).map(|_| ()),
@@ -27,8 +27,8 @@ pub(crate) fn check(field: &Field) -> Result<(), Wrong> {
     }
 }
 
-/// The parts of a path between dots; `\.` is a dot within a name.
-fn split(path: &str) -> Result<Vec<String>, Wrong> {
+/// Splits a path at its dots; `\.` is a dot within a name.
+fn split(path: &str) -> Result<Vec<String>, PathMistake> {
     let (mut steps, mut step) = (Vec::new(), String::new());
     let mut chars = path.chars();
     while let Some(c) = chars.next() {
@@ -45,33 +45,35 @@ fn split(path: &str) -> Result<Vec<String>, Wrong> {
     Ok(steps)
 }
 
-/// `purchase:1.item:2.subTotal`: the index behind the last colon. Other colons belong to the name, as in `soap:Body`.
-fn xml_steps(path: &str) -> Result<Vec<Step>, Wrong> {
+/// Parses `purchase:1.item:2.subTotal`: the number behind the last colon is the index. Other colons belong to the
+/// name, as in `soap:Body`.
+fn xml_steps(path: &str) -> Result<Vec<PathStep>, PathMistake> {
     let step = |text: String| match text.rsplit_once(':') {
         Some((name, index)) if !name.is_empty() && !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()) => {
             match index.parse() {
                 Ok(0) | Err(_) => Err((format!("'{text}' has no such index"), "count from 1: item:1 is the first")),
-                Ok(index) => Ok(Step { name: name.to_owned(), index: Some(index) }),
+                Ok(index) => Ok(PathStep { name: name.to_owned(), index: Some(index) }),
             }
         }
-        _ => Ok(Step { name: text, index: None }),
+        _ => Ok(PathStep { name: text, index: None }),
     };
     split(path)?.into_iter().map(step).collect()
 }
 
-/// `order.items.0.price`: names of members and indices of elements. Without an index any element will do.
-fn json_steps(path: &str) -> Result<Vec<Step>, Wrong> {
-    Ok(split(path)?.into_iter().map(|name| Step { name, index: None }).collect())
+/// Parses `order.items.0.price`: names of members and indices of elements. Without an index, any element matches.
+fn json_steps(path: &str) -> Result<Vec<PathStep>, PathMistake> {
+    Ok(split(path)?.into_iter().map(|name| PathStep { name, index: None }).collect())
 }
 
-/// A node of the tree; 0 is the root.
+/// The index of a node in the tree; 0 is the root.
 pub(crate) type NodeId = u32;
 
-/// The paths of a rule set's XML or JSON fields.
+/// The tree of the paths of a rule set's XML or JSON fields.
 #[derive(Debug)]
 pub(crate) struct Paths {
     nodes: Vec<Node>,
-    /// Children have numbers by (node, name), for those who count them.
+    /// The number of (node, name) pairs with children so far. The pairs are numbered, so that callers can count
+    /// elements by them.
     names: u32,
 }
 
@@ -79,32 +81,32 @@ pub(crate) struct Paths {
 struct Node {
     children: HashMap<Box<[u8]>, Named>,
     fields: Vec<FieldId>,
-    /// Every step to here has an index, so that it is reached once.
+    /// Every step down to this node has an index, so a document reaches it at most once.
     once: bool,
 }
 
-/// The children of a node with one name.
+/// The children of a node that share one name.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    /// The number of this pair of node and name.
+    /// The number of this (node, name) pair.
     pub number: u32,
     children: Vec<(Option<u32>, NodeId)>,
 }
 
 impl Named {
-    /// Whether a path asks for one of several.
+    /// Whether a path selects one of several elements by an index.
     pub(crate) fn is_counted(&self) -> bool {
         self.children.iter().any(|(index, _)| index.is_some())
     }
 
-    /// The children for the element that is the `count`-th of its name.
+    /// Returns the children for the element that is the `count`-th of its name.
     pub(crate) fn at(&self, count: u32) -> impl Iterator<Item = NodeId> {
         self.children.iter().filter(move |(index, _)| index.is_none_or(|index| index == count)).map(|&(_, node)| node)
     }
 }
 
 impl Paths {
-    /// The paths of the XML fields.
+    /// Builds the tree of the XML fields.
     pub(crate) fn xml(fields: &[Field]) -> Paths {
         Paths::new(fields.iter().map(|field| match field {
             Field::Xml(path) => xml_steps(path).ok(),
@@ -112,7 +114,7 @@ impl Paths {
         }))
     }
 
-    /// The paths of the JSON fields.
+    /// Builds the tree of the JSON fields.
     pub(crate) fn json(fields: &[Field]) -> Paths {
         Paths::new(fields.iter().map(|field| match field {
             Field::Json(path) => json_steps(path).ok(),
@@ -120,7 +122,7 @@ impl Paths {
         }))
     }
 
-    fn new(fields: impl Iterator<Item = Option<Vec<Step>>>) -> Paths {
+    fn new(fields: impl Iterator<Item = Option<Vec<PathStep>>>) -> Paths {
         let mut paths = Paths { nodes: vec![Node { once: true, ..Node::default() }], names: 0 };
         for (id, steps) in fields.enumerate() {
             let Some(steps) = steps else { continue };
@@ -130,7 +132,7 @@ impl Paths {
         paths
     }
 
-    fn child(&mut self, node: NodeId, step: &Step) -> NodeId {
+    fn child(&mut self, node: NodeId, step: &PathStep) -> NodeId {
         let (new, names) = (self.nodes.len() as NodeId, &mut self.names);
         let once = self.nodes[node as usize].once && step.index.is_some();
         let named = self.nodes[node as usize].children.entry(step.name.as_bytes().into()).or_insert_with(|| {
@@ -145,27 +147,27 @@ impl Paths {
         new
     }
 
-    /// Whether no rule names a path.
+    /// Whether no rule contains a path.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    /// The children of a name.
+    /// Returns the children of a name.
     pub(crate) fn named(&self, node: NodeId, name: &[u8]) -> Option<&Named> {
         self.nodes[node as usize].children.get(name)
     }
 
-    /// The fields whose values are at a node.
+    /// Returns the fields whose path ends at a node.
     pub(crate) fn fields(&self, node: NodeId) -> &[FieldId] {
         &self.nodes[node as usize].fields
     }
 
-    /// Whether a document comes by a node once at most.
+    /// Whether a document reaches a node at most once.
     pub(crate) fn once(&self, node: NodeId) -> bool {
         self.nodes[node as usize].once
     }
 
-    /// All fields at and below a node.
+    /// Calls `fields` with all fields at and below a node.
     pub(crate) fn below(&self, node: NodeId, fields: &mut impl FnMut(FieldId)) {
         let node = &self.nodes[node as usize];
         node.fields.iter().for_each(|&field| fields(field));

@@ -1,13 +1,14 @@
-//! What is wrong with a rule set, and where.
+//! Mistakes in rules, with their places.
 
 use std::fmt;
 
 /// One mistake in the `content:` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The place, such as `rules[3].match.path.regex`. Alternatives of a list have an index: `rules[3].match[0].path`.
+    /// The place, such as `rules[3].match.path.regex`. In a list of alternatives it contains an index:
+    /// `rules[3].match[0].path`.
     pub path: String,
-    /// What is wrong, naming the rule and the field.
+    /// What is wrong; it names the rule and the field.
     pub message: String,
     /// What to write instead.
     pub remedy: String,

@@ -1,4 +1,4 @@
-//! Random rules and requests of few letters, so that they often meet.
+//! Random rules and requests over a small alphabet, so that they often match.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::values::Values;
 
 const NUMBERS: &[&str] = &["1", "2", "11", "12", "21", "22"];
 
-/// Numbers from a seed (SplitMix64).
+/// A generator of random numbers from a seed (SplitMix64).
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -25,11 +25,11 @@ impl Random {
         texts[self.below(texts.len())]
     }
 
-    fn some<T>(&mut self, most: usize, mut one: impl FnMut(&mut Random) -> T) -> Vec<T> {
-        (0..=self.below(most)).map(|_| one(self)).collect()
+    fn list<T>(&mut self, most: usize, mut item: impl FnMut(&mut Random) -> T) -> Vec<T> {
+        (0..=self.below(most)).map(|_| item(self)).collect()
     }
 
-    /// A short text of few letters, a number among them.
+    /// Returns a short text of few letters; sometimes a number.
     pub(crate) fn text(&mut self) -> String {
         if self.below(3) == 0 {
             return self.of(NUMBERS).to_owned();
@@ -54,13 +54,13 @@ impl Random {
         let text = |random: &mut Random| if path { random.path() } else { random.text() };
         match self.below(if depth > 0 { 12 } else { 9 }) {
             0 | 1 => json!({"exact": text(self)}),
-            2 => json!({"prefix": self.some(2, text)}),
+            2 => json!({"prefix": self.list(2, text)}),
             3 => json!({"suffix": self.text().replace('/', "c")}),
             4 => json!({"contains": self.text().replace('/', "c")}),
             5 => json!({"regex": self.of(&["a+b", "^/?a", "[ab]2$", "^..$", "(a|b)1", "(?i)AB", "1", "x*"])}),
             6 | 7 => json!(format!("{} {}", self.of(&[">", ">=", "<", "<=", "=", "!="]), self.of(NUMBERS))),
             8 => json!({"present": self.below(2) == 0}),
-            9 => Value::Array(self.some(2, |random| random.form(path, depth - 1))),
+            9 => Value::Array(self.list(2, |random| random.form(path, depth - 1))),
             10 => match self.form(path, 0) {
                 Value::Object(form) if form.contains_key("present") => Value::Object(form),
                 form => json!({"not": form}),
@@ -76,7 +76,7 @@ impl Random {
                 0 | 1 => ("path", self.form(true, 1)),
                 2 => ("host", json!(self.of(&["a.b", "*.b", "*.a.b", "c"]))),
                 3 => ("query", json!({"q": self.form(false, 1)})),
-                4 => ("source", Value::Array(self.some(2, |random| json!(random.network())))),
+                4 => ("source", Value::Array(self.list(2, |random| json!(random.network())))),
                 5 => ("json", json!({"a": self.form(false, 1)})),
                 6 => ("xml", json!({"a": self.form(false, 1), "b:1": self.form(false, 1)})),
                 _ => ("xml", json!({self.of(&["a", "b:1"]): self.form(false, 1)})),
@@ -94,13 +94,13 @@ impl Random {
             _ => json!({"to": format!("g{rule}")}),
         };
         let rules = (0..count).map(|rule| {
-            let mut one = action(self, rule);
-            one["name"] = json!(format!("r{rule}"));
-            one["match"] = Value::Array(self.some(2, Random::condition));
+            let mut item = action(self, rule);
+            item["name"] = json!(format!("r{rule}"));
+            item["match"] = Value::Array(self.list(2, Random::condition));
             if self.below(6) == 0 {
-                one["else"] = action(self, rule);
+                item["else"] = action(self, rule);
             }
-            one
+            item
         });
         Value::Array(rules.collect())
     }
@@ -110,7 +110,7 @@ pub(crate) fn id(rules: &RuleSet, field: &Field) -> Option<FieldId> {
     rules.fields.iter().position(|other| other == field).map(|id| FieldId(id as u32))
 }
 
-/// Values of the head for one request.
+/// Returns random values of the head of one request.
 pub(crate) fn head(rules: &RuleSet, random: &mut Random) -> Values {
     let mut values = Values::default();
     let address = bits_of(random.of(&["10.1.2.3", "10.1.2.4", "10.2.0.0", "11.1.1.1", "1::"]).parse().unwrap());

@@ -1,41 +1,42 @@
-//! Rules that no request can reach.
+//! Finds rules that no request can reach.
 //!
-//! A rule is named when each of its alternatives implies an alternative of a rule that is always asked before. Conditions are
-//! compared by their form, so that some such rules go unnoticed; a rule that is named is never taken.
+//! A rule is reported when each of its alternatives implies an alternative of a rule that is always evaluated before.
+//! Conditions are compared syntactically, so some unreachable rules are missed; but a reported rule never matches
+//! first.
 
 use crate::field::{Field, FieldId};
 use crate::number::Compare;
 use crate::ruleset::{Action, Alternative, RuleSet};
 use crate::test::{Branch, Cond, Matcher, Test};
 
-/// A rule that takes no request, whatever it is.
+/// A rule that no request reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The rule's index.
+    /// Index of the rule.
     pub rule: u32,
-    /// The earlier rules that take what it matches.
-    pub because: Vec<u32>,
+    /// Indexes of the earlier rules that match all of its requests.
+    pub shadowed_by: Vec<u32>,
 }
 
 impl RuleSet {
-    /// The rules that no request can reach.
+    /// Returns the rules that no request can reach.
     pub fn unreachable(&self) -> Vec<Unreachable> {
         let mut unreachable = Vec::new();
         let mut rules = 0..0;
         for block in 0..self.blocks.len() {
             let first = rules.end;
-            let size = self.block_of[first..].iter().take_while(|&&other| other as usize == block).count();
-            let fresh = self.is_target(block as u32) || block == 0;
-            // Without a goto to it, a block is asked when all rules of the one before were asked in vain.
-            rules = if fresh { first..first + size } else { rules.start..first + size };
-            let passed = (!fresh).then(|| self.blocks[block - 1].miss).flatten();
+            let size = self.block_of[first..].iter().take_while(|&&second| second as usize == block).count();
+            let is_entry = self.is_target(block as u32) || block == 0;
+            // Unless a goto leads to it, a block is evaluated only when no rule of the block before has matched.
+            rules = if is_entry { first..first + size } else { rules.start..first + size };
+            let passed = (!is_entry).then(|| self.blocks[block - 1].miss).flatten();
             for rule in first..first + size {
-                let because = match passed {
-                    Some((other, _)) => Some(vec![other]),
+                let shadowed_by = match passed {
+                    Some((second, _)) => Some(vec![second]),
                     None if self.misses[rule].is_some() => None,
                     None => self.shadows(rules.start as u32, rule as u32),
                 };
-                unreachable.extend(because.map(|because| Unreachable { rule: rule as u32, because }));
+                unreachable.extend(shadowed_by.map(|shadowed_by| Unreachable { rule: rule as u32, shadowed_by }));
             }
         }
         unreachable
@@ -46,33 +47,33 @@ impl RuleSet {
         self.actions.contains(&goto) || self.misses.contains(&Some(goto))
     }
 
-    /// The rules from `first` on that take all of a later rule's alternatives.
+    /// Returns the rules from `first` on that together match all alternatives of a later rule.
     fn shadows(&self, first: u32, rule: u32) -> Option<Vec<u32>> {
-        let of = |wanted: u32| {
-            let start = self.alternatives.partition_point(|alt| alt.rule < wanted);
-            start..start + self.alternatives[start..].partition_point(|alt| alt.rule == wanted)
+        let of = |target: u32| {
+            let start = self.alternatives.partition_point(|alt| alt.rule < target);
+            start..start + self.alternatives[start..].partition_point(|alt| alt.rule == target)
         };
         let earlier = &self.alternatives[of(first).start..of(rule).start];
-        let mut because = Vec::new();
+        let mut shadowed_by = Vec::new();
         for alternative in &self.alternatives[of(rule)] {
-            because.push(earlier.iter().find(|other| self.implies(alternative, other))?.rule);
+            shadowed_by.push(earlier.iter().find(|second| self.implies(alternative, second))?.rule);
         }
-        because.sort_unstable();
-        because.dedup();
-        Some(because)
+        shadowed_by.sort_unstable();
+        shadowed_by.dedup();
+        Some(shadowed_by)
     }
 
-    /// Whether all that satisfies the one satisfies the other.
-    fn implies(&self, one: &Alternative, other: &Alternative) -> bool {
+    /// Whether all requests that satisfy the first alternative satisfy the second.
+    fn implies(&self, first: &Alternative, second: &Alternative) -> bool {
         let implied = |cond: &Cond| {
-            one.conds
-                .iter()
-                .any(|held| held.field == cond.field && cond_implies(held, cond, self.is_single(cond.field)))
+            first.conds.iter().any(|condition| {
+                condition.field == cond.field && cond_implies(condition, cond, self.is_single(cond.field))
+            })
         };
-        other.conds.iter().all(implied)
+        second.conds.iter().all(implied)
     }
 
-    /// Whether a field has one value at most.
+    /// Whether a field has at most one value.
     fn is_single(&self, field: FieldId) -> bool {
         use Field::{Cookie, Form, Header, Json, Query, Xml};
         !matches!(
@@ -82,72 +83,76 @@ impl RuleSet {
     }
 }
 
-fn cond_implies(one: &Cond, other: &Cond, single: bool) -> bool {
-    let implied = |branch: &Branch| other.branches.iter().any(|other| branch_implies(branch, other, single));
-    one.branches.iter().all(implied)
+fn cond_implies(first: &Cond, second: &Cond, single: bool) -> bool {
+    let implied = |branch: &Branch| second.branches.iter().any(|second| branch_implies(branch, second, single));
+    first.branches.iter().all(implied)
 }
 
-fn branch_implies(one: &Branch, other: &Branch, single: bool) -> bool {
-    match (one.negated, other.negated) {
-        (false, false) => within(&one.test, &other.test),
-        (true, true) => within(&other.test, &one.test),
-        (false, true) => single && apart(&one.test, &other.test),
+fn branch_implies(first: &Branch, second: &Branch, single: bool) -> bool {
+    match (first.negated, second.negated) {
+        (false, false) => test_implies(&first.test, &second.test),
+        (true, true) => test_implies(&second.test, &first.test),
+        (false, true) => single && are_disjoint(&first.test, &second.test),
         (true, false) => false,
     }
 }
 
-/// Whether every value that satisfies the one test satisfies the other.
-fn within(one: &Test, other: &Test) -> bool {
-    match (one, other) {
-        (Test::Is(Matcher::Exact(text)), _) => other.holds(text),
-        (Test::Any(tests), _) => tests.iter().all(|test| within(test, other)),
-        (_, Test::All(tests)) => tests.iter().all(|test| within(one, test)),
-        (Test::Not(one), Test::Not(other)) => within(other, one),
-        (_, Test::Not(other)) => apart(one, other),
-        (_, Test::Any(tests)) if tests.iter().any(|test| within(one, test)) => true,
-        (Test::All(tests), _) => tests.iter().any(|test| within(test, other)),
-        (Test::Is(one), Test::Is(other)) => matcher_within(one, other),
+/// Whether every value that satisfies the first test satisfies the second.
+fn test_implies(first: &Test, second: &Test) -> bool {
+    match (first, second) {
+        (Test::Is(Matcher::Exact(text)), _) => second.holds(text),
+        (Test::Any(tests), _) => tests.iter().all(|test| test_implies(test, second)),
+        (_, Test::All(tests)) => tests.iter().all(|test| test_implies(first, test)),
+        (Test::Not(first), Test::Not(second)) => test_implies(second, first),
+        (_, Test::Not(second)) => are_disjoint(first, second),
+        (_, Test::Any(tests)) if tests.iter().any(|test| test_implies(first, test)) => true,
+        (Test::All(tests), _) => tests.iter().any(|test| test_implies(test, second)),
+        (Test::Is(first), Test::Is(second)) => matcher_implies(first, second),
         _ => false,
     }
 }
 
 /// Whether no value satisfies both tests.
-fn apart(one: &Test, other: &Test) -> bool {
-    match (one, other) {
+fn are_disjoint(first: &Test, second: &Test) -> bool {
+    match (first, second) {
         (Test::Is(Matcher::Exact(text)), test) | (test, Test::Is(Matcher::Exact(text))) => !test.holds(text),
-        (Test::Any(tests), test) | (test, Test::Any(tests)) => tests.iter().all(|one| apart(one, test)),
-        (Test::All(tests), test) | (test, Test::All(tests)) => tests.iter().any(|one| apart(one, test)),
-        (Test::Is(Matcher::Net(one)), Test::Is(Matcher::Net(other))) => !one.encloses(other) && !other.encloses(one),
-        (Test::Is(Matcher::Prefix(one)), Test::Is(Matcher::Prefix(other))) => {
-            !one.starts_with(other) && !other.starts_with(one)
+        (Test::Any(tests), test) | (test, Test::Any(tests)) => tests.iter().all(|first| are_disjoint(first, test)),
+        (Test::All(tests), test) | (test, Test::All(tests)) => tests.iter().any(|first| are_disjoint(first, test)),
+        (Test::Is(Matcher::Net(first)), Test::Is(Matcher::Net(second))) => {
+            !first.encloses(second) && !second.encloses(first)
+        }
+        (Test::Is(Matcher::Prefix(first)), Test::Is(Matcher::Prefix(second))) => {
+            !first.starts_with(second) && !second.starts_with(first)
         }
         _ => false,
     }
 }
 
-fn matcher_within(one: &Matcher, other: &Matcher) -> bool {
+fn matcher_implies(first: &Matcher, second: &Matcher) -> bool {
     use Matcher::{Contains, Net, Number, Prefix, Regex, Suffix};
-    match (one, other) {
+    match (first, second) {
         (Prefix(text), Prefix(head)) => text.starts_with(head),
         (Suffix(text), Suffix(tail)) => text.ends_with(tail),
-        (Prefix(text) | Suffix(text) | Contains(text), Contains(part)) => memchr::memmem::find(text, part).is_some(),
+        (Prefix(text) | Suffix(text) | Contains(text), Contains(pattern)) => {
+            memchr::memmem::find(text, pattern).is_some()
+        }
         (Net(net), Net(wider)) => wider.encloses(net),
-        (Regex(one), Regex(other)) => one.as_str() == other.as_str(),
-        (&Number(compare, bound), &Number(other, wider)) => number_within(compare, bound, other, wider),
+        (Regex(first), Regex(second)) => first.as_str() == second.as_str(),
+        (&Number(compare, bound), &Number(second, wider)) => comparison_implies(compare, bound, second, wider),
         _ => false,
     }
 }
 
-/// Whether a value in the one relation to its bound is in the other to the other's.
-fn number_within(one: Compare, bound: f64, other: Compare, wider: f64) -> bool {
+/// Whether each value that satisfies the first comparison satisfies the second.
+fn comparison_implies(first: Compare, bound: f64, second: Compare, wider: f64) -> bool {
     use Compare::{Above, AtLeast, AtMost, Below, Equal, Unequal};
-    match (one, other) {
-        (Equal, _) => other.holds(bound, wider),
+    match (first, second) {
+        (Equal, _) => second.holds(bound, wider),
         (Above, Above | AtLeast) | (AtLeast, AtLeast) => bound >= wider,
         (Below, Below | AtMost) | (AtMost, AtMost) => bound <= wider,
         (AtLeast, Above) => bound > wider,
         (AtMost, Below) => bound < wider,
-        (Above | AtLeast | Below | AtMost, Unequal) => !one.holds(wider, bound),
+        (Above | AtLeast | Below | AtMost, Unequal) => !first.holds(wider, bound),
         (Unequal, Unequal) => bound == wider,
         _ => false,
     }
@@ -170,13 +175,13 @@ mod tests {
         RuleSet::from_json(content.as_bytes()).unwrap_or_else(|e| panic!("{content}: {e:?}"))
     }
 
-    /// Whether the second condition is named behind the first.
+    /// Returns whether the second condition is reported as unreachable behind the first.
     fn shadowed(first: Value, second: Value) -> bool {
         let rules =
             rules(&json!([{"name": "a", "match": first, "to": "x"}, {"name": "b", "match": second, "to": "y"}]));
         match rules.unreachable()[..] {
             [] => false,
-            [Unreachable { rule: 1, ref because }] => because == &[0],
+            [Unreachable { rule: 1, ref shadowed_by }] => shadowed_by == &[0],
             _ => panic!("the first rule is reachable"),
         }
     }
@@ -221,9 +226,10 @@ mod tests {
 
     #[test]
     fn goto_and_else() {
-        let named =
-            |list: Value| rules(&list).unreachable().iter().map(|u| (u.rule, u.because.clone())).collect::<Vec<_>>();
-        // What is skipped unless the first rule fails, and what no rule leads to.
+        let named = |list: Value| {
+            rules(&list).unreachable().iter().map(|u| (u.rule, u.shadowed_by.clone())).collect::<Vec<_>>()
+        };
+        // A rule that is skipped unless the first rule fails, and a rule that no other leads to.
         let list = json!([
             {"name": "a", "match": {"path": {"prefix": "/a"}}, "goto": "d"},
             {"name": "b", "match": {"path": "/ab"}, "to": "x"},
@@ -238,7 +244,7 @@ mod tests {
         assert_eq!(named(list), [(1, vec![0])]);
     }
 
-    /// Rules that are named never match when they are asked; many rules are named, so that this tells something.
+    /// Reported rules never match when they are evaluated. Many rules are reported, so the test is not vacuous.
     #[test]
     fn named_rules_take_nothing() {
         let mut named = 0;

@@ -1,40 +1,41 @@
-//! Refusals: the answer that a client is sent before its connection closes.
+//! Refusals: the bytes that a client is sent before its connection closes.
 
 use crate::config::Protocol;
 use crate::http::Fault;
 use crate::ruleset::RuleSet;
 
-/// Why and how a connection ends without a server.
+/// The reason for a refusal, and the client's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The protocol's status: 400, 403, 408, 413, 431, 550. 0 where the protocol has none.
+    /// The protocol's status: 400, 403, 408, 413, 415, 431, 505, 550 and others. 0 where the protocol has none.
     pub status: u16,
-    /// The reason, for logs and counters: one of few texts.
+    /// The reason, for logs and counters: one of a few fixed texts.
     pub why: &'static str,
-    /// The rule that refused; none when the request itself is at fault.
+    /// The rule that refused; none when the request itself is faulty.
     pub rule: Option<u32>,
-    /// What to say to the client before closing.
-    pub say: Vec<u8>,
+    /// The bytes to send to the client before closing.
+    pub reply: Vec<u8>,
 }
 
 impl Refusal {
-    /// The refusal of this request, as far as it has come: RFC 9110, section 9.3.2, allows no body in answer to a HEAD.
+    /// Adapts the refusal to the request's bytes so far: an answer to HEAD has no body (RFC 9110, section 9.3.2).
     #[must_use]
     pub fn to(mut self, request: &[u8]) -> Refusal {
         let line = request.strip_prefix(b"\r\n").unwrap_or(request);
         if line.starts_with(b"HEAD ")
-            && let Some(end) = memchr::memmem::find(&self.say, b"\r\n\r\n")
+            && let Some(end) = memchr::memmem::find(&self.reply, b"\r\n\r\n")
         {
-            self.say.truncate(end + 4);
+            self.reply.truncate(end + 4);
         }
         self
     }
 }
 
 impl RuleSet {
-    /// A refusal for a reason of the caller's, such as 408 for a request that takes too long; see [`Refusal::to`].
+    /// Builds a refusal for a reason of the caller, such as 408 for a request that takes too long. See
+    /// [`Refusal::to`].
     pub fn refusal(&self, status: u16, why: &'static str) -> Refusal {
-        Refusal { status, why, rule: None, say: say(self.protocol, status, why) }
+        Refusal { status, why, rule: None, reply: reply(self.protocol, status, why) }
     }
 
     pub(crate) fn fault(&self, fault: Fault) -> Refusal {
@@ -43,18 +44,18 @@ impl RuleSet {
 
     pub(crate) fn refused(&self, rule: Option<u32>, status: u16) -> Refusal {
         let why = "a rule refuses";
-        Refusal { status, why, rule, say: say(self.protocol, status, why) }
+        Refusal { status, why, rule, reply: reply(self.protocol, status, why) }
     }
 }
 
-fn say(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
+fn reply(protocol: Protocol, status: u16, why: &str) -> Vec<u8> {
     match protocol {
         Protocol::Http => {
             let phrase = phrase(status);
             let head = format!("HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain\r\nContent-Length: ");
             format!("{head}{}\r\nConnection: close\r\n\r\n{phrase}\n", phrase.len() + 1).into_bytes()
         }
-        // A fatal alert: access_denied, or decode_error when nothing was refused.
+        // A fatal alert: access_denied (49) when a rule refuses, else decode_error (50).
         Protocol::Tls => vec![21, 3, 1, 0, 2, 2, if why == "a rule refuses" { 49 } else { 50 }],
         Protocol::Smtp => format!("{} {why}\r\n", if status >= 400 { status } else { 554 }).into_bytes(),
         Protocol::Imap => format!("* BYE {why}\r\n").into_bytes(),

@@ -1,45 +1,45 @@
-//! Decides about an HTTP request: by its head, and by its body as far as a rule that can still win asks about it.
+//! Decides about an HTTP request: by its head, and by its body while a rule that can still win has a condition on it.
 
 use std::ops::ControlFlow;
 
-use crate::body::{Answer, Asking, Flow, HIDDEN, Reader};
-use crate::decision::{Decision, HandOn, decision};
+use crate::body::{BodyEvaluation, BodyOutcome, Flow, HIDDEN, Reader};
+use crate::decision::{Decision, Forwarding, decision};
+use crate::evaluation::{Evaluation, Outcome};
 use crate::facts::{ConnectionFacts, enter_facts};
 use crate::framing::{Body, BodyFramer, Request};
 use crate::http::Fault;
 use crate::http::head::{self, Media, Scan, Scanned};
 use crate::ruleset::RuleSet;
-use crate::run::{Outcome, Run};
 use crate::values::Values;
 
-/// A request as far as it has come.
+/// The parser's state of one request.
 #[derive(Debug, Default)]
 pub(crate) struct HttpRequest {
     scan: Scan,
-    body: Option<Reading>,
+    body: Option<NeededBody>,
 }
 
-/// A body on which rules depend.
+/// A body that the rules need.
 #[derive(Debug)]
-struct Reading {
+struct NeededBody {
     request: Request,
-    /// It may have what rules ask for, in a form that is not read.
+    /// The body may contain a value that rules compare, in a form that is not parsed.
     hidden: bool,
-    reads_on: bool,
-    run: Run,
+    reads_to_end: bool,
+    evaluation: Evaluation,
     reader: Option<Reader>,
     framer: BodyFramer,
-    /// Bytes of the stream that were read.
+    /// Bytes of the stream that were parsed.
     at: usize,
-    /// Decoded bytes that may still be matched.
-    left: usize,
+    /// Decoded bytes that may still be matched, below `limits.body`.
+    remaining: usize,
 }
 
 impl HttpRequest {
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
-        let held = |body: &Reading| body.run.memory() + body.reader.as_ref().map_or(0, Reader::memory);
-        size_of::<HttpRequest>() + self.body.as_ref().map_or(0, held)
+        let body_memory = |body: &NeededBody| body.evaluation.memory() + body.reader.as_ref().map_or(0, Reader::memory);
+        size_of::<HttpRequest>() + self.body.as_ref().map_or(0, body_memory)
     }
 
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
@@ -51,24 +51,25 @@ impl HttpRequest {
     }
 
     fn advance(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Decision, Fault> {
-        let say = if self.body.is_none() {
-            match self.begin(rules, facts, stream)? {
+        let reply = if self.body.is_none() {
+            match self.read_head(rules, facts, stream)? {
                 ControlFlow::Break(decision) => return Ok(decision),
-                ControlFlow::Continue(say) => say,
+                ControlFlow::Continue(reply) => reply,
             }
         } else {
             Vec::new()
         };
-        let Some(body) = &mut self.body else { return Ok(Decision::NeedMore { say }) };
-        let say = if body.at < stream.len() { Vec::new() } else { say };
+        let Some(body) = &mut self.body else { return Ok(Decision::NeedMore { reply }) };
+        let reply = if body.at < stream.len() { Vec::new() } else { reply };
         match body.read(rules, stream) {
             Some(answer) => Ok(routed(rules, facts, answer?, body.request)),
-            None => Ok(Decision::NeedMore { say }),
+            None => Ok(Decision::NeedMore { reply }),
         }
     }
 
-    /// Reads the head; decides by it, or turns to the body and says what the client waits for.
-    fn begin(
+    /// Parses the head. Either decides by it, or begins the body, and returns the interim response for a client that
+    /// waits for one.
+    fn read_head(
         &mut self,
         rules: &RuleSet,
         facts: &ConnectionFacts,
@@ -83,53 +84,62 @@ impl HttpRequest {
         let mut head = head::read(rules, &stream[start..end], &mut values)?;
         head.request.head = end;
         enter_facts(rules, facts, &mut values);
-        let mut run = Run::new(rules, values);
-        if let Some(outcome) = run.outcome(rules) {
+        let mut evaluation = Evaluation::new(rules, values);
+        if let Some(outcome) = evaluation.outcome(rules) {
             return Ok(ControlFlow::Break(routed(rules, facts, outcome, head.request)));
         }
-        // A name that comes twice in JSON has two readings.
-        let reads_on = matches!(head.media, Media::Json(_)) && rules.guards_against(facts);
-        let reader = Reader::new(head.media, &mut Asking { rules, run: &mut run, reads_on });
+        // Two readers may read a duplicate JSON name differently, so a guarded document is parsed to its end.
+        let reads_to_end = matches!(head.media, Media::Json(_)) && rules.guards_against(facts);
+        let reader = Reader::new(head.media, &mut BodyEvaluation { rules, state: &mut evaluation, reads_to_end });
         let framer = BodyFramer::new(head.request.body);
-        let hidden = head.media.is_asked_for(rules) && head.request.body != Body::Empty;
-        let left = rules.limits.body.0;
-        self.body = Some(Reading { request: head.request, hidden, reads_on, run, reader, framer, at: end, left });
-        let say = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
-        Ok(ControlFlow::Continue(say))
+        let hidden = head.media.has_conditions(rules) && head.request.body != Body::Empty;
+        let remaining = rules.limits.body.0;
+        self.body = Some(NeededBody {
+            request: head.request,
+            hidden,
+            reads_to_end,
+            evaluation,
+            reader,
+            framer,
+            at: end,
+            remaining,
+        });
+        let reply = if head.request.expects_continue { CONTINUE.to_vec() } else { Vec::new() };
+        Ok(ControlFlow::Continue(reply))
     }
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// HTTP/2 goes by the default, unless rules refuse: what they look for cannot be seen.
+/// HTTP/2 gets the default group, unless rules may refuse: they cannot read it.
 fn preface(rules: &RuleSet, facts: &ConnectionFacts) -> Result<Decision, Fault> {
     if rules.guards_against(facts) {
         return Err(Fault { status: 505, why: "HTTP/2 passes by rules that refuse" });
     }
-    Ok(decision(rules, facts, Outcome { rule: None, action: rules.default }, HandOn::Opaque))
+    Ok(decision(rules, facts, Outcome { rule: None, action: rules.default }, Forwarding::Opaque))
 }
 
 fn routed(rules: &RuleSet, facts: &ConnectionFacts, outcome: Outcome, request: Request) -> Decision {
-    decision(rules, facts, outcome, HandOn::Http(request))
+    decision(rules, facts, outcome, Forwarding::Http(request))
 }
 
-impl Reading {
-    /// Reads what has come of the body.
-    fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<Answer> {
-        let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.run, self.hidden)) };
-        let (run, left) = (&mut self.run, &mut self.left);
+impl NeededBody {
+    /// Parses the body's bytes so far.
+    fn read(&mut self, rules: &RuleSet, stream: &[u8]) -> Option<BodyOutcome> {
+        let Some(reader) = &mut self.reader else { return Some(unread(rules, &mut self.evaluation, self.hidden)) };
+        let (evaluation, remaining) = (&mut self.evaluation, &mut self.remaining);
         let is_begun = self.at > self.request.head;
-        if let Some(outcome) = run.outcome(rules).filter(|_| !self.reads_on || !is_begun) {
+        if let Some(outcome) = evaluation.outcome(rules).filter(|_| !self.reads_to_end || !is_begun) {
             return Some(Ok(outcome));
         }
-        let mut asking = Asking { rules, run, reads_on: self.reads_on };
+        let mut body = BodyEvaluation { rules, state: evaluation, reads_to_end: self.reads_to_end };
         let reach = self.framer.feed(&stream[self.at..], &mut |data| {
-            let seen = data.len().min(*left);
-            reader.push(&data[..seen], &mut asking)?;
-            *left -= seen;
-            if seen < data.len() { ControlFlow::Break(asking.give_up()) } else { Flow::Continue(()) }
+            let used = data.len().min(*remaining);
+            reader.push(&data[..used], &mut body)?;
+            *remaining -= used;
+            if used < data.len() { ControlFlow::Break(body.give_up()) } else { Flow::Continue(()) }
         });
-        let empty = *left == rules.limits.body.0;
+        let empty = *remaining == rules.limits.body.0;
         match reach {
             Err(fault) => return Some(Err(fault)),
             Ok(ControlFlow::Break(answer)) => return Some(answer),
@@ -140,19 +150,20 @@ impl Reading {
                 }
             }
         }
-        if !empty && let ControlFlow::Break(answer) = reader.end(&mut asking) {
+        if !empty && let ControlFlow::Break(answer) = reader.end(&mut body) {
             return Some(answer);
         }
-        asking.run.close_all(rules);
-        asking.run.outcome(rules).map(Ok)
+        body.state.close_all(rules);
+        body.state.outcome(rules).map(Ok)
     }
 }
 
-/// Rules ask about a body that is not to be read: of another media type, or one that may hide what a rule refuses.
-fn unread(rules: &RuleSet, run: &mut Run, hidden: bool) -> Answer {
+/// Decides when rules have conditions on a body that is not parsed: it has another media type, or may hide a value
+/// that a rule refuses.
+fn unread(rules: &RuleSet, evaluation: &mut Evaluation, hidden: bool) -> BodyOutcome {
     if hidden {
-        return run.give_up(rules).ok_or(HIDDEN);
+        return evaluation.give_up(rules).ok_or(HIDDEN);
     }
-    run.close_all(rules);
-    run.outcome(rules).ok_or(HIDDEN)
+    evaluation.close_all(rules);
+    evaluation.outcome(rules).ok_or(HIDDEN)
 }

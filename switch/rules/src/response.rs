@@ -1,34 +1,36 @@
-//! Where responses end.
+//! Finds the end of responses.
 
 use std::ops::ControlFlow;
 
 use crate::framing::{Body, BodyFramer, Fields, Method, Reach};
 
-/// Bytes of a response's head, all interim responses apart, that are looked at.
-const MOST: usize = 64 << 10;
-const MOST_FIELDS: usize = 128;
+/// Limits of a response head, interim responses not included: bytes, and header fields.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+const MAX_FIELDS: usize = 128;
 
-/// How far some bytes reach into the response to one request.
+/// The given bytes, relative to the response to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// All of them belong to it, and more will come.
+    /// All of them belong to the response, and it continues.
     More,
-    /// It ends behind so many of the bytes.
+    /// The response ends behind this many of the bytes.
     Done {
         /// Bytes of the response.
         used: usize,
         /// Whether the server keeps the connection open.
         persistent: bool,
     },
-    /// The connection is a tunnel from here on: a CONNECT was accepted (2xx), or the protocol is WebSocket now (101).
+    /// From here on the connection is a tunnel: the server has accepted a CONNECT (2xx), or switched to WebSocket
+    /// (101).
     Tunnel,
-    /// The protocol is another one now (101), in which requests would go unread.
+    /// The server has switched to another protocol (101), whose requests cannot be parsed.
     Upgraded,
-    /// It lasts until the server closes the connection, or its end cannot be found: no request may follow it.
+    /// The response lasts until the server closes the connection, or its end cannot be found: no request may follow
+    /// it.
     Endless,
 }
 
-/// Follows the response to one request, interim responses (100, 103) included.
+/// Finds the end of the response to one request, after its interim responses (100, 103).
 #[derive(Clone, Debug)]
 pub struct ResponseFramer {
     method: Method,
@@ -38,24 +40,24 @@ pub struct ResponseFramer {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// The head as far as it has come, and how much of it has no end.
+    /// The head so far, and how many of its bytes were searched for its end.
     Head(Vec<u8>, usize),
     Body(BodyFramer, bool),
     Over(Response),
 }
 
 impl ResponseFramer {
-    /// Begins with the response to a request of this method.
+    /// Begins the response to a request with this method.
     pub fn new(method: Method) -> ResponseFramer {
         ResponseFramer { method, state: State::Head(Vec::new(), 0), has_continued: false }
     }
 
-    /// Whether the server has asked for the request's body (100).
+    /// Whether the server has asked for the request's body (100 Continue).
     pub fn has_continued(&self) -> bool {
         self.has_continued
     }
 
-    /// Takes the next bytes from the server. Not to be called again behind the end.
+    /// Takes the next bytes of the server. Must not be called again behind the end.
     pub fn feed(&mut self, bytes: &[u8]) -> Response {
         let mut at = 0;
         loop {
@@ -71,13 +73,13 @@ impl ResponseFramer {
                         Err(_) => self.endless(),
                     };
                 }
-                State::Head(head, looked_at) => {
+                State::Head(head, scanned) => {
                     let before = head.len();
                     head.extend_from_slice(&bytes[at..]);
-                    let from = looked_at.saturating_sub(3);
+                    let from = scanned.saturating_sub(3);
                     let Some(end) = memchr::memmem::find(&head[from..], b"\r\n\r\n") else {
-                        *looked_at = head.len();
-                        return if head.len() > MOST { self.endless() } else { Response::More };
+                        *scanned = head.len();
+                        return if head.len() > MAX_HEAD_BYTES { self.endless() } else { Response::More };
                     };
                     let end = from + end + 4;
                     at += end - before;
@@ -94,14 +96,14 @@ impl ResponseFramer {
     }
 }
 
-/// What follows a head.
+/// Returns the state behind a head.
 fn framing(head: &[u8], method: Method) -> State {
     read(head, method).unwrap_or(State::Over(Response::Endless))
 }
 
-/// The same; none when the end of what follows is not known.
+/// Parses a head, and returns the state behind it; none when the end of the response is unknown.
 fn read(head: &[u8], method: Method) -> Option<State> {
-    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
     if parsed.parse(head) != Ok(httparse::Status::Complete(head.len())) {
         return None;
@@ -131,7 +133,7 @@ fn read(head: &[u8], method: Method) -> Option<State> {
     }
 }
 
-/// Whether the protocol changes to WebSocket (RFC 6455, section 4.2.2), and to no other.
+/// Whether the server switches to WebSocket (RFC 6455, section 4.2.2), and to no other protocol.
 fn is_websocket(fields: &[httparse::Header]) -> bool {
     let mut upgrades = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("upgrade"));
     let first = upgrades.next().is_some_and(|field| field.value.eq_ignore_ascii_case(b"websocket"));

@@ -1,7 +1,7 @@
 //! Compiled rules.
 //!
-//! The list is cut into blocks: before the target of a `goto`, and behind a rule with `else`. Within a block the first
-//! alternative that holds decides, wherever it stands: indexes find the candidates.
+//! The rule list is divided into blocks, before the target of a `goto` and behind a rule with `else`. Within a block
+//! the first alternative that holds decides; indexes find the candidates.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::test::Cond;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u16);
 
-/// The rules of one content service, ready to be asked. Connections share it by an `Arc`; a reload makes a new one.
+/// The compiled rules of one content service. Connections share them by an `Arc`; a reload makes a new one.
 #[derive(Debug)]
 pub struct RuleSet {
     pub(crate) protocol: Protocol,
@@ -29,59 +29,59 @@ pub struct RuleSet {
     pub(crate) xml: Paths,
     pub(crate) json: Paths,
     pub(crate) alternatives: Vec<Alternative>,
-    /// What each rule does when it matches.
+    /// The action of each rule when it matches.
     pub(crate) actions: Vec<Action>,
     pub(crate) blocks: Vec<Block>,
-    /// What each rule does when it does not match, if that is not to go on with the next one.
+    /// The action of each rule when it does not match; none: the next rule is evaluated.
     pub(crate) misses: Vec<Option<Action>>,
-    /// The block that each rule is in.
+    /// The block of each rule.
     pub(crate) block_of: Vec<u32>,
     pub(crate) default: Action,
-    /// The rules that refuse, by a match or by its failing.
+    /// Indexes of the rules that refuse, by their match or by their `else`, in ascending order.
     pub(crate) refusing: Vec<u32>,
 }
 
-/// One alternative of a rule: all conditions must hold, those on the head first.
+/// One alternative of a rule. All conditions must hold; those on fields of the head come first.
 #[derive(Debug)]
 pub(crate) struct Alternative {
     pub rule: u32,
     pub conds: Vec<Cond>,
-    /// So many conditions are on fields of the head.
+    /// The number of conditions on fields of the head.
     pub heads: usize,
-    /// The field under which late values find it; none when only late absence can make it hold.
+    /// The late field whose values find this alternative; none when only the absence of late values can make it hold.
     pub late_cover: Option<FieldId>,
 }
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Route(GroupId, Sticky),
     Refuse(u16),
-    /// Goes on with a block.
+    /// Continues at the block with this index.
     Goto(u32),
 }
 
-/// A run of rules of which the first that matches decides.
+/// A run of rules, of which the first one that matches decides.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub alts: Range<Alt>,
     pub indexes: HashMap<FieldId, Index>,
-    /// Alternatives that no value of the head finds, although they ask about the head or about nothing.
+    /// Alternatives that no value of the head finds, although their conditions are on the head or empty.
     pub unindexed: Vec<Alt>,
-    /// For each field of a body or dialogue the first alternative that asks about nothing else first.
+    /// For each late field (of a body or dialogue), the first alternative that only values of this field find.
     pub late: Vec<(Alt, FieldId)>,
-    /// Alternatives that late absence alone can make hold.
+    /// Alternatives that only the absence of late values can make hold.
     pub absent: Vec<Alt>,
-    /// Alternatives on late fields whose rule does not route: a limit must not pass them by.
+    /// Alternatives with late conditions whose rule does not route. A limit on bodies must not skip them.
     pub guards: Vec<Alt>,
-    /// When no rule matches: an `else`, or none for the next block.
+    /// The rule and action when no rule of the block matches (an `else`); none: the next block follows.
     pub miss: Option<(u32, Action)>,
 }
 
-/// Fields of one kind by their names.
+/// The fields of one kind, by their names.
 pub(crate) type Names = HashMap<Box<[u8]>, FieldId>;
 
-/// Fields by their names, for those who read requests.
+/// The fields, by kind and name, for the parsers of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     pub path: Option<FieldId>,
@@ -148,27 +148,27 @@ impl Lookup {
 }
 
 impl RuleSet {
-    /// What clients speak.
+    /// Returns the protocol that clients speak.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// How much of a connection is looked at.
+    /// Returns how much of a connection the rules read.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The groups that rules and default name; a [`GroupId`] is an index into them. The default's group is the first.
+    /// Returns the groups of the rules and the default, indexed by [`GroupId`]. The default's group is the first.
     pub fn groups(&self) -> &[String] {
         &self.groups
     }
 
-    /// A group's name.
+    /// Returns a group's name.
     pub fn group(&self, group: GroupId) -> &str {
         &self.groups[group.0 as usize]
     }
 
-    /// The rules' names, in list order.
+    /// Returns the rules' names, in list order.
     pub fn rules(&self) -> &[String] {
         &self.names
     }

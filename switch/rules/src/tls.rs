@@ -1,18 +1,19 @@
-//! ClientHellos of TLS.
+//! Parses the ClientHello of TLS.
 //!
-//! Nothing is decrypted: a hello names the host (SNI) and the protocols (ALPN) in the clear. With ECH it names the outer host.
+//! Nothing is decrypted: a ClientHello contains the host name (SNI) and the protocols (ALPN) in the clear. With ECH
+//! (Encrypted Client Hello) the visible name is the outer one.
 
-use crate::decision::{Decision, HandOn, decision};
+use crate::decision::{Decision, Forwarding, decision};
+use crate::evaluation::Evaluation;
 use crate::facts::{ConnectionFacts, enter_facts};
 use crate::http::{Fault, bad};
 use crate::ruleset::RuleSet;
-use crate::run::Run;
-use crate::values::{Values, taken};
+use crate::values::{Values, allocated};
 
-/// A hello as far as it has come: its records' contents behind each other.
+/// The parser's state of a ClientHello: the concatenated contents of its records.
 #[derive(Debug, Default)]
 pub(crate) struct Hello {
-    /// Bytes of the stream that were read.
+    /// Bytes of the stream that were parsed.
     at: usize,
     message: Vec<u8>,
 }
@@ -23,23 +24,23 @@ const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 
 impl Hello {
-    /// Memory taken beside the hello itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub(crate) fn memory(&self) -> usize {
-        taken(&self.message)
+        allocated(&self.message)
     }
 
     pub(crate) fn feed(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Decision {
         match self.read(rules, facts, stream) {
-            Ok(Some(mut run)) => {
-                let outcome = run.outcome(rules).expect("nothing of TLS comes late");
-                decision(rules, facts, outcome, HandOn::Opaque)
+            Ok(Some(mut evaluation)) => {
+                let outcome = evaluation.outcome(rules).expect("nothing of TLS comes late");
+                decision(rules, facts, outcome, Forwarding::Opaque)
             }
-            Ok(None) => Decision::NeedMore { say: Vec::new() },
+            Ok(None) => Decision::NeedMore { reply: Vec::new() },
             Err(fault) => Decision::Refuse(rules.fault(fault)),
         }
     }
 
-    fn read(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Option<Run>, Fault> {
+    fn read(&mut self, rules: &RuleSet, facts: &ConnectionFacts, stream: &[u8]) -> Result<Option<Evaluation>, Fault> {
         let limit = rules.limits.head.0;
         while !self.is_complete() {
             let rest = &stream[self.at..];
@@ -61,7 +62,7 @@ impl Hello {
             return bad("the ClientHello is malformed");
         }
         enter_facts(rules, facts, &mut values);
-        Ok(Some(Run::new(rules, values)))
+        Ok(Some(Evaluation::new(rules, values)))
     }
 
     fn is_complete(&self) -> bool {
@@ -73,7 +74,7 @@ fn length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte))
 }
 
-/// The content of a handshake record, and the record's length; none while it is incomplete.
+/// Returns the content of a handshake record, and the record's length; none while it is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     let known = |index: usize, right: fn(u8) -> bool| bytes.get(index).is_none_or(|&byte| right(byte));
     if !known(0, |kind| kind == HANDSHAKE) || !known(1, |major| major == 3) || !known(2, |minor| minor <= 4) {
@@ -87,18 +88,18 @@ fn record(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
     Ok(bytes.get(5..5 + size).map(|fragment| (fragment, 5 + size)))
 }
 
-/// Bytes yet to be read. What does not fit is malformed: none.
+/// Unparsed bytes. Reads return none when too few are left, which makes the ClientHello malformed.
 #[derive(Clone, Copy)]
 struct Bytes<'h>(&'h [u8]);
 
 impl<'h> Bytes<'h> {
     fn take(&mut self, size: usize) -> Option<&'h [u8]> {
-        let (taken, rest) = self.0.split_at_checked(size)?;
+        let (consumed, rest) = self.0.split_at_checked(size)?;
         self.0 = rest;
-        Some(taken)
+        Some(consumed)
     }
 
-    /// A vector behind its length in so many bytes.
+    /// Reads a vector: a length field of `width` bytes, and that many bytes.
     fn vector(&mut self, width: usize) -> Option<Bytes<'h>> {
         let size = length(self.take(width)?);
         self.take(size).map(Bytes)
@@ -113,7 +114,7 @@ impl<'h> Bytes<'h> {
     }
 }
 
-/// Enters what rules ask about.
+/// Enters the values of the fields that rules have conditions on.
 fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
     hello.take(2 + 32)?;
     hello.vector(1)?;
@@ -123,7 +124,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
         return Some(());
     }
     let mut extensions = hello.vector(2)?;
-    let mut seen = [false; 2];
+    let mut is_parsed = [false; 2];
     while !extensions.is_empty() {
         let kind = extensions.number()?;
         let content = extensions.vector(2)?;
@@ -132,8 +133,8 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
             ALPN => 1,
             _ => continue,
         };
-        // Which one of two would the server take?
-        if std::mem::replace(&mut seen[slot], true) {
+        // Servers differ on which of two equal extensions counts.
+        if std::mem::replace(&mut is_parsed[slot], true) {
             return None;
         }
         if kind == SERVER_NAME { server_name(rules, content, values)? } else { protocols(rules, content, values)? }
@@ -143,7 +144,7 @@ fn enter(rules: &RuleSet, mut hello: Bytes, values: &mut Values) -> Option<()> {
 
 fn server_name(rules: &RuleSet, mut content: Bytes, values: &mut Values) -> Option<()> {
     let mut names = content.vector(2)?;
-    let mut seen = false;
+    let mut is_parsed = false;
     while !names.is_empty() {
         let kind = names.take(1)?[0];
         let name = names.vector(2)?;
@@ -151,7 +152,7 @@ fn server_name(rules: &RuleSet, mut content: Bytes, values: &mut Values) -> Opti
             continue;
         }
         let valid = !name.is_empty() && name.0.iter().all(|&b| b.is_ascii_graphic());
-        if !valid || std::mem::replace(&mut seen, true) {
+        if !valid || std::mem::replace(&mut is_parsed, true) {
             return None;
         }
         if let Some(field) = rules.lookup.sni {

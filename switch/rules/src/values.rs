@@ -1,13 +1,13 @@
-//! The values of fields that rules ask about.
+//! The values of the fields that rules have conditions on.
 
 use crate::field::FieldId;
 
-/// Bytes that a list takes.
-pub(crate) fn taken<T>(list: &Vec<T>) -> usize {
+/// Returns the bytes that a list has allocated.
+pub(crate) fn allocated<T>(list: &Vec<T>) -> usize {
     list.capacity() * size_of::<T>()
 }
 
-/// Values in the order in which they came, copied: what no rule asks about is never entered.
+/// Values in order of arrival, copied. Values of other fields are not entered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     bytes: Vec<u8>,
@@ -32,12 +32,12 @@ impl Values {
         self.list.len()
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
-        taken(&self.bytes) + taken(&self.list)
+        allocated(&self.bytes) + allocated(&self.list)
     }
 
-    /// Bytes that are in use for all values but the first so many.
+    /// Returns the bytes in use for all values behind the first `first` ones.
     pub(crate) fn used_behind(&self, first: usize) -> usize {
         let before = self.list[..first].last().map_or(0, |&(.., end)| end as usize);
         self.bytes.len() - before + size_of_val(&self.list[first..])
@@ -48,7 +48,7 @@ impl Values {
         (field, &self.bytes[start as usize..end as usize])
     }
 
-    /// The values of a field, among the first so many of all.
+    /// Returns the values of a field among the first `first` of all values.
     pub(crate) fn of(&self, field: FieldId, first: usize) -> impl Iterator<Item = &[u8]> + Clone {
         let of = move |&&(other, ..): &&(FieldId, u32, u32)| other == field;
         self.list[..first].iter().filter(of).map(|&(_, start, end)| &self.bytes[start as usize..end as usize])

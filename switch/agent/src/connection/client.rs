@@ -1,98 +1,102 @@
-//! The client's side of a connection: both ends, what has come of the client and what it was sent. It is the same in every state.
+//! The client's side of a connection: both addresses, the bytes received from the client, and the bytes sent to it.
+//! It is the same in every state.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::end::End;
 use super::guess::Guess;
+use super::server_reset::ServerReset;
 use crate::acceptance::{Challenges, Expected, Verdict};
 use crate::assembler::Assembler;
 use crate::config::Service;
-use crate::cookie::Offer;
+use crate::cookie::ClientOptions;
+use crate::send_buffer::SendBuffer;
 use crate::seq::Seq;
-use crate::speech::Speech;
 use crate::wire::flags::{ACK, FIN, PSH, RST};
-use crate::wire::{Head, Segment, sack_option, window_field};
+use crate::wire::{Segment, SegmentHeader, sack_option, window_field};
 
-/// How many servers that the connection has left are remembered.
-const REMEMBERED: usize = 8;
-/// Nanoseconds for which late segments of such a server may arrive: Linux keeps TIME-WAIT as long.
-const LATE: u64 = 60_000_000_000;
-/// Bytes that a server may have sent behind the last one that came in order.
-const UNSEEN: u32 = 64 << 10;
+/// The number of former servers that are remembered.
+const MAX_FORMER_SERVERS: usize = 8;
+/// Nanoseconds for which late segments of a former server may arrive; Linux keeps TIME-WAIT as long.
+const FORMER_SERVER_NS: u64 = 60_000_000_000;
+/// Bytes that a former server may have sent behind the last one that arrived in order.
+const UNSEEN_BYTES: u32 = 64 << 10;
 
-/// The sequence numbers of a server that the connection has left.
-struct Left {
-    /// The first.
+/// The sequence numbers of a former server: one that the connection has left.
+struct FormerServer {
+    /// The server's first number.
     opened: Seq,
-    /// The number behind the last that the server may have sent.
+    /// The number behind the last byte that the server may have sent.
     end: Seq,
-    /// When it was left.
+    /// The time at which the connection left the server.
     at: u64,
 }
 
-/// What does not change while a connection lives.
+/// Properties of a connection that stay fixed.
 pub struct Terms {
-    /// The client.
+    /// The client's address and port.
     pub client: SocketAddrV4,
-    /// The agent's address and port, which the client takes for the service's.
+    /// The agent's address and port for the service.
     pub own_address: SocketAddrV4,
-    /// The content service, with the rules of when the connection began.
+    /// The content service, with the rules in force when the connection began.
     pub service: Arc<Service>,
-    /// Of those rules.
+    /// The generation of those rules, modulo 256.
     pub generation: u8,
-    /// The options of the client's SYN.
-    pub offer: Offer,
+    /// The TCP options of the client's SYN.
+    pub syn_options: ClientOptions,
     /// The window scale that the agent announced to the client; 0 without scaling.
     pub announced_scale: u8,
-    /// Bytes of the agent's window that are announced at most.
+    /// The largest receive window, in bytes, that the agent announces.
     pub window_limit: u16,
 }
 
 /// The client's side.
 ///
-/// The client's bytes have its own numbers everywhere. What it is sent has the agent's numbers, which begin with the cookie.
+/// Bytes of the client are always numbered as the client numbers them. Bytes to the client are numbered as the agent
+/// numbers them, from the cookie on.
 pub struct Client {
     pub terms: Terms,
-    /// Its bytes, from the first that no server has acknowledged.
+    /// The client's bytes, from the first one that no server has acknowledged.
     pub request: Assembler,
-    /// The agent has acknowledged what comes before, and owns it until a server has it.
+    /// The agent has acknowledged the client's bytes before this number, and stores them until a server acknowledges
+    /// them.
     pub owned: Seq,
-    /// A server has acknowledged what comes before.
+    /// A server has acknowledged the client's bytes before this number.
     confirmed: Seq,
-    /// The number of its FIN.
+    /// The number of the client's FIN.
     pub fin: Option<Seq>,
-    /// The next number that it is sent.
+    /// The next number to be sent to the client.
     pub next: Seq,
-    /// What it has acknowledged.
+    /// The highest number that the client has acknowledged.
     pub ack: Seq,
-    /// Its window field, as it was last.
+    /// The client's last window field, unscaled.
     pub window: u16,
-    /// The number that its window ends before; it never goes back (RFC 9293, section 3.8.6).
+    /// The number at which the client's window ends; it never decreases (RFC 9293, section 3.8.6).
     edge: Seq,
-    /// Bytes of the agent's own for the client, until it has acknowledged them.
-    pub speech: Option<Speech>,
-    /// The servers that the connection has left last.
-    left: VecDeque<Left>,
-    /// What is known of the server that the data plane has guessed.
+    /// Bytes that the agent itself sent to the client, until the client acknowledges them.
+    pub own_bytes: Option<SendBuffer>,
+    /// The servers that the connection has left, the most recent last.
+    former_servers: VecDeque<FormerServer>,
+    /// The state of the guess, if the data plane has guessed the server.
     pub guess: Option<Box<Guess>>,
-    /// When an acceptable segment of either side came last.
+    /// The time of the last acceptable segment of either side.
     pub last_segment: u64,
     challenges: Challenges,
 }
 
-/// What an accepted segment of a client brings.
-pub struct News {
-    /// More bytes without a gap, or the end behind the last one.
-    pub has_come: bool,
+/// What an acceptable segment of a client has changed.
+pub struct ClientUpdate {
+    /// It has brought more bytes without a gap, or the FIN directly behind them.
+    pub has_new_data: bool,
     /// It acknowledges bytes of a guessed server that the connection has left.
-    pub is_of_left_server: bool,
+    pub acks_released_guess: bool,
 }
 
 impl Client {
-    /// A client that has answered the cookie `own` with its first byte at `first`.
+    /// Creates the side of a client that has acknowledged the cookie `own`, and whose first byte has the number
+    /// `first`.
     pub fn new(terms: Terms, (first, own): (Seq, Seq), now: u64) -> Client {
         let request = Assembler::new(first, terms.service.rules.room());
         Client {
@@ -105,17 +109,17 @@ impl Client {
             ack: own + 1,
             window: 0,
             edge: own + 1,
-            speech: None,
-            left: VecDeque::new(),
+            own_bytes: None,
+            former_servers: VecDeque::new(),
             guess: None,
             last_segment: now,
             challenges: Challenges::default(),
         }
     }
 
-    /// How far the client's window field is to be shifted to count bytes.
+    /// Bits by which the client's window field is shifted left to get bytes.
     pub fn scale(&self) -> u8 {
-        self.terms.offer.scale.unwrap_or(0)
+        self.terms.syn_options.scale.unwrap_or(0)
     }
 
     /// The client's window in bytes.
@@ -123,12 +127,12 @@ impl Client {
         u32::from(self.window) << self.scale()
     }
 
-    /// The number that its window ends before.
+    /// The number at which the client's window ends.
     pub fn edge(&self) -> Seq {
         self.edge
     }
 
-    /// Judges a segment of the client, before anything is changed.
+    /// Checks a segment of the client; changes nothing.
     pub fn judge(&self, segment: &Segment<'_>) -> Verdict {
         let received = if self.is_finished() { self.request.end() + 1 } else { self.request.end() };
         let expected = Expected {
@@ -140,59 +144,60 @@ impl Client {
             max_window: u32::from(u16::MAX) << self.scale(),
         };
         match expected.judge(segment) {
-            // The data plane has the connection: the server answers, and the agent has not acknowledged anything.
+            // The data plane forwards the connection: the server answers, and the agent has not acknowledged any
+            // byte.
             Verdict::Challenge if self.guess.as_ref().is_some_and(|guess| guess.is_direct()) => Verdict::Drop,
             verdict => verdict,
         }
     }
 
-    /// Takes an acceptable segment.
-    pub fn take(&mut self, now: u64, segment: &Segment<'_>) -> News {
+    /// Processes an acceptable segment.
+    pub fn take(&mut self, now: u64, segment: &Segment<'_>) -> ClientUpdate {
         self.last_segment = now;
-        let is_of_left_server = self.follow_guess(segment);
+        let acks_released_guess = self.follow_guess(segment);
         self.window = segment.window();
         self.ack = self.ack.later(segment.ack());
         self.edge = self.edge.later(segment.ack() + self.window_bytes());
-        if self.speech.as_ref().is_some_and(|speech| !self.ack.is_before(speech.end())) {
-            self.speech = None;
+        if self.own_bytes.as_ref().is_some_and(|own_bytes| !self.ack.is_before(own_bytes.end())) {
+            self.own_bytes = None;
         }
         let before = self.request.end();
         let data_end = segment.seq() + segment.payload().len() as u32;
         if segment.has(FIN) && self.fin.is_none() && !data_end.is_before(self.request.last()) {
             self.fin = Some(data_end);
         }
-        // RFC 9293, section 3.10.7.4: nothing follows a FIN.
+        // RFC 9293, section 3.10.7.4: bytes behind a FIN are ignored.
         let length = self.fin.map_or(usize::MAX, |fin| fin.since(segment.seq())).min(segment.payload().len());
         self.request.insert(segment.seq(), &segment.payload()[..length]);
-        let has_come = before.is_before(self.request.end()) || (segment.has(FIN) && self.is_finished());
-        News { has_come, is_of_left_server }
+        let has_new_data = before.is_before(self.request.end()) || (segment.has(FIN) && self.is_finished());
+        ClientUpdate { has_new_data, acks_released_guess }
     }
 
-    /// Notes what a server has acknowledged: it is the server's from then on.
+    /// Records that a server has acknowledged the client's bytes before `una`; the agent no longer needs them.
     pub fn confirm(&mut self, una: Seq) {
         self.confirmed = self.confirmed.later(una);
         self.request.forget_before(una);
     }
 
-    /// Whether the client's FIN is all that is left of its side.
+    /// Whether all bytes before the client's FIN have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin == Some(self.request.end())
     }
 
-    /// What the client has been, or may be, acknowledged.
+    /// The number up to which the agent has acknowledged the client's bytes, or may do so because a server has.
     pub fn acknowledged(&self) -> Seq {
         self.owned.later(self.confirmed)
     }
 
-    /// Whether the client has acknowledged all that it was sent.
+    /// Whether the client has acknowledged everything that it was sent.
     pub fn has_all(&self) -> bool {
         self.ack == self.next
     }
 
-    /// The head of a segment of the agent's own to the client.
-    fn head(&self, seq: Seq, flags: u8) -> Head {
+    /// The header of a segment that the agent itself sends to the client.
+    fn head(&self, seq: Seq, flags: u8) -> SegmentHeader {
         let room = self.request.edge().since(self.acknowledged()).min(self.terms.window_limit.into());
-        Head {
+        SegmentHeader {
             source: self.terms.own_address,
             destination: self.terms.client,
             seq,
@@ -209,46 +214,47 @@ impl Client {
         }
     }
 
-    /// Tells the client what the agent has, with what lies beyond gaps.
+    /// Sends the client an ACK, with SACK blocks of the ranges beyond gaps.
     pub fn acknowledge(&self, ctx: &mut Context<'_>) {
         let head = self.head(self.next, ACK);
-        let blocks = self.terms.offer.sack.then(|| self.request.islands()).into_iter().flatten();
+        let blocks = self.terms.syn_options.sack.then(|| self.request.ranges()).into_iter().flatten();
         let (option, length) = sack_option(blocks.take(3));
         ctx.out.push_with(|frame| head.write(&ctx.link, &option[..length], [b"", b""], frame));
     }
 
-    /// Takes over what has come, and says so.
-    pub fn own(&mut self, ctx: &mut Context<'_>) {
-        self.take_turn(ctx);
+    /// Acknowledges all bytes received in order, which the agent then stores until a server acknowledges them.
+    pub fn acknowledge_received(&mut self, ctx: &mut Context<'_>) {
+        self.take_connection(ctx);
         self.owned = self.request.end();
         self.acknowledge(ctx);
     }
 
-    /// Says something to the client, until it has it.
-    pub fn say(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
-        self.take_turn(ctx);
+    /// Sends bytes of the agent itself to the client; retransmits them until the client acknowledges them. `ends`
+    /// adds a FIN.
+    pub fn send_own(&mut self, ctx: &mut Context<'_>, bytes: Vec<u8>, ends: bool) {
+        self.take_connection(ctx);
         self.owned = self.request.end() + u32::from(ends && self.is_finished());
-        match &mut self.speech {
-            Some(speech) => speech.add(&bytes, ends, ctx.now),
-            None => self.speech = Some(Speech::new(self.next, bytes, ends, ctx.now)),
+        match &mut self.own_bytes {
+            Some(own_bytes) => own_bytes.append(&bytes, ends, ctx.now),
+            None => self.own_bytes = Some(SendBuffer::new(self.next, bytes, ends, ctx.now)),
         }
-        self.speak(ctx);
+        self.transmit_own_bytes(ctx);
     }
 
-    /// Says again what is due.
+    /// Retransmits the agent's own bytes when their timer has expired.
     pub fn on_time(&mut self, ctx: &mut Context<'_>) {
-        if self.speech.as_mut().is_some_and(|speech| speech.is_due(ctx.now)) {
-            self.speak(ctx);
+        if self.own_bytes.as_mut().is_some_and(|own_bytes| own_bytes.is_due(ctx.now)) {
+            self.transmit_own_bytes(ctx);
         }
     }
 
-    /// Sends what the client has not acknowledged of the agent's own words.
-    fn speak(&mut self, ctx: &mut Context<'_>) {
-        let Some(speech) = &self.speech else { return };
-        let (mut seq, mut rest) = speech.rest(self.ack);
+    /// Sends the agent's own bytes that the client has not acknowledged.
+    fn transmit_own_bytes(&mut self, ctx: &mut Context<'_>) {
+        let Some(own_bytes) = &self.own_bytes else { return };
+        let (mut seq, mut rest) = own_bytes.bytes_from(self.ack);
         loop {
-            let (segment, further) = rest.split_at(rest.len().min(usize::from(self.terms.offer.mss)));
-            let is_end = speech.ends() && further.is_empty();
+            let (segment, further) = rest.split_at(rest.len().min(usize::from(self.terms.syn_options.mss)));
+            let is_end = own_bytes.ends() && further.is_empty();
             let head = self.head(seq, ACK | PSH | if is_end { FIN } else { 0 });
             ctx.out.push_with(|frame| head.write(&ctx.link, &[], [segment, b""], frame));
             (seq, rest) = (seq + segment.len() as u32, further);
@@ -256,13 +262,14 @@ impl Client {
                 break;
             }
         }
-        self.next = self.next.later(speech.end());
+        self.next = self.next.later(own_bytes.end());
     }
 
-    /// Resets the client's side (RFC 9293, section 3.5.2): at the next number that it expects, which is one of two.
+    /// Resets the client's side (RFC 9293, section 3.5.2). The next number that the client expects is one of two, so
+    /// both are used.
     pub fn reset(&self, ctx: &mut Context<'_>) {
         let mut reset = |seq| {
-            let head = Head { window: 0, ..self.head(seq, RST | ACK) };
+            let head = SegmentHeader { window: 0, ..self.head(seq, RST | ACK) };
             ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
         };
         reset(self.next);
@@ -271,36 +278,41 @@ impl Client {
         }
     }
 
-    /// Notes that the connection leaves a server that has used the numbers from `opened` to `next`.
-    pub fn note_left(&mut self, now: u64, opened: Seq, next: Seq) {
-        if self.left.len() == REMEMBERED {
-            self.left.pop_front();
+    /// Records that the connection leaves a server that has used the numbers from `opened` to `next`.
+    pub fn record_former_server(&mut self, now: u64, opened: Seq, next: Seq) {
+        if self.former_servers.len() == MAX_FORMER_SERVERS {
+            self.former_servers.pop_front();
         }
-        self.left.push_back(Left { opened, end: next + UNSEEN, at: now });
+        self.former_servers.push_back(FormerServer { opened, end: next + UNSEEN_BYTES, at: now });
     }
 
-    /// Whether a server's number is among those of a server that the connection has left. A host that is opened again by the same
-    /// addresses and ports adds less than 16 MB to its initial number for each second since (Linux: `secure_tcp_seq`). So the new
-    /// numbers may begin among those of its last answer: only TIME-WAIT keeps them apart, and a reset leaves that out.
-    pub fn is_among_left(&self, now: u64, seq: Seq) -> bool {
-        let is_used = |left: &Left| now < left.at + LATE && !seq.is_before(left.opened) && seq.is_before(left.end);
-        self.left.iter().any(is_used)
+    /// Whether a server's sequence number may be one of a former server. A host that is connected again by the same
+    /// addresses and ports adds less than 16 MB per second to its initial number (Linux: `secure_tcp_seq`). So its
+    /// new numbers may overlap those of its last answer: only TIME-WAIT separates them, and a reset skips TIME-WAIT.
+    pub fn belongs_to_former_server(&self, now: u64, seq: Seq) -> bool {
+        let matches_server = |former_servers: &FormerServer| {
+            now < former_servers.at + FORMER_SERVER_NS
+                && !seq.is_before(former_servers.opened)
+                && seq.is_before(former_servers.end)
+        };
+        self.former_servers.iter().any(matches_server)
     }
 
-    /// When the last of the left servers' late segments have expired; none where the connection has left no server lately.
+    /// The time until which late segments of former servers may arrive; none where the connection has left no server
+    /// recently.
     pub fn late_until(&self) -> Option<u64> {
-        self.left.back().map(|left| left.at + LATE)
+        self.former_servers.back().map(|former_servers| former_servers.at + FORMER_SERVER_NS)
     }
 
-    /// Forgets the servers whose late segments are not to be expected any more.
-    pub fn forget_left(&mut self, now: u64) {
-        while self.left.front().is_some_and(|left| left.at + LATE <= now) {
-            self.left.pop_front();
+    /// Forgets the former servers whose late segments can no longer arrive.
+    pub fn expire_former_servers(&mut self, now: u64) {
+        while self.former_servers.front().is_some_and(|former_servers| former_servers.at + FORMER_SERVER_NS <= now) {
+            self.former_servers.pop_front();
         }
     }
 
-    /// Leaves the server of the connection, if it has one.
-    pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<End>) {
+    /// Resets the connection's server, if it has one.
+    pub fn leave(&mut self, ctx: &mut Context<'_>, server: Option<ServerReset>) {
         let Some(server) = server else { return };
         self.send_reset(ctx, server);
         if let Some(guess) = &mut self.guess {
@@ -308,21 +320,21 @@ impl Client {
         }
     }
 
-    /// Resets a server in the client's name.
-    pub fn send_reset(&self, ctx: &mut Context<'_>, End { group, seq }: End) {
+    /// Sends a server a reset with the client's source address.
+    pub fn send_reset(&self, ctx: &mut Context<'_>, ServerReset { group, seq }: ServerReset) {
         let destination = self.terms.service.groups[group].address;
-        let head = Head { source: self.terms.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
+        let head = SegmentHeader { source: self.terms.client, destination, seq, ack: Seq(0), flags: RST, window: 0 };
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
-        let speech = self.speech.as_ref().map_or(0, Speech::memory);
+        let own_bytes = self.own_bytes.as_ref().map_or(0, SendBuffer::memory);
         let guess = if self.guess.is_some() { size_of::<Guess>() } else { 0 };
-        self.request.memory() + self.left.capacity() * size_of::<Left>() + speech + guess
+        self.request.memory() + self.former_servers.capacity() * size_of::<FormerServer>() + own_bytes + guess
     }
 
-    /// Asserts what holds in every state.
+    /// Asserts the invariants of every state.
     pub fn check(&self) {
         assert!(!self.acknowledged().is_before(self.request.base()), "what is kept is not forgotten elsewhere");
         assert!(!self.next.is_before(self.ack), "the client acknowledges only what it was sent");

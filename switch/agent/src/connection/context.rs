@@ -1,21 +1,21 @@
-//! What a connection works with, for one event.
+//! The context of one event of a connection.
 
 use crate::frames::Frames;
 use crate::pool::Pools;
 use crate::wire::Link;
 
-/// The time, what goes out, and what the agent knows of servers.
+/// The time, the output, and the agent's knowledge about servers, for one event.
 pub struct Context<'e> {
-    /// Nanoseconds of a clock that only goes forward.
+    /// Nanoseconds of a monotonic clock.
     pub now: u64,
-    /// Between the agent and the router.
+    /// The hardware addresses of the agent and the router.
     pub link: Link,
-    /// What goes out.
+    /// The frames to send.
     pub out: &'e mut Frames,
-    /// What servers can do.
+    /// What the agent has learned about the servers of each group.
     pub pools: &'e mut Pools,
-    /// Something new was learned about them.
+    /// Set when `pools` has changed.
     pub has_learned: bool,
-    /// The agent takes no new work.
+    /// Whether the agent is draining, and takes no new work.
     pub is_draining: bool,
 }

@@ -1,138 +1,142 @@
-//! Guessed connections (Chow, Wang & Prakash, section 3: pre-allocation). The data plane has opened a known client's connection to
-//! the server of its last one, end to end. What the client sends goes to an agent, behind the handshake's facts.
+//! Guessed connections (pre-allocation; Chow, Wang & Prakash, section 3). The data plane has connected a remembered
+//! client end to end to the server of its previous connection. The client's segments go to an agent, with a header
+//! that reports the options of the handshake.
 //!
 //! ```text
-//!                 the rules name a group that
-//!     guessed --- has the server ------------------> spliced, with no delta; the request is handed on
-//!        |    \-- has it not -----> reset, and as any connection: a SYN to the group
-//!        | the agent is to acknowledge, or to say something
-//!     taken: both sides' packets go to the agent ---> the same
+//!                 the rules select a group that
+//!     direct ---- contains the server ---------------> spliced with delta 0; the request is forwarded
+//!        |    \-- does not --> reset, then a SYN to the group, as for any connection
+//!        | the agent has to acknowledge, or to send bytes of its own
+//!     taken: both sides' packets go to the agent ---> the same two cases
 //! ```
 //!
-//! As long as an agent has not taken a connection any other can go on with it. The agent's numbers are the server's own.
+//! Until an agent takes a connection, any other agent can continue it. The agent's numbers toward the client are the
+//! server's own.
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
-use crate::facts::{Facts, SMALLEST};
+use super::server_reset::ServerReset;
+use crate::facts::{Facts, MIN_MSS};
 use crate::order::{ORDERS, Order, REPEAT, Status};
 use crate::seq::Seq;
 use crate::wire::Segment;
 
-/// Numbers further off are not the connection's.
+/// Sequence numbers farther apart than this belong to different connections.
 const NEAR: u32 = 1 << 16;
 
-/// A guess, and what has become of it.
+/// The state of a guess.
 #[derive(Debug)]
 pub struct Guess {
     pub facts: Facts,
-    /// The next number of the server's.
+    /// The next number of the server.
     pub next: Seq,
-    /// The largest segment that the client has sent: the server takes that much.
+    /// Payload of the largest segment that the client has sent, in bytes. The server accepts that much.
     pub largest: u16,
-    turn: Turn,
+    ownership: Ownership,
 }
 
-/// Who has the connection.
+/// Which side forwards a guessed connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
-    /// The data plane: the server's packets go straight to the client.
+enum Ownership {
+    /// The data plane: it forwards the server's packets directly to the client.
     Direct,
-    /// The agent has asked for it.
-    Asked { due: u64, sent: u32 },
+    /// The agent has requested the connection from the data plane; `due` is when it repeats the request, `sent` the
+    /// number of requests.
+    Requested { due: u64, sent: u32 },
     /// The agent.
     Taken,
-    /// The agent has left the server.
-    Left,
+    /// None: the agent has reset the guessed server.
+    Released,
 }
 
 impl Guess {
-    /// A guess of which the first segment has come, with this acknowledgement number.
+    /// Creates the guess of a client whose first segment has this acknowledgement number.
     pub fn new(facts: Facts, next: Seq) -> Guess {
-        Guess { facts, next, largest: SMALLEST, turn: Turn::Direct }
+        Guess { facts, next, largest: MIN_MSS, ownership: Ownership::Direct }
     }
 
-    /// When to ask again for the turn.
+    /// The time at which to ask again for the connection.
     pub fn due(&self) -> Option<u64> {
-        if let Turn::Asked { due, .. } = self.turn { Some(due) } else { None }
+        if let Ownership::Requested { due, .. } = self.ownership { Some(due) } else { None }
     }
 
-    /// Whether the data plane has the connection, and no agent a part in it.
+    /// Whether the data plane forwards the connection, without any agent.
     pub fn is_direct(&self) -> bool {
-        self.turn == Turn::Direct
+        self.ownership == Ownership::Direct
     }
 
-    /// Whether the agent has left the guessed server.
-    pub fn is_left(&self) -> bool {
-        self.turn == Turn::Left
+    /// Whether the agent has reset the guessed server.
+    pub fn is_released(&self) -> bool {
+        self.ownership == Ownership::Released
     }
 
-    /// The server has been reset.
+    /// Records that the guessed server was reset.
     pub fn leave(&mut self) {
-        self.turn = Turn::Left;
+        self.ownership = Ownership::Released;
     }
 
-    /// How much the server may have sent the client behind `next` without the agent's knowledge. Nothing when the agent has the
-    /// connection, or has sent or passed on something itself.
+    /// The largest number of bytes behind `next` that the server may have sent to the client without the agent
+    /// receiving them. It is 0 when the agent has taken the connection, or has itself sent or forwarded bytes.
     pub fn unseen(&self, next: Seq) -> u32 {
-        if self.next == next && self.turn != Turn::Taken { NEAR - 1 } else { 0 }
+        if self.next == next && self.ownership != Ownership::Taken { NEAR - 1 } else { 0 }
     }
 
-    /// Whether the facts are of this connection, and not of a later one of the same client's port.
+    /// Whether these facts belong to this connection, and not of a later one from the same client port.
     pub fn is_of(&self, facts: &Facts) -> bool {
         self.facts.isn == facts.isn
     }
 
-    /// Takes what the data plane knows by now.
+    /// Updates the facts that may change.
     pub fn update(&mut self, facts: &Facts) {
-        self.facts.has_spoken |= facts.has_spoken;
+        self.facts.server_has_sent |= facts.server_has_sent;
     }
 }
 
 impl Client {
-    /// Looks what an acceptable segment says of the guessed server. True when the client has got data of one that the agent has left.
+    /// Updates the guess by an acceptable segment. Returns whether the client has received data of a guessed server
+    /// that the agent has reset.
     pub fn follow_guess(&mut self, segment: &Segment<'_>) -> bool {
         let Some(guess) = &mut self.guess else { return false };
         guess.largest = guess.largest.max(segment.payload().len() as u16);
         if guess.unseen(self.next) == 0 || !self.next.is_before(segment.ack()) {
             return false;
         }
-        (guess.next, self.next, guess.facts.has_spoken) = (segment.ack(), segment.ack(), true);
-        guess.is_left()
+        (guess.next, self.next, guess.facts.server_has_sent) = (segment.ack(), segment.ack(), true);
+        guess.is_released()
     }
 
-    /// The guessed server, until it is left; any group of the service reaches it.
-    pub fn guessed_server(&self) -> Option<End> {
-        let guess = self.guess.as_ref().filter(|guess| !guess.is_left())?;
+    /// How to reset the guessed server, unless that was done; any group of the service leads to it.
+    pub fn guessed_server(&self) -> Option<ServerReset> {
+        let guess = self.guess.as_ref().filter(|guess| !guess.is_released())?;
         let groups = &self.terms.service.groups;
         let group = groups.iter().position(|group| group.servers.contains(&guess.facts.server)).unwrap_or(0);
-        Some(End { group, seq: self.request.base() })
+        Some(ServerReset { group, seq: self.request.base() })
     }
 
-    /// Whether the guessed server has sent something that the client may have.
-    pub fn is_guess_spoilt(&self) -> bool {
-        self.guess.as_ref().is_some_and(|guess| !guess.is_left() && guess.facts.has_spoken)
+    /// Whether the guessed server has sent data that the client may have received.
+    pub fn guess_has_sent(&self) -> bool {
+        self.guess.as_ref().is_some_and(|guess| !guess.is_released() && guess.facts.server_has_sent)
     }
 
-    /// Takes the connection from the guessed server, whose packets come to the agent from then on.
-    pub fn take_turn(&mut self, ctx: &mut Context<'_>) {
+    /// Takes the connection from the data plane, which then forwards the guessed server's packets to the agent.
+    pub fn take_connection(&mut self, ctx: &mut Context<'_>) {
         if self.guess.as_ref().is_some_and(|guess| guess.is_direct()) {
-            self.ask_for_turn(ctx, 1);
+            self.request_connection(ctx, 1);
         }
     }
 
-    fn ask_for_turn(&mut self, ctx: &mut Context<'_>, sent: u32) {
+    fn request_connection(&mut self, ctx: &mut Context<'_>, sent: u32) {
         let Some(guess) = &mut self.guess else { return };
-        guess.turn = Turn::Asked { due: ctx.now + (REPEAT << (sent - 1)), sent };
+        guess.ownership = Ownership::Requested { due: ctx.now + (REPEAT << (sent - 1)), sent };
         let order = Order::take(self.terms.client, self.terms.service.address, guess.facts.isn);
         ctx.out.push_with(|frame| order.write(&ctx.link, frame));
     }
 
-    /// Asks again for the turn when it is time. False when the connection is lost.
+    /// Asks again for the connection when its timer has expired. Returns false when the connection is lost.
     #[must_use]
-    pub fn take_turn_again(&mut self, ctx: &mut Context<'_>) -> bool {
+    pub fn repeat_take(&mut self, ctx: &mut Context<'_>) -> bool {
         let Some(guess) = &self.guess else { return true };
-        let Turn::Asked { due, sent } = guess.turn else { return true };
+        let Ownership::Requested { due, sent } = guess.ownership else { return true };
         if ctx.now < due {
             return true;
         }
@@ -141,17 +145,18 @@ impl Client {
             self.lose_guess(ctx);
             return false;
         }
-        self.ask_for_turn(ctx, sent + 1);
+        self.request_connection(ctx, sent + 1);
         true
     }
 
-    /// Takes the data plane's confirmation that the agent has the connection. False when it has not.
+    /// Processes the data plane's answer to the order that takes the connection. Returns false when the agent cannot
+    /// have it.
     #[must_use]
-    pub fn on_turn(&mut self, ctx: &mut Context<'_>, status: Status) -> bool {
+    pub fn on_take_answer(&mut self, ctx: &mut Context<'_>, status: Status) -> bool {
         let Some(guess) = &mut self.guess else { return true };
-        match (&guess.turn, status) {
-            (Turn::Asked { .. }, Status::Applied) => guess.turn = Turn::Taken,
-            (Turn::Asked { .. }, Status::NoConnection | Status::Foreign) => {
+        match (&guess.ownership, status) {
+            (Ownership::Requested { .. }, Status::Applied) => guess.ownership = Ownership::Taken,
+            (Ownership::Requested { .. }, Status::NoConnection | Status::Foreign) => {
                 self.lose_guess(ctx);
                 return false;
             }
@@ -160,7 +165,7 @@ impl Client {
         true
     }
 
-    /// Ends a connection that has ended, or that another agent has.
+    /// Ends a connection that no longer exists, or that another agent has taken.
     fn lose_guess(&mut self, ctx: &mut Context<'_>) {
         self.terms.service.counters.orders_failed.add(1);
         if self.request.base().is_before(self.owned) {

@@ -1,61 +1,62 @@
-//! What becomes of a guessed server when the rules have decided: it is kept, or left.
+//! Keeps or leaves a guessed server, once the rules have decided.
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
 use super::next::Next;
-use super::server::{Answer, Server};
-use crate::decider::Route;
+use super::server::{Server, SynAck};
+use super::server_reset::ServerReset;
+use crate::policy::Assignment;
 
-/// The window of a server that has not announced one, in bytes: as much as clients may send at first (RFC 3390).
-const WINDOW: u32 = 4096;
+/// Window in bytes of a server that has not announced one to the agent: as much as clients may send at first (RFC
+/// 3390).
+const INITIAL_WINDOW: u32 = 4096;
 
-/// Ends a connection whose client has got data of the wrong server.
-pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) {
+/// Ends a connection whose client has received data of the wrong server.
+pub fn give_up(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) {
     client.terms.service.counters.guesses_reset.add(1);
     client.leave(ctx, server);
     client.reset(ctx);
 }
 
-/// Keeps the guessed server, or leaves it, now that the rules have decided.
-pub fn follow<S>(client: &mut Client, ctx: &mut Context<'_>, route: Route) -> Next<S> {
-    let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_left()) else {
-        return Next::Ask { route, has_left: true };
+/// Keeps the guessed server if the rules select one of its groups; otherwise leaves it.
+pub fn apply_assignment<S>(client: &mut Client, ctx: &mut Context<'_>, assignment: Assignment) -> Next<S> {
+    let Some(guess) = client.guess.as_ref().filter(|guess| !guess.is_released()) else {
+        return Next::Connect { assignment, has_former_server: true };
     };
     let (facts, server) = (guess.facts, client.guessed_server());
     let counters = &client.terms.service.counters;
-    if !client.terms.service.groups[route.group].servers.contains(&facts.server) {
+    if !client.terms.service.groups[assignment.group].servers.contains(&facts.server) {
         counters.guesses_wrong.add(1);
-        if facts.has_spoken {
+        if facts.server_has_sent {
             give_up(client, ctx, server);
             return Next::Over;
         }
         client.leave(ctx, server);
-        return Next::Ask { route, has_left: true };
+        return Next::Connect { assignment, has_former_server: true };
     }
     counters.guesses_right.add(1);
-    if route.framing.is_some() {
-        if facts.has_spoken {
-            // The end of its response, from which on requests are for the rules, cannot be found.
+    if assignment.framing.is_some() {
+        if facts.server_has_sent {
+            // The end of the server's response cannot be found, and with it the start of the next request.
             give_up(client, ctx, server);
             return Next::Over;
         }
-        client.take_turn(ctx);
+        client.take_connection(ctx);
     }
-    keep(client, route)
+    keep_server(client, assignment)
 }
 
-/// Goes on with the guessed server, as if it had just been opened.
-fn keep<S>(client: &Client, route: Route) -> Next<S> {
+/// Continues with the guessed server as if it had just accepted the connection.
+fn keep_server<S>(client: &Client, assignment: Assignment) -> Next<S> {
     let Some(guess) = &client.guess else { return Next::Over };
-    let answer = Answer {
+    let syn_ack = SynAck {
         first: guess.next,
         scale: guess.facts.server_scale,
-        // What the client sent was as large as the server had allowed.
+        // The server has allowed segments of the size that the client sent.
         mss: Some(guess.largest),
-        // Of what the client sends unasked the server has allowed all.
-        window: (client.owned != client.request.base()).then_some(WINDOW),
+        // The server's window has allowed all bytes that the client sent without the agent's ACKs.
+        window: (client.owned != client.request.base()).then_some(INITIAL_WINDOW),
     };
-    let server = Server::new(client, route.group, &answer);
-    Next::Serve(server, route.sticky, route.framing)
+    let server = Server::new(client, assignment.group, &syn_ack);
+    Next::Serve(server, assignment.sticky, assignment.framing)
 }

@@ -1,26 +1,27 @@
-//! What a state of a connection gives when it has worked: itself, or what follows it.
+//! The next state of a connection, which the current state returns after each event.
 
-use super::end::End;
 use super::exchange::Exchange;
 use super::server::Server;
-use crate::decider::{Framing, Refusal, Repetition, Route, Sticky};
+use super::server_reset::ServerReset;
+use crate::policy::{Assignment, DialogueReplay, Framing, Rejection, Sticky};
 
 /// What follows the state `S`.
 pub enum Next<S> {
-    /// The state goes on.
+    /// The current state continues.
     Stay(S),
-    /// A group is asked for a server. With `has_left` the connection has left one before.
-    Ask { route: Route, has_left: bool },
-    /// A server has answered, to which the dialogue so far is repeated.
-    Repeat(Server, (Sticky, Option<Box<dyn Framing>>), Repetition),
-    /// A server has answered, and gets the request.
+    /// The agent sends a SYN to a group. `has_former_server`: the connection has left another server before.
+    Connect { assignment: Assignment, has_former_server: bool },
+    /// A server has accepted the connection; the agent replays the dialogue to it.
+    Replay(Server, (Sticky, Option<Box<dyn Framing>>), DialogueReplay),
+    /// A server has accepted the connection, and gets the request.
     Serve(Server, Sticky, Option<Box<dyn Framing>>),
-    /// A server has got the dialogue so far. With an exchange the agent reads on; `acknowledges`: the server still waits for an ACK.
+    /// A server has received the dialogue so far. With an exchange, the agent reads all further requests.
+    /// `acknowledges`: the server still waits for an ACK.
     Resume { server: Server, sticky: Sticky, exchange: Option<Exchange>, acknowledges: bool },
-    /// The client is sent a refusal; its server, if it has one, is left.
-    Refuse(Option<End>, Refusal),
-    /// The connection ends towards both sides.
-    End(Option<End>),
-    /// Nothing is left: the agent forgets the connection.
+    /// The client is sent an error; the server, if there is one, is reset.
+    Refuse(Option<ServerReset>, Rejection),
+    /// The connection is closed toward both sides.
+    Close(Option<ServerReset>),
+    /// The connection is over; the agent forgets it.
     Over,
 }

@@ -1,95 +1,109 @@
-//! A group is asked for a server in the client's name, with the client's own sequence number.
+//! Opens a connection to a server of a group, with the client's source address and sequence numbers.
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
 use super::next::Next;
 use super::refusing;
-use super::server::{Answer, Server};
-use crate::acceptance::{Reply, judge_reply};
-use crate::decider::{Framing, Reason, Repetition, Route, Sticky};
+use super::server::{Server, SynAck};
+use super::server_reset::ServerReset;
+use crate::acceptance::{SynReply, classify_syn_reply};
+use crate::policy::{Assignment, DialogueReplay, Framing, Reason, Sticky};
 use crate::seq::Seq;
 use crate::wire::flags::SYN;
-use crate::wire::{Head, RawOffer, Segment};
+use crate::wire::{Segment, SegmentHeader, SynOptions};
 
-/// Time until the SYN is repeated; each further one takes twice as long.
-const REPEAT: u64 = 250_000_000;
-/// How often it is sent in all, in 3.75 s: a hundredth lost takes one server in 10^8 for silent.
-const SYNS: u32 = 4;
-/// How many servers of the group are asked at most, when they refuse. The same one may be asked twice.
-const ATTEMPTS: u16 = 4;
+/// Nanoseconds until the SYN is sent again; the interval doubles each time.
+const SYN_INTERVAL_NS: u64 = 250_000_000;
+/// How often the SYN is sent in all, within 3.75 s. With 1% packet loss, one server in 10^8 is mistaken for silent.
+const MAX_SYNS: u32 = 4;
+/// How many SYNs with a new attempt number are sent when servers refuse. Two attempts may reach the same server.
+const MAX_ATTEMPTS: u16 = 4;
 
-/// Bytes that a server is taken to have sent on a connection that another agent has opened.
-const SENT: u32 = 16 << 20;
+/// Bytes that a server may have sent on a connection that another agent opened.
+const EARLIER_BYTES: u32 = 16 << 20;
 
-/// A server that is asked.
+/// A connection attempt to a server.
 pub struct Opening {
-    /// The group that it is to be of.
+    /// Index of the group.
     group: usize,
-    /// When to ask again.
+    /// The time at which the SYN is sent again.
     pub due: u64,
     sticky: Sticky,
     framing: Option<Box<dyn Framing>>,
-    repetition: Option<Repetition>,
-    asked: u32,
-    /// How many servers have refused. The SYN carries it in its IPv4 identification: the data plane draws another server by it.
+    dialogue_replay: Option<DialogueReplay>,
+    syns_sent: u32,
+    /// The number of servers that have refused. The SYN carries it as its IPv4 identification, by which the data
+    /// plane selects another server.
     attempt: u16,
-    former: Former,
+    earlier: EarlierConnection,
 }
 
-/// A connection of this client's that a server may have from before.
-enum Former {
-    /// None that the agent knows of; another agent may have opened one.
+/// An earlier connection of this client that a server may still have.
+enum EarlierConnection {
+    /// The agent has opened none; another agent may have opened one.
     Unknown,
-    /// The agent has reset the server.
+    /// The agent has reset it.
     Reset,
-    /// The agent resets the server at this number before each repeated SYN: its first reset may be lost.
-    Left(Seq),
+    /// The agent resets the server at this number before each further SYN, because its first reset may have been
+    /// lost.
+    ResetPending(Seq),
 }
 
-fn offered(client: &Client) -> RawOffer {
-    let offer = client.terms.offer;
-    RawOffer { mss: Some(offer.mss), scale: offer.scale, sack: offer.sack }
+fn offered(client: &Client) -> SynOptions {
+    let syn_options = client.terms.syn_options;
+    SynOptions { mss: Some(syn_options.mss), scale: syn_options.scale, sack: syn_options.sack }
 }
 
 impl Opening {
-    /// Asks a group for a server. With `has_left` the connection has left one before.
-    pub fn begin(client: &Client, ctx: &mut Context<'_>, route: Route, has_left: bool) -> Opening {
-        let Route { group, sticky, framing, repetition, .. } = route;
-        let former = if has_left { Former::Left(client.request.base()) } else { Former::Unknown };
-        let opening =
-            Opening { group, due: ctx.now + REPEAT, sticky, framing, repetition, asked: 1, attempt: 0, former };
-        opening.ask(client, ctx);
+    /// Sends a SYN to a group. `has_former_server`: the connection has left another server before.
+    pub fn begin(client: &Client, ctx: &mut Context<'_>, assignment: Assignment, has_former_server: bool) -> Opening {
+        let Assignment { group, sticky, framing, dialogue_replay, .. } = assignment;
+        let earlier = if has_former_server {
+            EarlierConnection::ResetPending(client.request.base())
+        } else {
+            EarlierConnection::Unknown
+        };
+        let opening = Opening {
+            group,
+            due: ctx.now + SYN_INTERVAL_NS,
+            sticky,
+            framing,
+            dialogue_replay,
+            syns_sent: 1,
+            attempt: 0,
+            earlier,
+        };
+        opening.send_syn(client, ctx);
         opening
     }
 
-    /// How the server is left.
-    pub fn end(&self, client: &Client) -> End {
-        End { group: self.group, seq: client.request.base() }
+    /// How to reset the server.
+    pub fn as_reset(&self, client: &Client) -> ServerReset {
+        ServerReset { group: self.group, seq: client.request.base() }
     }
 
-    /// Memory taken beside the structure itself.
+    /// Returns the bytes of memory in use besides the structure itself.
     pub fn memory(&self) -> usize {
         let framing = self.framing.as_ref().map_or(0, |framing| framing.memory());
-        framing + self.repetition.as_ref().map_or(0, Repetition::memory)
+        framing + self.dialogue_replay.as_ref().map_or(0, DialogueReplay::memory)
     }
 
-    fn ask(&self, client: &Client, ctx: &mut Context<'_>) {
+    fn send_syn(&self, client: &Client, ctx: &mut Context<'_>) {
         let (options, length) = offered(client).write();
-        let head = Head {
+        let head = SegmentHeader {
             source: client.terms.client,
             destination: client.terms.service.groups[self.group].address,
             seq: client.request.base() - 1,
             ack: Seq(0),
             flags: SYN,
-            // RFC 7323, section 2.2: a SYN's window is not scaled.
+            // RFC 7323, section 2.2: the window of a SYN is not scaled.
             window: u16::try_from(client.window_bytes()).unwrap_or(u16::MAX),
         };
         let options = &options[..length];
         ctx.out.push_with(|frame| head.write_identified(&ctx.link, self.attempt, options, [b"", b""], frame));
     }
 
-    /// Takes an acceptable segment of the client: it is for later.
+    /// Processes an acceptable segment of the client: its bytes wait until the server has accepted the connection.
     pub fn on_client(self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
         if segment.seq().is_before(client.owned) && !segment.payload().is_empty() {
             client.acknowledge(ctx);
@@ -97,67 +111,73 @@ impl Opening {
         Next::Stay(self)
     }
 
-    /// Repeats the SYN, or gives up.
+    /// Sends the SYN again, or gives up.
     pub fn on_time(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         if ctx.now < self.due {
             return Next::Stay(self);
         }
-        if self.asked == SYNS {
+        if self.syns_sent == MAX_SYNS {
             return self.give_up(client, Reason::NoServer);
         }
-        self.due = ctx.now + (REPEAT << self.asked);
-        self.asked += 1;
-        if let Former::Left(seq) = self.former {
-            client.send_reset(ctx, End { seq, ..self.end(client) });
+        self.due = ctx.now + (SYN_INTERVAL_NS << self.syns_sent);
+        self.syns_sent += 1;
+        if let EarlierConnection::ResetPending(seq) = self.earlier {
+            client.send_reset(ctx, ServerReset { seq, ..self.as_reset(client) });
         }
-        self.ask(client, ctx);
+        self.send_syn(client, ctx);
         Next::Stay(self)
     }
 
     fn give_up(self, client: &Client, reason: Reason) -> Next<Opening> {
         client.terms.service.groups[self.group].failed.add(1);
-        let asked = (reason == Reason::NoServer).then(|| self.end(client));
-        let refusal = refusing::apology(client, reason);
-        Next::Refuse(asked, refusal)
+        let reset = (reason == Reason::NoServer).then(|| self.as_reset(client));
+        let rejection = refusing::rejection(client, reason);
+        Next::Refuse(reset, rejection)
     }
 
-    /// Takes what a server answers to the SYN.
+    /// Processes a server's segment, as far as it answers the SYN.
     pub fn on_server(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
-        match judge_reply(client.request.base(), segment) {
-            Reply::Nothing => Next::Stay(self),
-            Reply::Stale => self.on_former(client, ctx, segment),
-            Reply::Refuses if self.attempt + 1 == ATTEMPTS => self.give_up(client, Reason::ServerRefused),
-            Reply::Refuses => self.ask_another(client, ctx),
-            Reply::Opens => self.open(client, ctx, segment),
+        match classify_syn_reply(client.request.base(), segment) {
+            SynReply::Unrelated => Next::Stay(self),
+            SynReply::Stale => self.on_earlier_connection(client, ctx, segment),
+            SynReply::Refuses if self.attempt + 1 == MAX_ATTEMPTS => self.give_up(client, Reason::ServerRefused),
+            SynReply::Refuses => self.try_next_server(client, ctx),
+            SynReply::Accepts => self.open(client, ctx, segment),
         }
     }
 
-    /// Takes a segment of a connection from before. One that another agent has opened is reset, and the server asked again, once.
-    /// Any other is late, or its server has missed its reset: the agent sends that with the next SYN. A reset frees the slot, and the SYN
-    /// behind it may go to another server while an answer to the SYN before is on its way: the agent would take the first server's
-    /// numbers for the second's.
-    fn on_former(mut self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Opening> {
+    /// Handles a segment of an earlier connection. A connection that another agent has opened is reset, and the SYN
+    /// sent again, once. Any other segment is late, or the server has missed its reset, which the agent then sends
+    /// with the next SYN. The reason for waiting: a reset frees the slot in the data plane, and the SYN behind it may
+    /// reach another server while an answer to the previous SYN is still under way. The agent would take the first
+    /// server's numbers for the second's.
+    fn on_earlier_connection(
+        mut self,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        segment: &Segment<'_>,
+    ) -> Next<Opening> {
         let seq = segment.ack();
-        self.former = match self.former {
-            Former::Unknown => {
-                client.note_left(ctx.now, segment.seq() - SENT, segment.end());
-                client.send_reset(ctx, End { seq, ..self.end(client) });
-                self.ask(client, ctx);
-                Former::Reset
+        self.earlier = match self.earlier {
+            EarlierConnection::Unknown => {
+                client.record_former_server(ctx.now, segment.seq() - EARLIER_BYTES, segment.end());
+                client.send_reset(ctx, ServerReset { seq, ..self.as_reset(client) });
+                self.send_syn(client, ctx);
+                EarlierConnection::Reset
             }
-            // The newest number counts: a server answers a reset with a wrong number by an ACK with the right one.
-            Former::Reset | Former::Left(_) => Former::Left(seq),
+            // The latest number counts: a server answers a reset with a wrong number by an ACK with the right one.
+            EarlierConnection::Reset | EarlierConnection::ResetPending(_) => EarlierConnection::ResetPending(seq),
         };
         Next::Stay(self)
     }
 
-    /// A server has refused, and none has seen the request: another one is asked.
-    fn ask_another(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
+    /// Tries another server after a refusal; no server has received the request so far.
+    fn try_next_server(mut self, client: &mut Client, ctx: &mut Context<'_>) -> Next<Opening> {
         client.terms.service.groups[self.group].failed.add(1);
-        client.leave(ctx, Some(self.end(client)));
+        client.leave(ctx, Some(self.as_reset(client)));
         self.attempt += 1;
-        (self.asked, self.due) = (1, ctx.now + REPEAT);
-        self.ask(client, ctx);
+        (self.syns_sent, self.due) = (1, ctx.now + SYN_INTERVAL_NS);
+        self.send_syn(client, ctx);
         Next::Stay(self)
     }
 
@@ -166,12 +186,12 @@ impl Opening {
         let group = &client.terms.service.groups[self.group];
         ctx.has_learned |= ctx.pools.learn(ctx.now, group.address, &offered(client), segment);
         group.opened.add(1);
-        let offer = segment.offer();
+        let syn_options = segment.syn_options();
         let window = Some(u32::from(segment.window()));
-        let answer = Answer { first: segment.seq() + 1, scale: offer.scale, mss: offer.mss, window };
-        let server = Server::new(client, self.group, &answer);
-        match self.repetition {
-            Some(repetition) => Next::Repeat(server, (self.sticky, self.framing), repetition),
+        let syn_ack = SynAck { first: segment.seq() + 1, scale: syn_options.scale, mss: syn_options.mss, window };
+        let server = Server::new(client, self.group, &syn_ack);
+        match self.dialogue_replay {
+            Some(dialogue_replay) => Next::Replay(server, (self.sticky, self.framing), dialogue_replay),
             None => Next::Serve(server, self.sticky, self.framing),
         }
     }

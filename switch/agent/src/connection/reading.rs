@@ -1,195 +1,198 @@
-//! A request is read, and the rules decide.
+//! Reads a request until the rules decide.
 
 use std::time::Duration;
 
-use super::client::{Client, News};
+use super::client::{Client, ClientUpdate};
 use super::context::Context;
 use super::next::Next;
 use super::{guess_outcome, refusing};
-use crate::decider::{Decision, Reader, Reason, Refusal, Repetition, Route};
+use crate::policy::{Assignment, DialogueReplay, Disposition, Reason, Rejection, RequestReader};
 use crate::wire::Segment;
 
-/// Bytes that may wait for their acknowledgement: clients may send at least as much at first (RFC 3390).
+/// Bytes of a request that the agent may leave unacknowledged: clients may send at least as many at first (RFC 3390).
 const UNACKNOWLEDGED: usize = 4096;
-/// How long they may wait. Mostly the rest of a request comes within, and nothing needs to be acknowledged.
-const PATIENCE: u64 = 10_000_000;
-/// The same of a request that the agent owns a part of: nothing is saved any more, and a client may hold back its last bytes until
-/// all others are acknowledged (Nagle, RFC 896). An agent with nothing else to do waits a whole millisecond.
-const OWNERS_PATIENCE: u64 = 500_000;
+/// Nanoseconds for which the agent may leave them unacknowledged. The complete request usually arrives in this time,
+/// and needs no ACK of the agent.
+const ACK_DELAY_NS: u64 = 10_000_000;
+/// The same once the agent has acknowledged a part of the request. Then waiting saves nothing, and a client may hold
+/// back its last bytes until all others are acknowledged (Nagle, RFC 896). An otherwise idle agent waits a full
+/// millisecond.
+const OWNED_ACK_DELAY_NS: u64 = 500_000;
 
 /// A request that is being read.
 pub struct Reading {
-    reader: Box<dyn Reader>,
-    /// When its first byte came.
+    reader: Box<dyn RequestReader>,
+    /// The arrival time of its first byte.
     pub since: Option<u64>,
-    /// When the first byte came, or, before that, the request before was answered.
-    pub begun: u64,
-    /// When to acknowledge what has come.
+    /// The arrival time of the first byte; before it, the time at which the previous request was answered.
+    pub started: u64,
+    /// The time at which to acknowledge the bytes so far.
     acknowledge_at: Option<u64>,
 }
 
-/// What the rules say of the bytes so far.
-pub enum Outcome {
-    /// Nothing yet.
+/// The rules' decision by the bytes so far.
+pub enum ReadOutcome {
+    /// No decision yet.
     More,
-    /// The request goes to a group.
-    Route(Route),
+    /// The request gets a group.
+    Assignment(Assignment),
     /// The client is refused.
-    Refuse(Refusal),
+    Refuse(Rejection),
 }
 
 impl Reading {
-    /// Begins, at the time of the first byte.
+    /// Returns the state from the arrival of the request's first byte on.
     pub fn new(client: &Client, now: u64) -> Reading {
         Reading { since: Some(now), ..Reading::idle(client, now) }
     }
 
-    /// Begins, with no byte yet.
+    /// Returns the state before the request's first byte arrives.
     pub fn idle(client: &Client, now: u64) -> Reading {
         let terms = &client.terms;
         let reader = terms.service.rules.begin(terms.client, terms.service.address);
-        Reading { reader, since: None, begun: now, acknowledge_at: None }
+        Reading { reader, since: None, started: now, acknowledge_at: None }
     }
 
-    /// When the client's time is up.
-    fn ends(&self, wait: Duration) -> Option<u64> {
+    /// The time at which the request times out.
+    fn timeout_at(&self, wait: Duration) -> Option<u64> {
         self.since.map(|since| since.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether no byte has come.
+    /// Whether no byte has arrived.
     pub fn is_idle(&self) -> bool {
         self.since.is_none()
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.reader.memory()
     }
 
-    /// When there is something to do.
+    /// The time of the next timer.
     pub fn due(&self, client: &Client) -> Option<u64> {
-        [self.ends(client.terms.service.rules.wait()), self.acknowledge_at].into_iter().flatten().min()
+        [self.timeout_at(client.terms.service.rules.wait()), self.acknowledge_at].into_iter().flatten().min()
     }
 
-    /// Does what is due. A refusal when the client's time is up.
-    pub fn on_time(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Option<Refusal> {
-        if self.ends(client.terms.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
-            return Some(refusing::apology(client, Reason::Timeout));
+    /// Runs expired timers. Returns a rejection when the request has timed out.
+    pub fn on_time(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Option<Rejection> {
+        if self.timeout_at(client.terms.service.rules.wait()).is_some_and(|end| end <= ctx.now) {
+            return Some(refusing::rejection(client, Reason::Timeout));
         }
         if self.acknowledge_at.is_some_and(|due| due <= ctx.now) {
-            self.own(client, ctx);
+            self.acknowledge_received(client, ctx);
         }
         None
     }
 
-    fn own(&mut self, client: &mut Client, ctx: &mut Context<'_>) {
-        client.own(ctx);
+    fn acknowledge_received(&mut self, client: &mut Client, ctx: &mut Context<'_>) {
+        client.acknowledge_received(ctx);
         self.acknowledge_at = None;
     }
 
-    /// Takes what has come of a request.
+    /// Processes a client's segment: reads new bytes, or acknowledges repeated ones.
     pub fn read_or_acknowledge(
         &mut self,
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-        news: &News,
-    ) -> Outcome {
-        if news.has_come {
+        update: &ClientUpdate,
+    ) -> ReadOutcome {
+        if update.has_new_data {
             return self.read(client, ctx);
         }
-        // Repeated, or beyond a gap: the client wants to know what has come (RFC 5681, section 4.2).
+        // Repeated bytes, or bytes beyond a gap: acknowledge at once (RFC 5681, section 4.2).
         if !segment.payload().is_empty() || segment.seq().is_before(client.acknowledged()) {
-            self.own(client, ctx);
+            self.acknowledge_received(client, ctx);
         }
-        Outcome::More
+        ReadOutcome::More
     }
 
-    /// Asks the rules about the bytes so far.
-    pub fn read(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> Outcome {
+    /// Evaluates the rules on the bytes so far.
+    pub fn read(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> ReadOutcome {
         if self.since.is_none() {
-            (self.since, self.begun) = (Some(ctx.now), ctx.now);
+            (self.since, self.started) = (Some(ctx.now), ctx.now);
         }
         match self.reader.read(client.request.ready()) {
-            Decision::NeedMore { say } if client.is_finished() => closed(client, say, Reason::CutShort),
-            Decision::NeedMore { say } if client.request.room() == 0 => closed(client, say, Reason::TooLarge),
-            Decision::NeedMore { say } => {
-                self.wait(client, ctx, say);
-                Outcome::More
+            Disposition::NeedMore { reply } if client.is_finished() => reject(client, reply, Reason::CutShort),
+            Disposition::NeedMore { reply } if client.request.room() == 0 => reject(client, reply, Reason::TooLarge),
+            Disposition::NeedMore { reply } => {
+                self.wait(client, ctx, reply);
+                ReadOutcome::More
             }
-            Decision::Route(mut route) => {
-                if let Some(repetition) = &mut route.repetition {
-                    prepare(client, ctx, repetition);
+            Disposition::Assignment(mut assignment) => {
+                if let Some(dialogue_replay) = &mut assignment.dialogue_replay {
+                    substitute_lines(client, ctx, dialogue_replay);
                 }
                 let service = &client.terms.service;
-                match route.rule {
+                match assignment.rule {
                     Some(rule) => service.hits[rule as usize].add(1),
                     None => service.counters.by_default.add(1),
                 }
-                Outcome::Route(route)
+                ReadOutcome::Assignment(assignment)
             }
-            Decision::Refuse(refusal) => Outcome::Refuse(refusal),
+            Disposition::Refuse(rejection) => ReadOutcome::Refuse(rejection),
         }
     }
 
-    /// Sends what the rules answer, or acknowledges what has to be, and waits for more.
-    fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, say: Vec<u8>) {
-        if !say.is_empty() {
+    /// Sends the rules' reply, or acknowledges when that is due, and waits for more bytes.
+    fn wait(&mut self, client: &mut Client, ctx: &mut Context<'_>, reply: Vec<u8>) {
+        if !reply.is_empty() {
             if client.terms.service.rules.greets() {
-                // The time for the next command begins.
+                // Restart the timeout for the next command.
                 self.since = Some(ctx.now);
             }
-            client.say(ctx, say, false);
+            client.send_own(ctx, reply, false);
             self.acknowledge_at = None;
-        } else if client.request.end().since(client.owned) >= UNACKNOWLEDGED
-            || client.request.islands().next().is_some()
+        } else if client.request.end().since(client.owned) >= UNACKNOWLEDGED || client.request.ranges().next().is_some()
         {
-            self.own(client, ctx);
+            self.acknowledge_received(client, ctx);
         } else if client.request.end() != client.owned {
             let is_owner = client.request.base().is_before(client.owned);
-            let patience = if is_owner { OWNERS_PATIENCE } else { PATIENCE };
-            self.acknowledge_at.get_or_insert(ctx.now + patience);
+            let delay = if is_owner { OWNED_ACK_DELAY_NS } else { ACK_DELAY_NS };
+            self.acknowledge_at.get_or_insert(ctx.now + delay);
         }
     }
 
-    /// Takes an acceptable segment of the client, with no server yet.
+    /// Processes an acceptable segment of a client that has no server yet.
     pub fn on_client(
         mut self,
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-        news: &News,
+        update: &ClientUpdate,
     ) -> Next<Reading> {
-        let outcome = self.read_or_acknowledge(client, ctx, segment, news);
-        self.follow(client, ctx, outcome)
+        let outcome = self.read_or_acknowledge(client, ctx, segment, update);
+        self.apply(client, ctx, outcome)
     }
 
-    /// Does what the rules say, with no server yet.
-    pub fn follow(self, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Reading> {
+    /// Applies the rules' decision about a client that has no server yet.
+    pub fn apply(self, client: &mut Client, ctx: &mut Context<'_>, outcome: ReadOutcome) -> Next<Reading> {
         match outcome {
-            Outcome::More => Next::Stay(self),
-            Outcome::Refuse(refusal) => Next::Refuse(client.guessed_server(), refusal),
-            Outcome::Route(route) if client.guess.is_some() => guess_outcome::follow(client, ctx, route),
-            Outcome::Route(route) => Next::Ask { route, has_left: false },
+            ReadOutcome::More => Next::Stay(self),
+            ReadOutcome::Refuse(rejection) => Next::Refuse(client.guessed_server(), rejection),
+            ReadOutcome::Assignment(assignment) if client.guess.is_some() => {
+                guess_outcome::apply_assignment(client, ctx, assignment)
+            }
+            ReadOutcome::Assignment(assignment) => Next::Connect { assignment, has_former_server: false },
         }
     }
 }
 
-/// A refusal for a reason of the agent's own, after other words.
-fn closed(client: &Client, mut say: Vec<u8>, reason: Reason) -> Outcome {
-    let mut refusal = refusing::apology(client, reason);
-    say.append(&mut refusal.say);
-    Outcome::Refuse(Refusal { say, ..refusal })
+/// Rejects the client for a reason of the agent, after sending `reply`.
+fn reject(client: &Client, mut reply: Vec<u8>, reason: Reason) -> ReadOutcome {
+    let mut rejection = refusing::rejection(client, reason);
+    reply.append(&mut rejection.reply);
+    ReadOutcome::Refuse(Rejection { reply, ..rejection })
 }
 
-/// Puts what the server is to get in the place of what the client has sent.
-fn prepare(client: &mut Client, ctx: &mut Context<'_>, repetition: &mut Repetition) {
-    let answered = client.request.base() + repetition.answered as u32;
-    let say = std::mem::take(&mut repetition.say);
-    if !say.is_empty() {
-        client.say(ctx, say, false);
+/// Replaces the client's answered bytes by the lines that the server is to get.
+fn substitute_lines(client: &mut Client, ctx: &mut Context<'_>, dialogue_replay: &mut DialogueReplay) {
+    let answered = client.request.base() + dialogue_replay.answered as u32;
+    let reply = std::mem::take(&mut dialogue_replay.reply);
+    if !reply.is_empty() {
+        client.send_own(ctx, reply, false);
     } else if client.owned.is_before(answered) {
-        client.own(ctx);
+        client.acknowledge_received(ctx);
     }
-    client.request.replace_before(answered, &repetition.lines);
+    client.request.replace_before(answered, &dialogue_replay.lines);
 }

@@ -1,68 +1,78 @@
-//! The agent ends a connection: it sends the reason, and acknowledges what the client still sends.
+//! Ends a connection: sends the client an error, and acknowledges its further bytes.
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
 use super::next::Next;
-use crate::decider::{Reason, Refusal};
+use super::server_reset::ServerReset;
+use crate::policy::{Reason, Rejection};
 use crate::wire::Segment;
 
-/// How long a client that was refused is listened to.
-const FAREWELL: u64 = 5_000_000_000;
+/// Nanoseconds for which the agent still acknowledges bytes of a rejected client.
+const LINGER_NS: u64 = 5_000_000_000;
 
-/// A client that was refused is listened to.
+/// A rejected client, whose further bytes are acknowledged.
 pub struct Refusing {
-    /// Until this time.
+    /// The time at which the agent forgets the client.
     pub until: u64,
 }
 
-/// A refusal for a reason of the agent's own.
-pub fn apology(client: &Client, reason: Reason) -> Refusal {
-    Refusal { why: reason.name(), rule: None, say: client.terms.service.rules.apology(reason, client.request.ready()) }
+/// Builds the rejection for a reason of the agent.
+pub fn rejection(client: &Client, reason: Reason) -> Rejection {
+    Rejection {
+        why: reason.name(),
+        rule: None,
+        reply: client.terms.service.rules.error_reply(reason, client.request.ready()),
+    }
 }
 
-/// Says why not, and ends the connection; its server, if it has one, is left. None: the client was reset, and is not listened to.
-pub fn refuse(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, refusal: Refusal) -> Option<Refusing> {
+/// Sends the client an error and a FIN; resets the server, if there is one. Returns none when the client was reset
+/// instead.
+pub fn refuse(
+    client: &mut Client,
+    ctx: &mut Context<'_>,
+    server: Option<ServerReset>,
+    rejection: Rejection,
+) -> Option<Refusing> {
     let service = &client.terms.service;
-    service.counters.refuse(refusal.why);
-    if let Some(rule) = refusal.rule {
+    service.counters.refuse(rejection.why);
+    if let Some(rule) = rejection.rule {
         service.hits[rule as usize].add(1);
     }
-    let is_spoilt = client.is_guess_spoilt();
-    if is_spoilt {
+    let guess_has_sent = client.guess_has_sent();
+    if guess_has_sent {
         service.counters.guesses_reset.add(1);
     }
-    if is_spoilt || refusal.say.is_empty() {
+    if guess_has_sent || rejection.reply.is_empty() {
         client.leave(ctx, server);
         client.owned = client.request.end();
         client.reset(ctx);
         return None;
     }
-    // What the client answers is for the agent.
-    client.take_turn(ctx);
-    Some(say_last(client, ctx, server, refusal.say))
+    // The client's answer has to reach the agent.
+    client.take_connection(ctx);
+    Some(send_last(client, ctx, server, rejection.reply))
 }
 
-/// Ends the connection towards both sides.
-pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>) -> Refusing {
-    say_last(client, ctx, server, Vec::new())
+/// Closes the connection toward both sides.
+pub fn end(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>) -> Refusing {
+    send_last(client, ctx, server, Vec::new())
 }
 
-fn say_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<End>, words: Vec<u8>) -> Refusing {
+fn send_last(client: &mut Client, ctx: &mut Context<'_>, server: Option<ServerReset>, reply: Vec<u8>) -> Refusing {
     client.leave(ctx, server);
     client.last_segment = ctx.now;
-    client.say(ctx, words, true);
-    Refusing { until: ctx.now + FAREWELL }
+    client.send_own(ctx, reply, true);
+    Refusing { until: ctx.now + LINGER_NS }
 }
 
 impl Refusing {
-    /// Takes an acceptable segment: what the client still sends is acknowledged.
+    /// Processes an acceptable segment: acknowledges the client's further bytes.
     pub fn on_client(self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> Next<Refusing> {
         let is_next = !client.owned.is_before(segment.seq());
         if is_next && client.owned.is_before(segment.end()) {
             client.owned = segment.end();
         }
-        let is_over = client.speech.is_none() && client.fin.is_some_and(|fin| fin.is_before(client.owned));
+        let is_over = client.own_bytes.is_none() && client.fin.is_some_and(|fin| fin.is_before(client.owned));
         if segment.end() != segment.seq() {
             client.acknowledge(ctx);
         }

@@ -1,129 +1,131 @@
-//! A server that has answered, as the agent stands between it and the client: hands the client's bytes on, and translates both ways.
+//! The connection to a server that has accepted it: forwards the client's bytes, and translates both directions.
 //!
-//! A client's data goes to the server from the assembler, up to the number that is meant for it. What carries no data is passed on,
-//! translated. A server's segments are passed on as they are, translated.
+//! Data of the client is sent to the server from the reassembly buffer, up to the number that is meant for this
+//! server. Segments without data are passed on, translated. Segments of the server are passed on unchanged, except
+//! for the translation.
 
 use std::net::SocketAddrV4;
 
 use super::client::Client;
 use super::context::Context;
-use super::end::End;
+use super::server_reset::ServerReset;
 use crate::acceptance::{Challenges, Expected, Verdict};
-use crate::handover::{Handover, Then};
 use crate::order::{self, shifted};
 use crate::pool::DEFAULT_MSS;
+use crate::sender::{AckAction, Sender};
 use crate::seq::Seq;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use crate::wire::{Head, Passage, Segment, pass_on, window_field};
+use crate::wire::{HeaderRewrite, Segment, SegmentHeader, window_field, write_rewritten};
 
-/// The largest segment on Ethernet.
-const LARGEST: u16 = 1460;
+/// The MSS on Ethernet, in bytes.
+const ETHERNET_MSS: u16 = 1460;
 
-/// Bytes by which a server's first numbers lie behind its next one, at most.
-const BEHIND: u32 = 1 << 30;
+/// The largest distance of the server's first numbers behind its next number.
+const MAX_DISTANCE: u32 = 1 << 30;
 
-/// What a server's SYN-ACK says.
-pub struct Answer {
-    /// Its first number.
+/// The contents of a server's SYN-ACK.
+pub struct SynAck {
+    /// The number of the server's first byte.
     pub first: Seq,
-    /// How its window field is to be read; none where it does not scale.
+    /// The server's window scale; none where it does not scale.
     pub scale: Option<u8>,
-    /// Largest segment that it takes, if it says so.
+    /// The server's MSS in bytes, if it announces one.
     pub mss: Option<u16>,
-    /// Its window, in bytes; none if only the client knows it.
+    /// The server's window in bytes; none if only the client has received it.
     pub window: Option<u32>,
 }
 
-/// A server.
+/// A server that has accepted the connection.
 pub struct Server {
-    /// Its group, and the group's address.
+    /// Index of its group, and the group's address.
     pub group: usize,
     address: SocketAddrV4,
-    /// What it has been sent.
-    pub handover: Handover,
-    /// The server's number and this make the client's.
+    /// The sender of the client's bytes to this server.
+    pub sender: Sender,
+    /// What is added to a number of the server to get the client's.
     delta: u32,
-    /// Bits by which the server's window field is shifted left for the client.
+    /// Bits by which the server's window field is shifted left for the client; negative: right.
     shift: i8,
-    /// Bits by which the client's window field is shifted left for the server (RFC 7323, section 2.2: a server that does not scale
-    /// reads it as it stands, and the client scales it).
+    /// Bits by which the client's window field is shifted left for the server. A server that does not scale reads it
+    /// unscaled, while the client scales it (RFC 7323, section 2.2).
     client_shift: u8,
-    /// How the server's window field is to be read.
+    /// Bits by which the server's window field is shifted left to get bytes.
     scale: u8,
-    /// The first number of the request that the server was opened for. A segment that acknowledges no more may be a late one of a
-    /// server that the connection has left.
-    asked: Seq,
+    /// The first number of the request for which the server was opened. A segment that acknowledges no more than this
+    /// may be a late one of a former server.
+    request_start: Seq,
     /// The server's first number.
     pub opened: Seq,
     /// The server's first number that is for the client.
     first: Seq,
-    /// The next number of the server that is to come.
+    /// The next number that the server is expected to send.
     pub next: Seq,
-    /// The client's FIN was handed on.
+    /// Whether the client's FIN was forwarded.
     fin_sent: bool,
-    /// The server's FIN was passed on.
-    pub fin_seen: bool,
+    /// Whether the server's FIN was forwarded.
+    pub fin_forwarded: bool,
     challenges: Challenges,
 }
 
 impl Server {
-    /// A server of this group that has answered.
-    pub fn new(client: &Client, group: usize, answer: &Answer) -> Server {
-        let client_scale = client.terms.offer.scale;
-        let scale = answer.scale.filter(|_| client_scale.is_some());
-        let mss = answer.mss.unwrap_or(DEFAULT_MSS).min(LARGEST);
+    /// Creates the state of a server of this group from its SYN-ACK.
+    pub fn new(client: &Client, group: usize, syn_ack: &SynAck) -> Server {
+        let client_scale = client.terms.syn_options.scale;
+        let scale = syn_ack.scale.filter(|_| client_scale.is_some());
+        let mss = syn_ack.mss.unwrap_or(DEFAULT_MSS).min(ETHERNET_MSS);
         Server {
             group,
             address: client.terms.service.groups[group].address,
-            handover: Handover::new(client.request.base(), mss, answer.window),
-            delta: order::delta(client.next, answer.first),
+            sender: Sender::new(client.request.base(), mss, syn_ack.window),
+            delta: order::delta(client.next, syn_ack.first),
             shift: scale.unwrap_or(0) as i8 - client.terms.announced_scale as i8,
             client_shift: client_scale.filter(|_| scale.is_none()).unwrap_or(0),
             scale: scale.unwrap_or(0),
-            asked: client.request.base(),
-            opened: answer.first,
-            first: answer.first,
-            next: answer.first,
+            request_start: client.request.base(),
+            opened: syn_ack.first,
+            first: syn_ack.first,
+            next: syn_ack.first,
             fin_sent: false,
-            fin_seen: false,
+            fin_forwarded: false,
             challenges: Challenges::default(),
         }
     }
 
-    /// How it is left.
-    pub fn end(&self) -> End {
-        End { group: self.group, seq: self.handover.next }
+    /// How to reset this server.
+    pub fn as_reset(&self) -> ServerReset {
+        ServerReset { group: self.group, seq: self.sender.next }
     }
 
-    /// Whether both sides have ended, the client's with this FIN.
+    /// Whether both sides have closed; `fin` is the number of the client's FIN.
     pub fn is_over(&self, fin: Option<Seq>) -> bool {
-        self.fin_seen && fin.is_some_and(|fin| fin.is_before(self.handover.una))
+        self.fin_forwarded && fin.is_some_and(|fin| fin.is_before(self.sender.una))
     }
 
     /// Whether the agent has acknowledged bytes that the server has not.
     pub fn owes(&self, client: &Client) -> bool {
-        self.handover.una.is_before(client.owned)
+        self.sender.una.is_before(client.owned)
     }
 
     /// Resets both sides.
     pub fn abort(&self, client: &mut Client, ctx: &mut Context<'_>) {
         client.terms.service.counters.lost.add(u64::from(self.owes(client)));
-        client.leave(ctx, Some(self.end()));
+        client.leave(ctx, Some(self.as_reset()));
         client.reset(ctx);
     }
 
-    /// The server's number that is this one of the client's.
+    /// Translates a number of the server to the client's.
     pub fn to_client(&self, seq: Seq) -> Seq {
         seq + self.delta
     }
 
-    /// The client's number in the server's. What the client acknowledged of earlier servers or the agent is not this server's.
+    /// Translates a number of the client to the server's. Acknowledgements of former servers and of the agent's bytes
+    /// map to the first number.
     fn to_server(&self, ack: Seq) -> Seq {
         (ack - self.delta).later(self.first)
     }
 
-    /// Judges a segment of the server, before anything is changed. What it has been acknowledged is what the client has
-    /// acknowledged: the client may need the rest again.
+    /// Checks a segment of the server; changes nothing. Only the bytes that the client has acknowledged count as
+    /// acknowledged to the server, because the client may need the later bytes again.
     pub fn judge(&self, client: &Client, now: u64, segment: &Segment<'_>) -> Verdict {
         if segment.seq().is_before(self.opened - 1) || self.is_late(client, now, segment) {
             return Verdict::Drop;
@@ -131,32 +133,35 @@ impl Server {
         let fin = client.fin.filter(|_| self.fin_sent);
         let expected = Expected {
             next: self.to_server(client.ack),
-            received: self.next + u32::from(self.fin_seen),
+            received: self.next + u32::from(self.fin_forwarded),
             edge: self.to_server(client.edge()),
-            una: self.handover.una,
-            sent: fin.map_or(self.handover.next, |fin| fin + 1),
+            una: self.sender.una,
+            sent: fin.map_or(self.sender.next, |fin| fin + 1),
             max_window: u32::from(u16::MAX) << self.scale,
         };
         expected.judge(segment)
     }
 
-    /// Whether a segment may be a late one of a server that the connection has left, which may be this same host: its number is among
-    /// that server's, and it acknowledges nothing of the request. A segment of this server is sent again, and acknowledges the request
-    /// then.
+    /// Whether a segment may be a late one of a former server, which may be the same host. It counts as late if
+    /// its number is among that server's, and it acknowledges nothing of the request. If this server has sent it after
+    /// all, the server will send it again, and then acknowledge the request.
     fn is_late(&self, client: &Client, now: u64, segment: &Segment<'_>) -> bool {
-        let brings_something = !is_bare(segment) || self.next.is_before(segment.seq());
-        brings_something && !self.asked.is_before(segment.ack()) && client.is_among_left(now, segment.seq())
+        let is_significant = !is_bare(segment) || self.next.is_before(segment.seq());
+        is_significant
+            && !self.request_start.is_before(segment.ack())
+            && client.belongs_to_former_server(now, segment.seq())
     }
 
-    /// The server's number up to which the client has all that the server has sent.
+    /// The number of the server up to which the client has acknowledged its bytes.
     pub fn acknowledged(&self, client: &Client) -> Seq {
         self.to_server(client.ack)
     }
 
-    /// Sets the next number that is to come. Sequence numbers compare within 2 GiB, so the server's first ones are moved along.
+    /// Sets the next expected number. Sequence numbers compare correctly within 2 GiB only, so the server's first
+    /// numbers are moved along.
     pub fn set_next(&mut self, next: Seq) {
         self.next = next;
-        let oldest = next - BEHIND;
+        let oldest = next - MAX_DISTANCE;
         (self.opened, self.first) = (self.opened.later(oldest), self.first.later(oldest));
     }
 
@@ -167,20 +172,20 @@ impl Server {
         }
     }
 
-    /// Whether a bare segment repeats what was acknowledged: a keepalive, which the client itself is to answer. What the agent has
-    /// kept to itself is not the client's.
+    /// Whether a bare segment repeats an acknowledged number: a keepalive, which the client itself has to answer.
+    /// Bytes that the agent has discarded are not the client's.
     pub fn is_keepalive(&self, client: &Client, segment: &Segment<'_>) -> bool {
         let next = self.to_server(client.ack);
         is_bare(segment) && segment.seq().is_before(next) && !segment.has(SYN) && !segment.has(RST)
     }
 
-    /// What the agent is to repeat of the client's bytes, in place of the client, ends here.
+    /// The end of the bytes that the agent has to retransmit in the client's place.
     fn owed(&self, client: &Client, limit: Seq) -> Seq {
         client.owned.earlier(limit)
     }
 
-    fn head(&self, client: &Client, seq: Seq, flags: u8) -> Head {
-        Head {
+    fn head(&self, client: &Client, seq: Seq, flags: u8) -> SegmentHeader {
+        SegmentHeader {
             source: client.terms.client,
             destination: self.address,
             seq,
@@ -190,7 +195,7 @@ impl Server {
         }
     }
 
-    /// Sends the bytes from one number to another, with the client's FIN if it comes right behind.
+    /// Sends the bytes from `start` to `end`, with the client's FIN if it follows directly.
     fn send(&mut self, client: &Client, ctx: &mut Context<'_>, (start, end): (Seq, Seq)) {
         let bytes = client.request.between(start, end);
         let ends = client.fin == Some(end);
@@ -200,16 +205,16 @@ impl Server {
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [bytes, b""], frame));
     }
 
-    /// Hands on what may be handed on of the bytes before `limit`. True when the server was sent something.
-    pub fn hand_on(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
+    /// Sends the server what its window allows of the bytes before `limit`. Returns whether anything was sent.
+    pub fn forward(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
         let (owed, mut has_sent) = (self.owed(client, limit), false);
-        while let Some((start, end)) = self.handover.next_segment(owed, limit) {
-            self.handover.sent(end, owed, ctx.now);
+        while let Some((start, end)) = self.sender.next_segment(owed, limit) {
+            self.sender.record_sent(end, owed, ctx.now);
             self.send(client, ctx, (start, end));
             has_sent = true;
         }
-        self.handover.watch(owed, ctx.now);
-        let next = self.handover.next;
+        self.sender.set_timer(owed, ctx.now);
+        let next = self.sender.next;
         if client.fin == Some(next) && next == limit && !self.fin_sent {
             self.send(client, ctx, (next, next));
             has_sent = true;
@@ -217,15 +222,16 @@ impl Server {
         has_sent
     }
 
-    /// Sends again what the client repeats and does not know to be acknowledged. True when there was something.
-    pub fn repeat(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
-        let mut start = segment.seq().later(client.owned).later(self.handover.una);
-        let end = (segment.seq() + segment.payload().len() as u32).earlier(self.handover.next);
+    /// Sends again the bytes that the client retransmits, except those that the agent has acknowledged. Returns
+    /// whether anything was sent.
+    pub fn retransmit(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
+        let mut start = segment.seq().later(client.owned).later(self.sender.una);
+        let end = (segment.seq() + segment.payload().len() as u32).earlier(self.sender.next);
         let mut has_sent = false;
         while start.is_before(end) {
-            let part = end.earlier(start + self.handover.mss as u32);
-            self.send(client, ctx, (start, part));
-            (start, has_sent) = (part, true);
+            let segment_end = end.earlier(start + self.sender.mss as u32);
+            self.send(client, ctx, (start, segment_end));
+            (start, has_sent) = (segment_end, true);
         }
         if let Some(fin) = client.fin.filter(|_| !has_sent && segment.has(FIN) && self.fin_sent) {
             self.send(client, ctx, (fin, fin));
@@ -234,10 +240,10 @@ impl Server {
         has_sent
     }
 
-    /// Repeats what the server does not answer. False when it is given up.
+    /// Retransmits when the server does not answer. Returns false when the server is given up.
     #[must_use]
     pub fn on_time(&mut self, client: &Client, ctx: &mut Context<'_>, limit: Seq) -> bool {
-        match self.handover.timeout(self.owed(client, limit), ctx.now) {
+        match self.sender.timeout(self.owed(client, limit), ctx.now) {
             Ok(None) => true,
             Ok(Some(range)) => {
                 self.send(client, ctx, range);
@@ -247,20 +253,20 @@ impl Server {
         }
     }
 
-    /// Passes a client's segment on, with what data it has.
+    /// Passes a client's segment on, translated, with its data.
     pub fn pass(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>, seq: Seq) {
-        let passage = Passage { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
-        ctx.out.push_with(|frame| pass_on(segment, &ctx.link, &passage, frame));
+        let rewrite = HeaderRewrite { head: self.head(client, seq, 0), sacks: Some((self.delta, self.first)) };
+        ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));
     }
 
-    /// Passes on what the client acknowledges.
+    /// Passes on what the client has acknowledged.
     pub fn acknowledge(&self, client: &Client, ctx: &mut Context<'_>) {
-        let head = self.head(client, self.handover.next, ACK);
+        let head = self.head(client, self.sender.next, ACK);
         ctx.out.push_with(|frame| head.write(&ctx.link, &[], [b"", b""], frame));
     }
 
-    /// Takes what the server acknowledges, of bytes before `limit`. False when the segment says nothing to the client: it knows
-    /// that what the agent owns has come, and takes no part in its repetition.
+    /// Processes the server's ACK of bytes before `limit`. Returns false when the segment must not reach the client:
+    /// the client has the agent's ACK of these bytes, and takes no part in their retransmission.
     #[must_use]
     pub fn take_acknowledgement(
         &mut self,
@@ -272,51 +278,52 @@ impl Server {
         let is_bare = is_bare(segment);
         let window = u32::from(segment.window()) << self.scale;
         let owed = self.owed(client, limit);
-        let then = self.handover.acknowledge(segment.ack(), window, owed, is_bare, segment.first_sack(), ctx.now);
-        if let Then::Repeat(until) = then {
-            let range = self.handover.first_segment(until.earlier(owed));
+        let action = self.sender.acknowledge(segment.ack(), window, owed, is_bare, segment.first_sack(), ctx.now);
+        if let AckAction::Retransmit(until) = action {
+            let range = self.sender.first_segment(until.earlier(owed));
             self.send(client, ctx, range);
         }
-        client.confirm(self.handover.una);
+        client.confirm(self.sender.una);
         !(is_bare && segment.ack().is_before(client.owned))
     }
 
-    /// Takes a server's bytes that it cannot bring again in another order: it is passed on as it comes.
+    /// Updates the next expected number by a segment that is passed on at once.
     pub fn take_data(&mut self, segment: &Segment<'_>) {
         if !self.next.is_before(segment.seq()) {
             self.set_next(self.next.later(segment.seq() + segment.payload().len() as u32));
         }
     }
 
-    /// Whether a segment brings again what was for the agent.
-    pub fn is_swallowed(&self, segment: &Segment<'_>) -> bool {
+    /// Whether a segment repeats bytes that were for the agent.
+    pub fn is_discarded(&self, segment: &Segment<'_>) -> bool {
         segment.seq().is_before(self.first) && !segment.payload().is_empty()
     }
 
-    /// What the server sent before `next` was for the agent. The client gets the rest from `toward_client` on.
-    pub fn swallow(&mut self, next: Seq, toward_client: Seq) {
+    /// Discards the server's bytes before `next`, which were for the agent. The client gets the later ones from its
+    /// number `toward_client` on.
+    pub fn discard_before(&mut self, next: Seq, toward_client: Seq) {
         (self.first, self.next) = (next, next);
         self.delta = order::delta(toward_client, next);
     }
 
-    /// Passes a server's segment on.
+    /// Passes a server's segment on to the client.
     pub fn pass_to_client(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.write_to_client(client, ctx, segment);
         client.next = client.next.later(self.to_client(segment.end()));
     }
 
-    /// The same of a segment that changes nothing.
+    /// Writes a server's segment to the client, translated; changes no state.
     pub fn write_to_client(&self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let announced_scale = client.terms.announced_scale;
         let ack = segment.ack().later(client.owned);
         let window = if ack == segment.ack() {
             shifted(segment.window(), self.shift)
         } else {
-            // The window ends where it ended.
+            // The announced window ends at the same number as the server's.
             let edge = segment.ack() + (u32::from(segment.window()) << self.scale);
             window_field(edge.since(ack), announced_scale)
         };
-        let head = Head {
+        let head = SegmentHeader {
             source: client.terms.own_address,
             destination: client.terms.client,
             seq: self.to_client(segment.seq()),
@@ -324,26 +331,26 @@ impl Server {
             flags: 0,
             window: window.min(window_field(client.request.room(), announced_scale)),
         };
-        let passage = Passage { head, sacks: None };
-        ctx.out.push_with(|frame| pass_on(segment, &ctx.link, &passage, frame));
+        let rewrite = HeaderRewrite { head, sacks: None };
+        ctx.out.push_with(|frame| write_rewritten(segment, &ctx.link, &rewrite, frame));
     }
 
-    /// What the data plane needs to translate in the agent's place: delta and both shifts.
+    /// Returns the translation for the data plane: delta, and the shifts of the server's and of the client's windows.
     pub fn translation(&self) -> (u32, i8, u8) {
         (self.delta, self.shift, self.client_shift)
     }
 
-    /// Asserts what holds for every server.
+    /// Asserts the invariants of a server.
     pub fn check(&self, client: &Client) {
-        assert!(!self.handover.next.is_before(self.handover.una), "a server acknowledges only what it was sent");
-        assert!(!client.acknowledged().is_before(self.handover.una), "the client may know what the server has");
+        assert!(!self.sender.next.is_before(self.sender.una), "a server acknowledges only what it was sent");
+        assert!(!client.acknowledged().is_before(self.sender.una), "the client may know what the server has");
         assert!(!self.first.is_before(self.opened) && !self.next.is_before(self.first));
         assert!(!self.fin_sent || client.fin.is_some(), "only a client's FIN is handed on");
         assert!(self.client_shift == 0 || self.scale == 0, "windows are scaled in one way");
     }
 }
 
-/// Whether a segment carries nothing but an acknowledgement.
+/// Whether a segment carries only an acknowledgement.
 pub fn is_bare(segment: &Segment<'_>) -> bool {
     segment.payload().is_empty() && !segment.has(FIN)
 }

@@ -1,39 +1,40 @@
-//! A server has answered: the agent hands the request on and translates, until the data plane takes over, or, where each request is
-//! decided anew, to the end.
+//! Forwards and translates between the client and a server that has accepted the connection. It ends when the data
+//! plane takes over, or with the connection where each request is decided separately.
 
-use super::client::{Client, News};
+use super::client::{Client, ClientUpdate};
 use super::context::Context;
 use super::exchange::Exchange;
 use super::next::Next;
-use super::reading::{Outcome, Reading};
+use super::reading::{ReadOutcome, Reading};
 use super::server::{Server, is_bare};
-use crate::decider::{Framing, Progress, Refusal, Route, Sticky};
 use crate::order::{self, ORDERS, Order, REPEAT, Remember, Status};
+use crate::policy::{Assignment, Framing, Progress, Rejection, Sticky};
 use crate::seq::Seq;
 use crate::wire::Segment;
 use crate::wire::flags::FIN;
 
-/// A connection that a server has.
+/// A connection that has a server.
 pub struct Serving {
     pub server: Server,
     sticky: Sticky,
-    turn: Turn,
+    phase: Phase,
 }
 
-/// Who translates, and until when.
-enum Turn {
-    /// The agent, until the server has what the agent owns.
+/// Which side translates, and until when.
+enum Phase {
+    /// The agent, until the server has acknowledged all bytes that the agent has.
     Agent,
-    /// The data plane is asked.
+    /// The agent has sent a splice order to the data plane; `due` is when it repeats the order, `sent` the number of
+    /// orders.
     Ordered { due: u64, sent: u32 },
     /// The agent, for this request and its response.
     Each(Exchange),
-    /// The agent: the exchange is over, and the next request is read.
+    /// The agent: the response is complete, and the next request is being read.
     Between(Exchange, Reading),
 }
 
 impl Serving {
-    /// Begins with a server: splices at once, if the agent owes it nothing.
+    /// Begins with a server. Sends the splice order at once, if the agent has acknowledged nothing.
     pub fn begin(
         server: Server,
         sticky: Sticky,
@@ -41,10 +42,10 @@ impl Serving {
         client: &mut Client,
         ctx: &mut Context<'_>,
     ) -> Next<Box<Serving>> {
-        let turn = Turn::new(framing, client, &server);
-        let mut serving = Serving { server, sticky, turn };
-        if let Some(refusal) = serving.follow_request(client) {
-            return Next::Refuse(Some(serving.server.end()), refusal);
+        let phase = Phase::new(framing, client, &server);
+        let mut serving = Serving { server, sticky, phase };
+        if let Some(rejection) = serving.parse_request(client) {
+            return Next::Refuse(Some(serving.server.as_reset()), rejection);
         }
         if !serving.advance(client, ctx) {
             serving.server.acknowledge(client, ctx);
@@ -52,8 +53,9 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// Goes on with a server to which a dialogue has been repeated: all else that comes is the client's. Where the agent reads on, by
-    /// this exchange. The server is acknowledged if it is to be, and is sent nothing.
+    /// Continues with a server to which a dialogue was replayed; its further bytes are the client's. With an
+    /// exchange, the agent reads all further commands. `acknowledges`: the server is sent an ACK if nothing else is
+    /// sent.
     pub fn resume(
         server: Server,
         sticky: Sticky,
@@ -62,9 +64,9 @@ impl Serving {
         client: &mut Client,
         ctx: &mut Context<'_>,
     ) -> Next<Box<Serving>> {
-        let mut serving = Serving { server, sticky, turn: exchange.map_or(Turn::Agent, Turn::Each) };
-        if let Some(refusal) = serving.follow_request(client) {
-            return Next::Refuse(Some(serving.server.end()), refusal);
+        let mut serving = Serving { server, sticky, phase: exchange.map_or(Phase::Agent, Phase::Each) };
+        if let Some(rejection) = serving.parse_request(client) {
+            return Next::Refuse(Some(serving.server.as_reset()), rejection);
         }
         if !serving.advance(client, ctx) && acknowledges {
             serving.server.acknowledge(client, ctx);
@@ -72,107 +74,107 @@ impl Serving {
         Next::Stay(Box::new(serving))
     }
 
-    /// The client's bytes before this number are meant for this server.
+    /// The client's bytes before this number are for this server.
     fn limit(&self, client: &Client) -> Seq {
         self.exchange().map_or(client.request.end(), |exchange| exchange.limit)
     }
 
-    /// The exchange, where each request is decided anew.
+    /// The current exchange, where each request is decided separately.
     fn exchange(&self) -> Option<&Exchange> {
-        match &self.turn {
-            Turn::Each(exchange) | Turn::Between(exchange, _) => Some(exchange),
-            Turn::Agent | Turn::Ordered { .. } => None,
+        match &self.phase {
+            Phase::Each(exchange) | Phase::Between(exchange, _) => Some(exchange),
+            Phase::Agent | Phase::Ordered { .. } => None,
         }
     }
 
-    /// The next request that is read, if one is.
+    /// The next request, if it is being read.
     pub fn reading(&self) -> Option<&Reading> {
-        if let Turn::Between(_, reading) = &self.turn { Some(reading) } else { None }
+        if let Phase::Between(_, reading) = &self.phase { Some(reading) } else { None }
     }
 
-    /// When there is something to do.
+    /// The time of the next timer.
     pub fn due(&self, client: &Client) -> Option<u64> {
-        let turn = match &self.turn {
-            Turn::Ordered { due, .. } => Some(*due),
-            Turn::Between(_, reading) => reading.due(client),
-            Turn::Agent => client.late_until(),
-            Turn::Each(_) => None,
+        let phase = match &self.phase {
+            Phase::Ordered { due, .. } => Some(*due),
+            Phase::Between(_, reading) => reading.due(client),
+            Phase::Agent => client.late_until(),
+            Phase::Each(_) => None,
         };
-        [self.server.handover.due(), turn].into_iter().flatten().min()
+        [self.server.sender.due(), phase].into_iter().flatten().min()
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
-        let turn = match &self.turn {
-            Turn::Each(exchange) => exchange.memory(),
-            Turn::Between(exchange, reading) => exchange.memory() + reading.memory(),
-            Turn::Agent | Turn::Ordered { .. } => 0,
+        let phase = match &self.phase {
+            Phase::Each(exchange) => exchange.memory(),
+            Phase::Between(exchange, reading) => exchange.memory() + reading.memory(),
+            Phase::Agent | Phase::Ordered { .. } => 0,
         };
-        size_of::<Self>() + turn
+        size_of::<Self>() + phase
     }
 
-    /// Takes an acceptable segment of the client.
+    /// Processes an acceptable segment of the client.
     pub fn on_client(
         mut self: Box<Self>,
         client: &mut Client,
         ctx: &mut Context<'_>,
         segment: &Segment<'_>,
-        news: &News,
+        update: &ClientUpdate,
     ) -> Next<Box<Serving>> {
-        if self.asks_too_much(client, news.has_come) {
-            // The server would not answer it, or the rules could not read it.
-            return Next::End(Some(self.server.end()));
+        if self.requests_after_last(client, update.has_new_data) {
+            // The server would not answer this request, or the rules could not read the one behind it.
+            return Next::Close(Some(self.server.as_reset()));
         }
-        if self.asks_too_late(client) {
-            // As the server would: no other may answer behind its end.
+        if self.requests_after_close(client) {
+            // The client is reset, as the server would do: no other server may answer behind this server's FIN.
             client.terms.service.counters.resets.add(1);
             self.server.abort(client, ctx);
             return Next::Over;
         }
-        if let Turn::Between(_, reading) = &mut self.turn
+        if let Phase::Between(_, reading) = &mut self.phase
             && !client.request.ready().is_empty()
             && !segment.payload().is_empty()
         {
-            let outcome = reading.read_or_acknowledge(client, ctx, segment, news);
-            return self.follow(client, ctx, outcome);
+            let outcome = reading.read_or_acknowledge(client, ctx, segment, update);
+            return self.apply(client, ctx, outcome);
         }
-        if let Some(refusal) = self.follow_request(client) {
-            return Next::Refuse(Some(self.server.end()), refusal);
+        if let Some(rejection) = self.parse_request(client) {
+            return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
         if !self.advance(client, ctx) {
-            self.hand_on_again(client, ctx, segment);
+            self.pass_on_repeated(client, ctx, segment);
         }
-        self.go_on(client, ctx)
+        self.next_request(client, ctx)
     }
 
-    /// Passes on a segment that brings nothing new in order.
-    fn hand_on_again(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
+    /// Passes on a segment that brings no new bytes in order.
+    fn pass_on_repeated(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         let is_beyond = client.request.end().is_before(segment.seq()) && self.exchange().is_none();
         let server = &mut self.server;
         if is_beyond {
             server.pass(client, ctx, segment, segment.seq());
         } else if is_bare(segment) {
-            server.pass(client, ctx, segment, segment.seq().earlier(server.handover.next));
-        } else if server.repeat(client, ctx, segment) {
+            server.pass(client, ctx, segment, segment.seq().earlier(server.sender.next));
+        } else if server.retransmit(client, ctx, segment) {
         } else if segment.seq().is_before(client.acknowledged()) {
-            // The client has not got the acknowledgement of this segment.
+            // The client has not received the ACK of this segment.
             client.acknowledge(ctx);
         } else {
             server.acknowledge(client, ctx);
         }
     }
 
-    /// Answers a client's segment that is not acceptable: a keepalive is the server's to answer.
+    /// Answers a client's segment that is not acceptable; a keepalive is passed on, for the server to answer.
     pub fn challenge_client(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if is_bare(segment) && segment.seq().is_before(client.acknowledged()) {
-            let seq = segment.seq().earlier(self.server.handover.next);
+            let seq = segment.seq().earlier(self.server.sender.next);
             self.server.pass(client, ctx, segment, seq);
         } else {
             client.challenge(ctx, segment);
         }
     }
 
-    /// Takes an acceptable segment of the server.
+    /// Processes an acceptable segment of the server.
     pub fn on_server(
         mut self: Box<Self>,
         client: &mut Client,
@@ -182,32 +184,32 @@ impl Serving {
         let limit = self.limit(client);
         if !self.server.take_acknowledgement(client, ctx, segment, limit) {
             self.advance(client, ctx);
-            return self.go_on(client, ctx);
+            return self.next_request(client, ctx);
         }
-        if self.server.is_swallowed(segment) {
+        if self.server.is_discarded(segment) {
             self.server.acknowledge(client, ctx);
             return Next::Stay(self);
         }
         let Some(progress) = self.take_data(segment) else {
-            // There is no room for it; it comes again.
+            // There is no room for it now; the server retransmits it.
             return Next::Stay(self);
         };
-        if let Progress::Refused(refusal) = progress {
-            return Next::Refuse(Some(self.server.end()), refusal);
+        if let Progress::Refused(rejection) = progress {
+            return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
         self.server.pass_to_client(client, ctx, segment);
         if progress == Progress::Opaque {
-            self.turn = Turn::Agent;
+            self.phase = Phase::Agent;
         }
-        // What the client's next bytes are may depend on what the server has sent.
-        if let Some(refusal) = self.follow_request(client) {
-            return Next::Refuse(Some(self.server.end()), refusal);
+        // The meaning of the client's next bytes may depend on what the server has sent.
+        if let Some(rejection) = self.parse_request(client) {
+            return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
         self.advance(client, ctx);
-        self.go_on(client, ctx)
+        self.next_request(client, ctx)
     }
 
-    /// Takes a reset of the server, which the client hears as well.
+    /// Handles a reset of the server, which is passed on to the client.
     pub fn on_reset(&self, client: &mut Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         self.server.pass_to_client(client, ctx, segment);
         let counters = &client.terms.service.counters;
@@ -215,7 +217,7 @@ impl Serving {
         counters.lost.add(u64::from(self.server.owes(client)));
     }
 
-    /// Answers a server's segment that is not acceptable: a keepalive is the client's to answer.
+    /// Answers a server's segment that is not acceptable; a keepalive is passed on, for the client to answer.
     pub fn challenge_server(&mut self, client: &Client, ctx: &mut Context<'_>, segment: &Segment<'_>) {
         if self.server.is_keepalive(client, segment) {
             self.server.write_to_client(client, ctx, segment);
@@ -224,96 +226,98 @@ impl Serving {
         }
     }
 
-    /// Takes a server's data: what comes of the response, or `None` when it cannot be taken now.
+    /// Takes a server's data. Returns how far the response has come, or `None` when there is no room now.
     fn take_data(&mut self, segment: &Segment<'_>) -> Option<Progress> {
         let mut progress = Progress::More;
-        match &mut self.turn {
-            Turn::Each(exchange) | Turn::Between(exchange, _) => {
+        match &mut self.phase {
+            Phase::Each(exchange) | Phase::Between(exchange, _) => {
                 progress = exchange.take(segment.seq(), segment.payload())?;
                 self.server.set_next(exchange.response.end());
             }
-            Turn::Agent | Turn::Ordered { .. } => self.server.take_data(segment),
+            Phase::Agent | Phase::Ordered { .. } => self.server.take_data(segment),
         }
-        self.server.fin_seen |= segment.has(FIN);
+        self.server.fin_forwarded |= segment.has(FIN);
         Some(progress)
     }
 
-    /// Looks at what may be handed on of the request; a refusal if it is not to go on.
-    fn follow_request(&mut self, client: &Client) -> Option<Refusal> {
-        let Turn::Each(exchange) = &mut self.turn else { return None };
-        match exchange.follow_request(&client.request) {
-            Progress::Refused(refusal) => return Some(refusal),
-            Progress::Opaque => self.turn = Turn::Agent,
-            Progress::More | Progress::Part(_) | Progress::Ended { .. } | Progress::Last => {}
+    /// Finds which bytes of the request may be forwarded. Returns a rejection if the request must not continue.
+    fn parse_request(&mut self, client: &Client) -> Option<Rejection> {
+        let Phase::Each(exchange) = &mut self.phase else { return None };
+        match exchange.parse_request(&client.request) {
+            Progress::Refused(rejection) => return Some(rejection),
+            Progress::Opaque => self.phase = Phase::Agent,
+            Progress::More | Progress::Partial(_) | Progress::Ended { .. } | Progress::Last => {}
         }
         None
     }
 
-    /// No further request can come, and all of this one is the server's: it is the last that the connection meets.
-    fn settle(&mut self, client: &Client) {
+    /// Allows the splice when no further request can come: the client has sent its FIN, and this request is complete.
+    fn finish_exchange(&mut self, client: &Client) {
         let Some(exchange) = self.exchange() else { return };
-        if client.is_finished() && exchange.is_asked && exchange.limit == client.request.end() {
-            self.turn = Turn::Agent;
+        if client.is_finished() && exchange.request_complete && exchange.limit == client.request.end() {
+            self.phase = Phase::Agent;
         }
     }
 
-    /// Whether the client asks for more when it knows that the server has ended the connection.
-    fn asks_too_late(&self, client: &Client) -> bool {
-        let knows = self.server.fin_seen && client.has_all();
-        knows && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
+    /// Whether the client sends another request after it has received the server's FIN.
+    fn requests_after_close(&self, client: &Client) -> bool {
+        let has_server_fin = self.server.fin_forwarded && client.has_all();
+        has_server_fin && self.exchange().is_some_and(|exchange| exchange.limit.is_before(client.request.end()))
     }
 
-    /// Whether the client asks for more where nothing more may follow, although the server has not ended the connection.
-    fn asks_too_much(&self, client: &Client, has_come: bool) -> bool {
+    /// Whether the client sends another request where none may follow, although the server has not closed.
+    fn requests_after_last(&self, client: &Client, has_new_data: bool) -> bool {
         let exchange = self.exchange();
-        !self.server.fin_seen
+        !self.server.fin_forwarded
             && client.has_all()
-            && exchange.is_some_and(|exchange| exchange.asks_too_much(&client.request, has_come))
+            && exchange.is_some_and(|exchange| exchange.requests_after_last(&client.request, has_new_data))
     }
 
-    /// Asks the data plane to take over, if it may, and hands on what may be handed on. True when the server was sent something.
+    /// Sends the splice order if that is possible, and forwards bytes. Returns whether the server was sent anything.
     fn advance(&mut self, client: &mut Client, ctx: &mut Context<'_>) -> bool {
-        self.settle(client);
-        self.wait_for_window(client, ctx);
-        self.take_turn(client, ctx);
+        self.finish_exchange(client);
+        self.acknowledge_held_back(client, ctx);
+        self.order_splice(client, ctx);
         let limit = self.limit(client);
-        self.server.hand_on(client, ctx, limit)
+        self.server.forward(client, ctx, limit)
     }
 
-    /// What a server's closed window holds up waits in the agent, which owns it for that: it takes the server's word that the window
-    /// opens, and probes it in case that word is lost. The client would only repeat itself.
-    fn wait_for_window(&self, client: &mut Client, ctx: &mut Context<'_>) {
+    /// Acknowledges the client's bytes that a closed window of the server holds back, so that the client need not
+    /// retransmit them. The agent sends them when the server opens its window, and probes the window in case that
+    /// segment is lost.
+    fn acknowledge_held_back(&self, client: &mut Client, ctx: &mut Context<'_>) {
         let limit = self.limit(client);
-        let is_held_up = self.server.handover.is_closed() && self.server.handover.next.is_before(limit);
-        let is_the_agents = !matches!(self.turn, Turn::Ordered { .. });
-        if is_held_up && is_the_agents && client.owned.is_before(limit) {
-            client.own(ctx);
+        let is_blocked = self.server.sender.is_closed() && self.server.sender.next.is_before(limit);
+        let agent_translates = !matches!(self.phase, Phase::Ordered { .. });
+        if is_blocked && agent_translates && client.owned.is_before(limit) {
+            client.acknowledge_received(ctx);
         }
     }
 
-    /// Asks the data plane to take over, if the agent owes nothing to either side. The data plane looks at no acknowledgement, so the agent
-    /// waits while a late segment of a server that the connection has left could still become part of what the client receives.
-    fn take_turn(&mut self, client: &Client, ctx: &mut Context<'_>) {
-        let owes = self.server.owes(client) || client.speech.is_some();
-        if matches!(self.turn, Turn::Agent) && !owes && !self.may_take_late(client, ctx.now) {
+    /// Sends the splice order, if the agent has nothing to retransmit to either side. The data plane checks no
+    /// acknowledgement numbers, so the agent waits while the client could still take a late segment of a former
+    /// server for data.
+    fn order_splice(&mut self, client: &Client, ctx: &mut Context<'_>) {
+        let owes = self.server.owes(client) || client.own_bytes.is_some();
+        if matches!(self.phase, Phase::Agent) && !owes && !self.may_accept_late_segment(client, ctx.now) {
             self.send_order(client, ctx, 1);
         }
     }
 
-    /// Whether the client would take a late segment of a left server for this server's: the next number that it expects is among that
-    /// server's, and this server has not ended.
-    fn may_take_late(&self, client: &Client, now: u64) -> bool {
-        let has_end = self.server.fin_seen && client.has_all();
-        !has_end && client.is_among_left(now, self.server.acknowledged(client))
+    /// Whether the client would accept a late segment of a former server as this server's: the next number that it
+    /// expects is among that server's, and this server has not closed.
+    fn may_accept_late_segment(&self, client: &Client, now: u64) -> bool {
+        let has_end = self.server.fin_forwarded && client.has_all();
+        !has_end && client.belongs_to_former_server(now, self.server.acknowledged(client))
     }
 
     fn send_order(&mut self, client: &Client, ctx: &mut Context<'_>, sent: u32) {
         let order = self.order(client);
         ctx.out.push_with(|frame| order.write(&ctx.link, frame));
-        self.turn = Turn::Ordered { due: ctx.now + (REPEAT << (sent - 1)), sent };
+        self.phase = Phase::Ordered { due: ctx.now + (REPEAT << (sent - 1)), sent };
     }
 
-    /// The order to take the connection over.
+    /// Builds the order by which the data plane takes the connection over.
     fn order(&self, client: &Client) -> Order {
         let terms = &client.terms;
         let (delta, shift, client_shift) = self.server.translation();
@@ -334,9 +338,9 @@ impl Serving {
         }
     }
 
-    /// Takes the data plane's confirmation.
+    /// Processes the data plane's answer to the order.
     pub fn on_order(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, status: Status) -> Next<Box<Serving>> {
-        if !matches!(self.turn, Turn::Ordered { .. }) || status == Status::Order {
+        if !matches!(self.phase, Phase::Ordered { .. }) || status == Status::Order {
             return Next::Stay(self);
         }
         let counters = &client.terms.service.counters;
@@ -350,119 +354,130 @@ impl Serving {
         Next::Over
     }
 
-    /// Goes on to the next request, when this one is answered and the client has the answer.
-    fn go_on(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
-        let Turn::Each(exchange) = &self.turn else { return self.part_if_draining(client, ctx) };
-        let is_done =
-            exchange.is_asked && exchange.answered == Some(true) && self.server.handover.una == exchange.limit;
+    /// Goes on to the next request, once this one is answered and the client has acknowledged the answer.
+    fn next_request(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
+        let Phase::Each(exchange) = &self.phase else { return self.drain_if_requested(client, ctx) };
+        let is_done = exchange.request_complete
+            && exchange.response_complete == Some(true)
+            && self.server.sender.una == exchange.limit;
         let has_all = !client.ack.is_before(self.server.to_client(self.server.next));
-        if !is_done || !has_all || self.server.fin_seen {
-            return self.part_if_draining(client, ctx);
+        if !is_done || !has_all || self.server.fin_forwarded {
+            return self.drain_if_requested(client, ctx);
         }
-        let Turn::Each(exchange) = std::mem::replace(&mut self.turn, Turn::Agent) else { return Next::Stay(self) };
+        let Phase::Each(exchange) = std::mem::replace(&mut self.phase, Phase::Agent) else { return Next::Stay(self) };
         let mut reading = Reading::idle(client, ctx.now);
-        let outcome = if client.request.ready().is_empty() { Outcome::More } else { reading.read(client, ctx) };
-        self.turn = Turn::Between(exchange, reading);
+        let outcome = if client.request.ready().is_empty() { ReadOutcome::More } else { reading.read(client, ctx) };
+        self.phase = Phase::Between(exchange, reading);
         match outcome {
-            Outcome::More => self.part_if_draining(client, ctx),
-            outcome => self.follow(client, ctx, outcome),
+            ReadOutcome::More => self.drain_if_requested(client, ctx),
+            outcome => self.apply(client, ctx, outcome),
         }
     }
 
-    /// Does what the rules say of the next request.
-    fn follow(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>, outcome: Outcome) -> Next<Box<Serving>> {
+    /// Applies the rules' decision about the next request.
+    fn apply(
+        mut self: Box<Self>,
+        client: &mut Client,
+        ctx: &mut Context<'_>,
+        outcome: ReadOutcome,
+    ) -> Next<Box<Serving>> {
         match outcome {
-            Outcome::More => Next::Stay(self),
-            Outcome::Refuse(refusal) => Next::Refuse(Some(self.server.end()), refusal),
-            // A decision that holds for the connection stays: later requests are only asked about.
-            Outcome::Route(route) if route.group == self.server.group || self.sticky != Sticky::None => {
-                let Route { sticky, framing, .. } = route;
-                self.turn = Turn::new(framing, client, &self.server);
+            ReadOutcome::More => Next::Stay(self),
+            ReadOutcome::Refuse(rejection) => Next::Refuse(Some(self.server.as_reset()), rejection),
+            // A decision for the whole connection stays in force: later requests are only checked for a refusal.
+            ReadOutcome::Assignment(assignment)
+                if assignment.group == self.server.group || self.sticky != Sticky::None =>
+            {
+                let Assignment { sticky, framing, .. } = assignment;
+                self.phase = Phase::new(framing, client, &self.server);
                 if self.sticky == Sticky::None {
                     self.sticky = sticky;
                 }
-                if let Some(refusal) = self.follow_request(client) {
-                    return Next::Refuse(Some(self.server.end()), refusal);
+                if let Some(rejection) = self.parse_request(client) {
+                    return Next::Refuse(Some(self.server.as_reset()), rejection);
                 }
                 self.advance(client, ctx);
                 Next::Stay(self)
             }
-            Outcome::Route(route) => {
-                client.note_left(ctx.now, self.server.opened, self.server.next);
-                client.leave(ctx, Some(self.server.end()));
-                Next::Ask { route, has_left: true }
+            ReadOutcome::Assignment(assignment) => {
+                client.record_former_server(ctx.now, self.server.opened, self.server.next);
+                client.leave(ctx, Some(self.server.as_reset()));
+                Next::Connect { assignment, has_former_server: true }
             }
         }
     }
 
-    fn part_if_draining(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
-        if ctx.is_draining && self.exchange().is_some() { self.part(client, ctx) } else { Next::Stay(self) }
+    fn drain_if_requested(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
+        if ctx.is_draining && self.exchange().is_some() { self.drain(client, ctx) } else { Next::Stay(self) }
     }
 
-    /// The agent takes no new work: the connection ends if no request is under way.
-    pub fn part(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
-        if self.is_left(client) {
+    /// Ends the connection if no request is under way, because the agent is draining.
+    pub fn drain(self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
+        if self.is_abandoned(client) {
             self.server.abort(client, ctx);
             return Next::Over;
         }
-        let is_idle = self.reading().is_some_and(Reading::is_idle) && client.request.islands().next().is_none();
-        if is_idle && !self.server.fin_seen { Next::End(Some(self.server.end())) } else { Next::Stay(self) }
+        let is_idle = self.reading().is_some_and(Reading::is_idle) && client.request.ranges().next().is_none();
+        if is_idle && !self.server.fin_forwarded { Next::Close(Some(self.server.as_reset())) } else { Next::Stay(self) }
     }
 
-    /// Whether the client has the answer, and the server's end, and has not ended its own side.
-    fn is_left(&self, client: &Client) -> bool {
+    /// Whether the client has the answer and the server's FIN, but has not closed its own side.
+    fn is_abandoned(&self, client: &Client) -> bool {
         let Some(exchange) = self.exchange() else { return false };
-        let is_answered = exchange.answered.is_some() && exchange.limit == client.request.end();
-        self.server.fin_seen && is_answered && client.fin.is_none() && client.has_all()
+        let is_answered = exchange.response_complete.is_some() && exchange.limit == client.request.end();
+        self.server.fin_forwarded && is_answered && client.fin.is_none() && client.has_all()
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub fn on_time(mut self: Box<Self>, client: &mut Client, ctx: &mut Context<'_>) -> Next<Box<Serving>> {
-        if let Turn::Between(_, reading) = &mut self.turn
-            && let Some(refusal) = reading.on_time(client, ctx)
+        if let Phase::Between(_, reading) = &mut self.phase
+            && let Some(rejection) = reading.on_time(client, ctx)
         {
-            return Next::Refuse(Some(self.server.end()), refusal);
+            return Next::Refuse(Some(self.server.as_reset()), rejection);
         }
         let limit = self.limit(client);
         if !self.server.on_time(client, ctx, limit) {
             self.server.abort(client, ctx);
             return Next::Over;
         }
-        if let Turn::Ordered { due, sent } = self.turn
+        if let Phase::Ordered { due, sent } = self.phase
             && due <= ctx.now
         {
             let counters = &client.terms.service.counters;
             counters.orders_repeated.add(1);
             if sent == ORDERS {
-                // Whether it was applied is not known; what comes to the agent from now on is a stray.
+                // Whether the order was applied is unknown; later segments at the agent count as strays.
                 counters.orders_failed.add(1);
                 return Next::Over;
             }
             self.send_order(client, ctx, sent + 1);
         }
-        client.forget_left(ctx.now);
-        self.take_turn(client, ctx);
+        client.expire_former_servers(ctx.now);
+        self.order_splice(client, ctx);
         Next::Stay(self)
     }
 
-    /// Asserts what holds for every turn.
+    /// Asserts the invariants of every phase.
     pub fn check(&self, client: &Client) {
         self.server.check(client);
-        match &self.turn {
-            Turn::Agent | Turn::Each(_) => {}
-            Turn::Ordered { .. } => {
-                assert!(!self.server.owes(client) && client.speech.is_none(), "the data plane repeats nothing");
+        match &self.phase {
+            Phase::Agent | Phase::Each(_) => {}
+            Phase::Ordered { .. } => {
+                assert!(!self.server.owes(client) && client.own_bytes.is_none(), "the data plane repeats nothing");
             }
-            Turn::Between(exchange, _) => {
-                assert!(exchange.is_asked && exchange.answered == Some(true), "one exchange at a time");
-                assert!(self.server.handover.una == exchange.limit, "the next request is not this one's");
+            Phase::Between(exchange, _) => {
+                assert!(
+                    exchange.request_complete && exchange.response_complete == Some(true),
+                    "one exchange at a time"
+                );
+                assert!(self.server.sender.una == exchange.limit, "the next request is not this one's");
             }
         }
     }
 }
 
-impl Turn {
-    fn new(framing: Option<Box<dyn Framing>>, client: &Client, server: &Server) -> Turn {
-        framing.map_or(Turn::Agent, |framing| Turn::Each(Exchange::new(framing, client.request.base(), server.next)))
+impl Phase {
+    fn new(framing: Option<Box<dyn Framing>>, client: &Client, server: &Server) -> Phase {
+        framing.map_or(Phase::Agent, |framing| Phase::Each(Exchange::new(framing, client.request.base(), server.next)))
     }
 }

@@ -1,15 +1,15 @@
-//! Takes what comes of guessed connections.
+//! Processes segments of guessed connections.
 
 use super::Engine;
 use crate::connection::{Connection, Fate};
-use crate::cookie::Offer;
+use crate::cookie::ClientOptions;
 use crate::facts::Facts;
 use crate::frames::Frames;
 use crate::wire::Segment;
 use crate::wire::flags::{ACK, RST, SYN};
 
 impl Engine {
-    /// Takes a client's segment, behind the facts of its handshake with a guessed server.
+    /// Processes a client's segment that arrives with the facts of its handshake with a guessed server.
     pub(super) fn on_guessed(&mut self, now: u64, frame: &[u8], out: &mut Frames) {
         let Some((facts, packet)) = Facts::read(frame) else { return };
         let Ok(segment) = Segment::of_packet(packet) else { return };
@@ -20,24 +20,24 @@ impl Engine {
                 self.with(id, now, out, |connection, ctx| connection.on_guessed(ctx, &facts, &segment));
                 return;
             }
-            // The client uses its port again.
+            // The client has reused its port for a new connection.
             self.with(id, now, out, |_, _| Fate::Ends);
         }
         self.begin_guessed(now, &facts, &segment, out);
     }
 
-    /// Begins a connection whose handshake is the guessed server's.
+    /// Begins a connection whose client has completed its handshake with a guessed server.
     fn begin_guessed(&mut self, now: u64, facts: &Facts, segment: &Segment<'_>, out: &mut Frames) {
         let first = facts.isn + 1;
-        let says = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
-        // Without a scale of both there is none.
+        let has_data = segment.has(ACK) && !segment.has(SYN) && !segment.has(RST) && first.is_before(segment.end());
+        // Windows are scaled only if both sides offer a scale.
         let (scale, announced_scale) = facts.client_scale.zip(facts.server_scale).unzip();
-        let offer = Offer { mss: facts.mss, scale, sack: facts.sack };
-        let Some(terms) = self.terms(segment, offer, announced_scale.unwrap_or(0)) else { return };
-        if !says || terms.service.rules.greets() {
+        let syn_options = ClientOptions { mss: facts.mss, scale, sack: facts.sack };
+        let Some(terms) = self.terms(segment, syn_options, announced_scale.unwrap_or(0)) else { return };
+        if !has_data || terms.service.rules.greets() {
             return;
         }
         let connection = Connection::guessed(terms, (first, segment.ack() - 1), facts, now);
-        self.keep(now, connection, segment, out);
+        self.insert_connection(now, connection, segment, out);
     }
 }

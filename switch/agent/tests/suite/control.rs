@@ -1,11 +1,11 @@
-//! What the controller may ask of an agent, and what the agent reports.
+//! The calls of the controller, and the agent's reports.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluice_agent::control::{Control, Shared, locked, status};
-use sluice_agent::pool::{Learned, Shared as Known};
+use sluice_agent::control::{Control, SharedState, locked, status};
+use sluice_agent::pool::{GroupReport, Learned};
 use sluice_agent::proto::agent_server::Agent as _;
 use sluice_agent::proto::{Ability, Configuration, GroupAbility, Servers, Service, SharedAbilities, WatchRequest};
 use tokio_stream::StreamExt as _;
@@ -32,13 +32,13 @@ fn servers(ids: &[u32]) -> HashMap<String, Servers> {
     HashMap::from([("images".to_owned(), Servers { ids: ids.to_vec() })])
 }
 
-fn wanted(services: Vec<Service>) -> Configuration {
+fn configuration(services: Vec<Service>) -> Configuration {
     Configuration { services, generation: 258, cookie_key: vec![1; 16], former_cookie_key: Vec::new() }
 }
 
-async fn problems(shared: &Arc<Shared>, wanted: Configuration) -> Vec<String> {
+async fn problems(shared: &Arc<SharedState>, configuration: Configuration) -> Vec<String> {
     let control = Control::new(Arc::clone(shared), || {});
-    let verdict = control.configure(Request::new(wanted)).await.unwrap().into_inner();
+    let verdict = control.configure(Request::new(configuration)).await.unwrap().into_inner();
     verdict
         .problems
         .into_iter()
@@ -48,8 +48,8 @@ async fn problems(shared: &Arc<Shared>, wanted: Configuration) -> Vec<String> {
 
 #[tokio::test]
 async fn a_configuration_is_in_force_and_reported() {
-    let shared = Arc::new(Shared::default());
-    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    let shared = Arc::new(SharedState::default());
+    assert_eq!(problems(&shared, configuration(vec![service()])).await, [""; 0]);
     assert_eq!(locked(&shared.next).as_ref().map(|next| next.generation), Some(2), "modulo 256");
     let next = Arc::clone(&locked(&shared.next).as_ref().unwrap().services[0]);
     assert_eq!(next.groups.iter().map(|group| &group.servers[..]).collect::<Vec<_>>(), [&[][..], &[3, 5]]);
@@ -63,12 +63,15 @@ async fn a_configuration_is_in_force_and_reported() {
 
 #[tokio::test]
 async fn counts_outlive_the_rules_that_they_began_with() {
-    let shared = Arc::new(Shared::default());
-    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    let shared = Arc::new(SharedState::default());
+    assert_eq!(problems(&shared, configuration(vec![service()])).await, [""; 0]);
     let running = locked(&shared.next).take().unwrap().services.remove(0);
-    let more = CONTENT
+    let extended_content = CONTENT
         .replace(r#""rules": ["#, r#""rules": [{"name": "css", "match": {"path": {"suffix": ".css"}}, "to": "all"}, "#);
-    assert_eq!(problems(&shared, wanted(vec![Service { content: more, ..service() }])).await, [""; 0]);
+    assert_eq!(
+        problems(&shared, configuration(vec![Service { content: extended_content, ..service() }])).await,
+        [""; 0]
+    );
     // A connection that began under the former rules.
     running.counters.lost.add(1);
     running.hits[0].add(2);
@@ -82,11 +85,11 @@ async fn counts_outlive_the_rules_that_they_began_with() {
 
 #[tokio::test]
 async fn what_agents_have_learned_is_reported_and_shared() {
-    let shared = Arc::new(Shared::default());
-    assert_eq!(problems(&shared, wanted(vec![service()])).await, [""; 0]);
+    let shared = Arc::new(SharedState::default());
+    assert_eq!(problems(&shared, configuration(vec![service()])).await, [""; 0]);
     let learned =
         Learned { mss: Some(1400), window: Some(9000), sack: Some(false), scales: Some(true), scale: Some(6) };
-    let known = Known { group: "10.9.0.2:80".parse().unwrap(), servers: vec![3, 5], learned };
+    let known = GroupReport { group: "10.9.0.2:80".parse().unwrap(), servers: vec![3, 5], learned };
     *locked(&shared.learned) = vec![known.clone()];
     let reported = status(&shared, Instant::now()).services.remove(0);
     let abilities: Vec<_> = reported.groups.into_iter().map(|group| (group.name, group.ability)).collect();
@@ -99,7 +102,7 @@ async fn what_agents_have_learned_is_reported_and_shared() {
         scale: Some(6),
     };
     assert_eq!(abilities, [("all".to_owned(), None), ("images".to_owned(), Some(ability.clone()))]);
-    // The same of another agent. Groups that this agent lacks, and impossible numbers, are ignored.
+    // The same ability from another agent. Groups that this agent lacks, and numbers out of range, are ignored.
     let of = |service: &str, group: &str, servers: &[u32]| GroupAbility {
         service: service.to_owned(),
         group: group.to_owned(),
@@ -118,7 +121,7 @@ async fn what_agents_have_learned_is_reported_and_shared() {
 
 #[tokio::test]
 async fn what_is_wrong_changes_nothing_and_is_named() {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedState::default());
     let cases = [
         (Service { servers: servers(&[1, 65_536]), ..service() }, "shop/: group images: a server's number"),
         (Service { content: "{".to_owned(), ..service() }, "shop/"),
@@ -131,13 +134,13 @@ async fn what_is_wrong_changes_nothing_and_is_named() {
         (Service { agent_port: 70_000, ..service() }, "agent_port 70000"),
         (Service { content: CONTENT.replace("http", "gopher"), ..service() }, "shop/"),
     ];
-    for (service, part) in cases {
-        let found = problems(&shared, wanted(vec![service])).await;
-        assert!(found.iter().any(|problem| problem.contains(part)), "{part}: {found:?}");
+    for (service, fragment) in cases {
+        let messages = problems(&shared, configuration(vec![service])).await;
+        assert!(messages.iter().any(|problem| problem.contains(fragment)), "{fragment}: {messages:?}");
     }
-    let twice = problems(&shared, wanted(vec![service(), service()])).await;
-    assert!(twice.iter().any(|problem| problem.contains("its port at the agent")), "{twice:?}");
-    let key = Configuration { cookie_key: vec![1; 15], ..wanted(vec![service()]) };
+    let twice = problems(&shared, configuration(vec![service(), service()])).await;
+    assert!(twice.iter().any(|problem| problem.contains("the same agent_port")), "{twice:?}");
+    let key = Configuration { cookie_key: vec![1; 15], ..configuration(vec![service()]) };
     assert!(problems(&shared, key).await[0].contains("16 bytes"));
     assert!(locked(&shared.next).is_none());
 }

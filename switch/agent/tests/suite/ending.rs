@@ -1,118 +1,126 @@
-//! What an agent that ends (SIGTERM) does with its connections whose every request is decided anew.
+//! A draining agent (SIGTERM), and its connections whose every request is decided separately.
 
-use crate::support::exact::{Exact, RULES, Seen, group};
+use crate::support::harness::{Harness, Output, RULES, group};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
 
 const GET: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
-const ASKED: u32 = GET.len() as u32;
+const REQUEST_BYTES: u32 = GET.len() as u32;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-const ANSWERED: u32 = OK.len() as u32;
+const ANSWER_BYTES: u32 = OK.len() as u32;
 
-/// A connection whose request is with its server.
-fn asked() -> Exact {
-    let mut exact = Exact::new(RULES);
-    exact.handshake();
-    exact.data(0, GET);
-    exact.opens(0, Some(7));
-    exact
+/// Returns a connection whose request was forwarded to its server.
+fn requested() -> Harness {
+    let mut harness = Harness::new(RULES);
+    harness.handshake();
+    harness.data(0, GET);
+    harness.opens(0, Some(7));
+    harness
 }
 
-fn answered() -> Exact {
-    let mut exact = asked();
-    exact.server(0, ASKED, ACK | PSH, OK);
-    exact.client(ASKED, ANSWERED, ACK, b"");
-    exact
+fn answered() -> Harness {
+    let mut harness = requested();
+    harness.server(0, REQUEST_BYTES, ACK | PSH, OK);
+    harness.client(REQUEST_BYTES, ANSWER_BYTES, ACK, b"");
+    harness
 }
 
-/// Whether the server is reset, and the client gets the end behind this number.
-fn parts(seen: &[Seen], behind: Seq) -> bool {
-    let [Seen::Server { to, flags: RST, .. }, Seen::Client { seq, flags, data, .. }] = seen else { return false };
+/// Returns whether the server is reset, and the client gets a FIN with this number.
+fn is_ended(outputs: &[Output], behind: Seq) -> bool {
+    let [Output::Server { to, flags: RST, .. }, Output::Client { seq, flags, data, .. }] = outputs else {
+        return false;
+    };
     *to == group(2) && *seq == behind && flags & (FIN | RST) == FIN && data.is_empty()
 }
 
 #[test]
 fn a_connection_between_two_requests_ends_at_once() {
-    let mut exact = answered();
-    assert_eq!(exact.engine.connections(), 1);
-    let seen = exact.drains();
-    assert!(parts(&seen, exact.cookie + 1 + ANSWERED), "{seen:?}");
-    assert_eq!(exact.drains(), [], "once");
-    // The end is repeated until the client has it.
-    assert!(matches!(exact.waits(300)[..], [Seen::Client { flags, .. }] if flags & FIN != 0));
-    exact.client(ASKED, ANSWERED + 1, ACK | FIN, b"");
-    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
-    assert_eq!((exact.refused(), exact.service.counters.lost.get()), (vec![], 0));
+    let mut harness = answered();
+    assert_eq!(harness.engine.connections(), 1);
+    let outputs = harness.drains();
+    assert!(is_ended(&outputs, harness.cookie + 1 + ANSWER_BYTES), "{outputs:?}");
+    assert_eq!(harness.drains(), [], "once");
+    // The FIN is retransmitted until the client acknowledges it.
+    assert!(matches!(harness.waits(300)[..], [Output::Client { flags, .. }] if flags & FIN != 0));
+    harness.client(REQUEST_BYTES, ANSWER_BYTES + 1, ACK | FIN, b"");
+    assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));
+    assert_eq!((harness.refused(), harness.service.counters.lost.get()), (vec![], 0));
 }
 
 #[test]
 fn a_client_that_does_not_close_holds_the_agent_for_its_farewell_only() {
-    let mut exact = answered();
-    exact.drains();
-    exact.client(ASKED, ANSWERED + 1, ACK, b"");
-    assert_eq!(exact.engine.connections(), 1);
-    exact.waits(5_000);
-    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
+    let mut harness = answered();
+    harness.drains();
+    harness.client(REQUEST_BYTES, ANSWER_BYTES + 1, ACK, b"");
+    assert_eq!(harness.engine.connections(), 1);
+    harness.waits(5_000);
+    assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));
 }
 
 #[test]
 fn a_request_is_served_to_its_end() {
-    let mut exact = asked();
-    assert_eq!(exact.drains(), []);
-    let seen = exact.server(0, ASKED, ACK | PSH, OK);
-    assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
-    let seen = exact.client(ASKED, ANSWERED, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + ANSWERED), "{seen:?}");
-    exact.client(ASKED, ANSWERED + 1, ACK | FIN, b"");
-    assert_eq!((exact.engine.connections(), exact.engine.memory()), (0, 0));
+    let mut harness = requested();
+    assert_eq!(harness.drains(), []);
+    let outputs = harness.server(0, REQUEST_BYTES, ACK | PSH, OK);
+    assert!(outputs.iter().any(|output| output.data() == OK), "{outputs:?}");
+    let outputs = harness.client(REQUEST_BYTES, ANSWER_BYTES, ACK, b"");
+    assert!(is_ended(&outputs[outputs.len() - 2..], harness.cookie + 1 + ANSWER_BYTES), "{outputs:?}");
+    harness.client(REQUEST_BYTES, ANSWER_BYTES + 1, ACK | FIN, b"");
+    assert_eq!((harness.engine.connections(), harness.engine.memory()), (0, 0));
 }
 
 #[test]
 fn a_request_that_has_begun_is_read_and_served() {
-    let mut exact = answered();
-    exact.client(ASKED, ANSWERED, ACK | PSH, &GET[..10]);
-    assert_eq!(exact.drains(), []);
-    let seen = exact.client(ASKED + 10, ANSWERED, ACK | PSH, &GET[10..]);
-    assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { .. }) && seen.data() == GET), "{seen:?}");
-    exact.server(ANSWERED, 2 * ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, 2 * ANSWERED, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * ANSWERED), "{seen:?}");
+    let mut harness = answered();
+    harness.client(REQUEST_BYTES, ANSWER_BYTES, ACK | PSH, &GET[..10]);
+    assert_eq!(harness.drains(), []);
+    let outputs = harness.client(REQUEST_BYTES + 10, ANSWER_BYTES, ACK | PSH, &GET[10..]);
+    assert!(
+        outputs.iter().any(|output| matches!(output, Output::Server { .. }) && output.data() == GET),
+        "{outputs:?}"
+    );
+    harness.server(ANSWER_BYTES, 2 * REQUEST_BYTES, ACK | PSH, OK);
+    let outputs = harness.client(2 * REQUEST_BYTES, 2 * ANSWER_BYTES, ACK, b"");
+    assert!(is_ended(&outputs[outputs.len() - 2..], harness.cookie + 1 + 2 * ANSWER_BYTES), "{outputs:?}");
 }
 
 #[test]
-fn requests_that_came_together_are_all_served() {
-    let mut exact = Exact::new(RULES);
-    exact.handshake();
-    exact.data(0, &GET.repeat(2));
-    exact.opens(0, Some(7));
-    assert_eq!(exact.drains(), []);
-    exact.server(0, ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, ANSWERED, ACK, b"");
-    assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { .. }) && seen.data() == GET), "{seen:?}");
-    exact.server(ANSWERED, 2 * ASKED, ACK | PSH, OK);
-    let seen = exact.client(2 * ASKED, 2 * ANSWERED, ACK, b"");
-    assert!(parts(&seen[seen.len() - 2..], exact.cookie + 1 + 2 * ANSWERED), "{seen:?}");
+fn requests_in_one_segment_are_all_served() {
+    let mut harness = Harness::new(RULES);
+    harness.handshake();
+    harness.data(0, &GET.repeat(2));
+    harness.opens(0, Some(7));
+    assert_eq!(harness.drains(), []);
+    harness.server(0, REQUEST_BYTES, ACK | PSH, OK);
+    let outputs = harness.client(2 * REQUEST_BYTES, ANSWER_BYTES, ACK, b"");
+    assert!(
+        outputs.iter().any(|output| matches!(output, Output::Server { .. }) && output.data() == GET),
+        "{outputs:?}"
+    );
+    harness.server(ANSWER_BYTES, 2 * REQUEST_BYTES, ACK | PSH, OK);
+    let outputs = harness.client(2 * REQUEST_BYTES, 2 * ANSWER_BYTES, ACK, b"");
+    assert!(is_ended(&outputs[outputs.len() - 2..], harness.cookie + 1 + 2 * ANSWER_BYTES), "{outputs:?}");
 }
 
 #[test]
-fn a_client_that_its_server_has_left_is_reset() {
+fn a_client_whose_server_has_closed_is_reset() {
     for is_early in [true, false] {
-        let mut exact = asked();
-        let mut seen = if is_early { exact.drains() } else { vec![] };
-        exact.server(0, ASKED, ACK | PSH | FIN, OK);
-        seen.extend(exact.client(ASKED, ANSWERED + 1, ACK, b""));
+        let mut harness = requested();
+        let mut outputs = if is_early { harness.drains() } else { vec![] };
+        harness.server(0, REQUEST_BYTES, ACK | PSH | FIN, OK);
+        outputs.extend(harness.client(REQUEST_BYTES, ANSWER_BYTES + 1, ACK, b""));
         if !is_early {
-            seen = exact.drains();
+            outputs = harness.drains();
         }
-        let resets = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
-        assert_eq!((resets, exact.engine.connections()), (2, 0), "{seen:?}");
+        let resets = outputs.iter().filter(|output| output.flags() & RST != 0).count();
+        assert_eq!((resets, harness.engine.connections()), (2, 0), "{outputs:?}");
     }
 }
 
 #[test]
 fn a_new_client_is_not_answered() {
-    let mut exact = answered();
-    exact.drains();
-    exact.client = "10.0.1.1:4712".parse().unwrap();
-    assert_eq!(exact.syn(&[], b""), []);
+    let mut harness = answered();
+    harness.drains();
+    harness.client = "10.0.1.1:4712".parse().unwrap();
+    assert_eq!(harness.syn(&[], b""), []);
 }

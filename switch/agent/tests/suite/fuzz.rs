@@ -1,4 +1,4 @@
-//! The fuzz targets' seeds, and what has once failed there.
+//! Runs the fuzz targets on their seeds, and on inputs that have failed before.
 
 #[path = "../../../fuzz/src/agent.rs"]
 mod agent;
@@ -28,7 +28,8 @@ fn guarded_conversations() {
     corpus::run("guard", guard::run);
 }
 
-/// Some thousand conversations at random. They are conversations: servers read what the rules let pass, and tunnels open.
+/// Runs thousands of random conversations, and asserts that they are not trivial: servers read what the rules let
+/// pass, and tunnels open.
 #[test]
 fn nothing_that_rules_refuse_reaches_a_server() {
     let (mut served, mut spliced, mut closed) = (0, 0, 0);

@@ -1,6 +1,7 @@
-//! Where a rule refuses, no request reaches a server before the rules have read it: on HTTP connections, segment by segment.
+//! Where a rule refuses, no request reaches a server before the rules were evaluated on it: HTTP connections, segment
+//! by segment.
 
-use crate::support::exact::{Exact, GUARDING, RULES, Seen};
+use crate::support::harness::{GUARDING, Harness, Output, RULES};
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -8,129 +9,139 @@ const EACH: &str = "GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 const ADMIN: &str = "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A client and its server, and how far each has come.
-struct Talk {
-    exact: Exact,
+/// A client and its server, and how many bytes each has sent and received.
+struct Conversation {
+    harness: Harness,
     sent: u32,
-    /// What the client has received, and how many bytes of it are the server's.
+    /// The bytes that the client has received, and how many of them the server has sent.
     received: String,
     answered: u32,
-    /// What the server has received.
-    handed: String,
+    /// The bytes that the server has received.
+    forwarded: String,
     is_closed: bool,
     was_reset: bool,
     is_spliced: bool,
 }
 
-impl Talk {
-    fn new(content: &str) -> Talk {
-        let mut exact = Exact::new(content);
-        exact.handshake();
-        let (received, handed) = (String::new(), String::new());
-        Talk { exact, sent: 0, received, answered: 0, handed, is_closed: false, was_reset: false, is_spliced: false }
+impl Conversation {
+    fn new(content: &str) -> Conversation {
+        let mut harness = Harness::new(content);
+        harness.handshake();
+        let (received, forwarded) = (String::new(), String::new());
+        Conversation {
+            harness,
+            sent: 0,
+            received,
+            answered: 0,
+            forwarded,
+            is_closed: false,
+            was_reset: false,
+            is_spliced: false,
+        }
     }
 
-    /// A client whose first request has a server.
-    fn served(content: &str, request: &str) -> Talk {
-        let mut talk = Talk::new(content);
-        talk.sends(request);
-        let seen = talk.exact.opens(0, Some(7));
-        talk.look(&seen);
-        assert_eq!(talk.handed, request);
-        talk
+    /// Returns a client whose first request was forwarded to a server.
+    fn served(content: &str, request: &str) -> Conversation {
+        let mut conversation = Conversation::new(content);
+        conversation.sends(request);
+        let outputs = conversation.harness.opens(0, Some(7));
+        conversation.record(&outputs);
+        assert_eq!(conversation.forwarded, request);
+        conversation
     }
 
-    fn look(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            let data = std::str::from_utf8(seen.data()).unwrap();
-            match seen {
-                Seen::Client { flags, .. } => {
+    fn record(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            let data = std::str::from_utf8(output.data()).unwrap();
+            match output {
+                Output::Client { flags, .. } => {
                     self.received += data;
                     self.is_closed |= flags & (FIN | RST) != 0;
                     self.was_reset |= flags & RST != 0;
                 }
-                Seen::Server { .. } => self.handed += data,
-                Seen::Order(_) => self.is_spliced = true,
+                Output::Server { .. } => self.forwarded += data,
+                Output::Order(_) => self.is_spliced = true,
             }
         }
     }
 
     fn sends(&mut self, text: &str) {
-        let seen = self.exact.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
+        let outputs = self.harness.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
         self.sent += text.len() as u32;
-        self.look(&seen);
+        self.record(&outputs);
     }
 
     /// The server sends this, and the client acknowledges it.
     fn answers(&mut self, text: &str) {
         self.server_sends(text);
-        let seen = self.exact.client(self.sent, self.received.len() as u32, ACK, b"");
-        self.look(&seen);
+        let outputs = self.harness.client(self.sent, self.received.len() as u32, ACK, b"");
+        self.record(&outputs);
     }
 
     /// The server sends this.
     fn server_sends(&mut self, text: &str) {
-        let seen = self.exact.server(self.answered, self.handed.len() as u32, ACK | PSH, text.as_bytes());
+        let outputs = self.harness.server(self.answered, self.forwarded.len() as u32, ACK | PSH, text.as_bytes());
         self.answered += text.len() as u32;
-        self.look(&seen);
+        self.record(&outputs);
     }
 
-    /// The connection has ended with these words for the client, and the server has no more than this.
-    fn has_ended(&self, words: &str, handed: &str) {
-        assert!(self.received.ends_with(words), "{}", self.received);
-        assert_eq!(self.handed, handed);
+    /// Asserts that the client's bytes end with this text, that the server has received only `forwarded`, and that
+    /// the connection is closed.
+    fn has_ended(&self, reply: &str, forwarded: &str) {
+        assert!(self.received.ends_with(reply), "{}", self.received);
+        assert_eq!(self.forwarded, forwarded);
         assert!(self.is_closed && !self.is_spliced);
     }
 
-    fn is_refused(&self, status: &str, handed: &str) {
+    fn is_refused(&self, status: &str, forwarded: &str) {
         let (_, last) = self.received.rsplit_once("HTTP/1.1 ").expect("an answer");
         assert!(last.starts_with(status), "{}", self.received);
-        self.has_ended("", handed);
+        self.has_ended("", forwarded);
     }
 }
 
 #[test]
 fn a_later_request_that_a_rule_refuses_is_refused() {
     for first in [GET, EACH] {
-        // Kept alive.
-        let mut talk = Talk::served(GUARDING, first);
-        talk.answers(OK);
-        talk.sends(first);
-        talk.answers(OK);
-        assert_eq!((&*talk.handed, &*talk.received), (&*first.repeat(2), &*OK.repeat(2)));
-        talk.sends(ADMIN);
-        talk.is_refused("403", &first.repeat(2));
+        // Sequential requests on one connection.
+        let mut conversation = Conversation::served(GUARDING, first);
+        conversation.answers(OK);
+        conversation.sends(first);
+        conversation.answers(OK);
+        assert_eq!((&*conversation.forwarded, &*conversation.received), (&*first.repeat(2), &*OK.repeat(2)));
+        conversation.sends(ADMIN);
+        conversation.is_refused("403", &first.repeat(2));
         // Pipelined, in any two pieces.
         let stream = [first, first, ADMIN].concat();
         for at in 1..stream.len() {
-            let mut talk = Talk::new(GUARDING);
-            talk.sends(&stream[..at]);
-            talk.sends(&stream[at..]);
-            let seen = talk.exact.opens(0, Some(7));
-            talk.look(&seen);
-            assert_eq!(talk.handed, first, "split at {at}");
-            talk.answers(OK);
-            talk.answers(OK);
-            talk.is_refused("403", &first.repeat(2));
+            let mut conversation = Conversation::new(GUARDING);
+            conversation.sends(&stream[..at]);
+            conversation.sends(&stream[at..]);
+            let outputs = conversation.harness.opens(0, Some(7));
+            conversation.record(&outputs);
+            assert_eq!(conversation.forwarded, first, "split at {at}");
+            conversation.answers(OK);
+            conversation.answers(OK);
+            conversation.is_refused("403", &first.repeat(2));
         }
     }
 }
 
-/// A decision for the connection holds: later requests are only asked about.
+/// A decision for the connection stays in force: later requests are only checked for a refusal.
 #[test]
 fn a_later_request_stays_with_the_connections_server() {
-    let mut talk = Talk::served(GUARDING, GET);
-    talk.answers(OK);
-    talk.sends(EACH);
-    assert_eq!(talk.handed, [GET, EACH].concat(), "no other group");
-    talk.answers(OK);
-    talk.sends(GET);
-    assert_eq!(talk.handed, [GET, EACH, GET].concat());
+    let mut conversation = Conversation::served(GUARDING, GET);
+    conversation.answers(OK);
+    conversation.sends(EACH);
+    assert_eq!(conversation.forwarded, [GET, EACH].concat(), "no other group");
+    conversation.answers(OK);
+    conversation.sends(GET);
+    assert_eq!(conversation.forwarded, [GET, EACH, GET].concat());
     // Where no rule refuses, the data plane takes over.
-    assert!(Talk::served(RULES, GET).is_spliced);
-    // Or where no rule refuses this client's requests.
+    assert!(Conversation::served(RULES, GET).is_spliced);
+    // The same where no rule refuses requests of this client.
     let elsewhere = GUARDING.replace(r#""match": {"#, r#""match": {"source": "192.0.2.0/24", "#);
-    assert!(Talk::served(&elsewhere, GET).is_spliced);
+    assert!(Conversation::served(&elsewhere, GET).is_spliced);
 }
 
 #[test]
@@ -139,67 +150,67 @@ fn only_an_accepted_connect_is_a_tunnel() {
     let each = r#"{"protocol": "http", "default": {"to": "a", "sticky": "none"}, "rules": [
         {"name": "admin", "match": {"path": "/admin"}, "refuse": 403}]}"#;
     for content in [GUARDING, each] {
-        let mut talk = Talk::served(content, connect);
-        talk.answers("HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nno");
-        talk.sends(ADMIN);
-        talk.is_refused("403", connect);
-        let mut talk = Talk::served(content, connect);
-        talk.sends("hello");
-        assert_eq!(talk.handed, connect, "it may yet be a request");
-        talk.server_sends("HTTP/1.1 200 Connected\r\n\r\n");
-        assert_eq!(talk.handed, [connect, "hello"].concat());
-        talk.answers("");
-        assert!(talk.is_spliced);
+        let mut conversation = Conversation::served(content, connect);
+        conversation.answers("HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nno");
+        conversation.sends(ADMIN);
+        conversation.is_refused("403", connect);
+        let mut conversation = Conversation::served(content, connect);
+        conversation.sends("hello");
+        assert_eq!(conversation.forwarded, connect, "it may yet be a request");
+        conversation.server_sends("HTTP/1.1 200 Connected\r\n\r\n");
+        assert_eq!(conversation.forwarded, [connect, "hello"].concat());
+        conversation.answers("");
+        assert!(conversation.is_spliced);
     }
 }
 
 #[test]
 fn nothing_follows_a_response_whose_end_is_not_known() {
-    let many = (0..129).fold("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned(), |head, _| head + "a: b\r\n");
+    let many_fields = (0..129).fold("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned(), |head, _| head + "a: b\r\n");
     let long = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: {}", "x".repeat(65 << 10));
     let each = RULES.replace("/b", "/");
     for response in
-        [&*format!("{many}\r\nok"), &*format!("{long}\r\n\r\nok"), "HTTP/1.1 200 OK\r\n\r\nok", "200\r\n\r\nok"]
+        [&*format!("{many_fields}\r\nok"), &*format!("{long}\r\n\r\nok"), "HTTP/1.1 200 OK\r\n\r\nok", "200\r\n\r\nok"]
     {
         for content in [GUARDING, &each] {
-            let mut talk = Talk::served(content, GET);
+            let mut conversation = Conversation::served(content, GET);
             for piece in response.as_bytes().chunks(1400) {
-                talk.answers(std::str::from_utf8(piece).unwrap());
+                conversation.answers(std::str::from_utf8(piece).unwrap());
             }
-            assert_eq!(talk.received, response, "it is passed on");
-            assert!(!talk.is_closed);
-            talk.sends(GET);
-            talk.has_ended(response, GET);
-            // A request that came before the end of the response cuts nothing off.
-            let mut talk = Talk::served(content, GET);
-            talk.sends(GET);
+            assert_eq!(conversation.received, response, "it is passed on");
+            assert!(!conversation.is_closed);
+            conversation.sends(GET);
+            conversation.has_ended(response, GET);
+            // A request that arrives before the end of the response does not cut the response off.
+            let mut conversation = Conversation::served(content, GET);
+            conversation.sends(GET);
             for piece in response.as_bytes().chunks(1400) {
-                talk.answers(std::str::from_utf8(piece).unwrap());
+                conversation.answers(std::str::from_utf8(piece).unwrap());
             }
-            talk.answers("more");
-            assert_eq!((&*talk.received, &*talk.handed), (&*format!("{response}more"), GET));
-            assert!(!talk.is_closed && !talk.is_spliced);
+            conversation.answers("more");
+            assert_eq!((&*conversation.received, &*conversation.forwarded), (&*format!("{response}more"), GET));
+            assert!(!conversation.is_closed && !conversation.is_spliced);
         }
     }
 }
 
 #[test]
-fn a_request_behind_the_last_one_is_not_handed_on() {
+fn a_request_behind_the_last_one_is_not_forwarded() {
     let last = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     for (request, response) in [
         (last, OK),
         (GET, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"),
         (GET, "HTTP/1.0 304 x\r\n\r\n"),
     ] {
-        let mut talk = Talk::served(GUARDING, request);
-        talk.answers(response);
-        assert!(!talk.is_closed, "the server's to end");
-        talk.sends(GET);
-        talk.has_ended(response, request);
-        let mut talk = Talk::served(GUARDING, request);
-        talk.sends(GET);
-        talk.answers(response);
-        talk.has_ended(response, request);
+        let mut conversation = Conversation::served(GUARDING, request);
+        conversation.answers(response);
+        assert!(!conversation.is_closed, "the server's to end");
+        conversation.sends(GET);
+        conversation.has_ended(response, request);
+        let mut conversation = Conversation::served(GUARDING, request);
+        conversation.sends(GET);
+        conversation.answers(response);
+        conversation.has_ended(response, request);
     }
 }
 
@@ -209,50 +220,51 @@ fn another_protocol_is_not_taken_on_where_a_rule_refuses() {
     let switching =
         |to: &str| format!("HTTP/1.1 101 Switching Protocols\r\nUpgrade: {to}\r\nConnection: Upgrade\r\n\r\n");
     for to in ["h2c", "TLS/1.0", "IRC/6.9", "websocket, h2c"] {
-        let mut talk = Talk::served(GUARDING, &upgrade(to));
-        talk.server_sends(&switching(to));
-        talk.is_refused("502", &upgrade(to));
-        assert!(!talk.received.contains("101"));
-        // A server that takes no part in it: the request is one as any other.
-        let mut talk = Talk::served(GUARDING, &upgrade(to));
-        talk.answers(OK);
-        talk.sends(ADMIN);
-        talk.is_refused("403", &upgrade(to));
-        assert!(Talk::served(RULES, &upgrade(to)).is_spliced);
+        let mut conversation = Conversation::served(GUARDING, &upgrade(to));
+        conversation.server_sends(&switching(to));
+        conversation.is_refused("502", &upgrade(to));
+        assert!(!conversation.received.contains("101"));
+        // A server that ignores the upgrade: the request counts as any other.
+        let mut conversation = Conversation::served(GUARDING, &upgrade(to));
+        conversation.answers(OK);
+        conversation.sends(ADMIN);
+        conversation.is_refused("403", &upgrade(to));
+        assert!(Conversation::served(RULES, &upgrade(to)).is_spliced);
     }
-    let mut talk = Talk::served(GUARDING, &upgrade("websocket"));
-    talk.answers(&switching("websocket"));
-    talk.answers("");
-    assert!(talk.is_spliced && !talk.is_closed);
-    let mut talk = Talk::new(GUARDING);
-    talk.sends("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    talk.is_refused("505", "");
+    let mut conversation = Conversation::served(GUARDING, &upgrade("websocket"));
+    conversation.answers(&switching("websocket"));
+    conversation.answers("");
+    assert!(conversation.is_spliced && !conversation.is_closed);
+    let mut conversation = Conversation::new(GUARDING);
+    conversation.sends("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    conversation.is_refused("505", "");
 }
 
-/// A client that waits for 100 may leave out the body when it server_sends something else, and a server may wait for it: what follows
-/// has two readings.
+/// A client that waits for 100 may omit the body when the server sends another answer, and a server may wait for it:
+/// then the following bytes have two meanings.
 #[test]
 fn nothing_follows_a_body_that_may_not_come() {
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\nExpect: 100-continue\r\n\r\n";
-    // Not even in one segment with its head: a server that does not ask for it may take it for a request.
-    let mut talk = Talk::new(GUARDING);
-    talk.sends(&[post, ADMIN].concat());
-    let seen = talk.exact.opens(0, Some(7));
-    talk.look(&seen);
-    assert_eq!(talk.handed, post);
-    talk.answers("HTTP/1.1 100 Continue\r\n\r\n");
-    assert_eq!(talk.handed, [post, ADMIN].concat());
-    let mut talk = Talk::served(GUARDING, post);
-    talk.answers("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
-    talk.sends(ADMIN);
-    talk.has_ended("\r\n\r\n", post);
-    let mut talk = Talk::served(GUARDING, post);
-    talk.answers("HTTP/1.1 100 Continue\r\n\r\n");
-    talk.sends(&ADMIN[..10]);
-    talk.answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    talk.sends(&format!("{}X{ADMIN}", &ADMIN[10..]));
-    talk.answers("");
-    talk.is_refused("403", &format!("{post}{ADMIN}X"));
+    // The body is not forwarded even if it shares a segment with its head: a server that does not ask for the body may
+    // take it for a request.
+    let mut conversation = Conversation::new(GUARDING);
+    conversation.sends(&[post, ADMIN].concat());
+    let outputs = conversation.harness.opens(0, Some(7));
+    conversation.record(&outputs);
+    assert_eq!(conversation.forwarded, post);
+    conversation.answers("HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(conversation.forwarded, [post, ADMIN].concat());
+    let mut conversation = Conversation::served(GUARDING, post);
+    conversation.answers("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
+    conversation.sends(ADMIN);
+    conversation.has_ended("\r\n\r\n", post);
+    let mut conversation = Conversation::served(GUARDING, post);
+    conversation.answers("HTTP/1.1 100 Continue\r\n\r\n");
+    conversation.sends(&ADMIN[..10]);
+    conversation.answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    conversation.sends(&format!("{}X{ADMIN}", &ADMIN[10..]));
+    conversation.answers("");
+    conversation.is_refused("403", &format!("{post}{ADMIN}X"));
 }
 
 #[test]
@@ -260,21 +272,21 @@ fn a_request_whose_chunks_break_is_400() {
     let post = "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     for content in [RULES, GUARDING] {
         for body in ["zz\r\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "3\r\nabc\r\n0\r\n\n", "-1\r\n"] {
-            let mut talk = Talk::served(content, post);
-            talk.sends(body);
-            talk.is_refused("400", post);
-            // In one segment.
-            let mut talk = Talk::new(content);
-            talk.sends(&[post, body].concat());
-            let seen = talk.exact.opens(0, Some(7));
-            talk.look(&seen);
-            talk.is_refused("400", "");
-            // With a part of the response before.
-            let mut talk = Talk::served(content, post);
-            talk.answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
-            talk.sends(body);
-            talk.has_ended("Content-Length: 9\r\n\r\n", post);
-            assert!(talk.was_reset);
+            let mut conversation = Conversation::served(content, post);
+            conversation.sends(body);
+            conversation.is_refused("400", post);
+            // The same with head and body in one segment.
+            let mut conversation = Conversation::new(content);
+            conversation.sends(&[post, body].concat());
+            let outputs = conversation.harness.opens(0, Some(7));
+            conversation.record(&outputs);
+            conversation.is_refused("400", "");
+            // The same after a part of the response was sent.
+            let mut conversation = Conversation::served(content, post);
+            conversation.answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+            conversation.sends(body);
+            conversation.has_ended("Content-Length: 9\r\n\r\n", post);
+            assert!(conversation.was_reset);
         }
     }
 }
@@ -283,21 +295,24 @@ fn a_request_whose_chunks_break_is_400() {
 fn a_head_that_the_agent_refuses_has_no_body() {
     let heads = ["HEAD /admin HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD / HTTP/1.1\r\n\r\n", "HEAD / HTTP/1.1\r\nHost"];
     for (head, status) in heads.into_iter().zip(["403", "400", "408"]) {
-        let mut talk = Talk::new(GUARDING);
-        talk.sends(head);
-        let seen = talk.exact.waits(2_100);
-        talk.look(&seen);
-        assert!(talk.received.starts_with(&format!("HTTP/1.1 {status} ")) && talk.received.contains("close\r\n\r\n"));
-        assert!(talk.received.ends_with("\r\n\r\n") && talk.is_closed, "{}", talk.received);
+        let mut conversation = Conversation::new(GUARDING);
+        conversation.sends(head);
+        let outputs = conversation.harness.waits(2_100);
+        conversation.record(&outputs);
+        assert!(
+            conversation.received.starts_with(&format!("HTTP/1.1 {status} "))
+                && conversation.received.contains("close\r\n\r\n")
+        );
+        assert!(conversation.received.ends_with("\r\n\r\n") && conversation.is_closed, "{}", conversation.received);
     }
     // No server answers.
-    let mut talk = Talk::new(RULES);
-    talk.sends("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let seen = talk.exact.waits(5_000);
-    talk.look(&seen);
+    let mut conversation = Conversation::new(RULES);
+    conversation.sends("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let outputs = conversation.harness.waits(5_000);
+    conversation.record(&outputs);
     assert!(
-        talk.received.starts_with("HTTP/1.1 503 ") && talk.received.ends_with("close\r\n\r\n"),
+        conversation.received.starts_with("HTTP/1.1 503 ") && conversation.received.ends_with("close\r\n\r\n"),
         "{}",
-        talk.received
+        conversation.received
     );
 }

@@ -1,16 +1,16 @@
-//! Whatever client and server send, nothing breaks, and no byte reaches a server that was not meant for it.
+//! Whatever client and server send, nothing fails, and no byte reaches a server that it was not meant for.
 
-use crate::support::exact::{Exact, ISN, RULES, SERVER_ISN, Seen, group};
 use crate::support::guess::{FACTS, OF_A, OF_B, OF_BOTH, guessing};
-use crate::support::play::{self, Play, part};
+use crate::support::harness::{Harness, ISN, Output, RULES, SERVER_ISN, group};
+use crate::support::play::{self, Play, pick_range};
 use crate::support::world::Rng;
 use sluice_agent::facts::Facts;
 use sluice_agent::order::{Order, Status, Turn};
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
-use sluice_agent::wire::{Head, sack_option};
+use sluice_agent::wire::{SegmentHeader, sack_option};
 
-/// Requests whose bodies say for which group they are, in any order.
+/// Returns requests in random order, whose bodies show which group they are for.
 fn stream(rng: &mut Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..6 {
@@ -26,41 +26,41 @@ fn stream(rng: &mut Rng) -> Vec<u8> {
 const WITHOUT_END: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
 
 struct Http {
-    exact: Exact,
+    harness: Harness,
     rng: Rng,
     stream: Vec<u8>,
-    /// How much of it the client has sent in order, and how much it has received of the answers.
+    /// The bytes that the client has sent in order, and the bytes of answers that it has received.
     sent: usize,
     received: u32,
-    /// How many requests each group has had.
-    had: [usize; 2],
+    /// The number of requests that each group has received.
+    requests_received: [usize; 2],
     /// Bytes that the server has sent.
     server_sent: u32,
-    /// The server's next number from the client, and its own first number.
+    /// The next number that the server expects, and its own initial number.
     server: (Seq, Seq),
     order: Option<Order>,
-    /// The connection stays where it is from the first request that is not decided alone.
+    /// The connection stays with its group from the first request that is decided for the connection.
     is_stuck: bool,
-    /// What the data plane puts in front of the client's segments, as long as no agent has the connection.
+    /// The header that the data plane adds to the client's segments, until an agent takes the connection.
     guess: Option<Facts>,
 }
 
 impl Play for Http {
-    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
-        (&mut self.exact, &mut self.rng)
+    fn split(&mut self) -> (&mut Harness, &mut Rng) {
+        (&mut self.harness, &mut self.rng)
     }
 
-    fn look(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            match seen {
-                Seen::Server { to, seq, data, flags, .. } => {
+    fn record(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Server { to, seq, data, flags, .. } => {
                     let foreign = if *to == group(2) { b'1' } else { b'2' };
                     let body = data.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > 4).flatten();
-                    // A server that is left is reset by any group's address.
+                    // A former server is reset through any group's address.
                     self.is_stuck |= *to != group(2) && flags & RST == 0;
-                    // After the splice all that comes is the server's.
-                    assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {seen:?}");
-                    self.had[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
+                    // After the splice, all later bytes are the server's.
+                    assert!(self.is_stuck || !body.clone().any(|byte| *byte == foreign), "{to}: {outputs:?}");
+                    self.requests_received[usize::from(*to == group(2))] += usize::from(data.starts_with(b"POST"));
                     if flags & SYN != 0 {
                         self.guess = None;
                         self.server = (*seq + 1, Seq(self.rng.next() as u32));
@@ -69,15 +69,15 @@ impl Play for Http {
                         self.server.0 = self.server.0.later(*seq + data.len() as u32);
                     }
                 }
-                Seen::Order(order) => {
+                Output::Order(order) => {
                     self.order = Some(*order);
                     self.is_stuck |= order.turn == Turn::Spliced;
                     self.guess = None;
                 }
-                Seen::Client { seq, data, .. } => {
+                Output::Client { seq, data, .. } => {
                     // Such a response ends with the connection.
                     self.is_stuck |= data == WITHOUT_END;
-                    let received = (*seq + data.len() as u32) - (self.exact.cookie + 1);
+                    let received = (*seq + data.len() as u32) - (self.harness.cookie + 1);
                     self.received = self.received.max(u32::try_from(received.max(0)).unwrap());
                 }
             }
@@ -85,23 +85,27 @@ impl Play for Http {
     }
 
     fn client_sends(&mut self) {
-        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 1460, 75);
+        let range = pick_range(&mut self.rng, &mut self.sent, self.stream.len(), 1460, 75);
         let (start, data) = (range.start, self.stream[range].to_vec());
         let flags = play::flags(&mut self.rng, ACK | PSH, 2);
         let received = if self.rng.percent(90) { self.received } else { self.rng.below(200) as u32 };
-        let seen = if self.rng.percent(20) {
+        let outputs = if self.rng.percent(20) {
             let blocks = [(Seq(self.rng.next() as u32), Seq(self.rng.next() as u32)); 2];
             let (options, length) = sack_option(blocks.into_iter());
-            let (source, destination) = (self.exact.client, self.exact.own());
-            let (seq, ack) = (ISN + 1 + start as u32, self.exact.cookie + 1 + received);
-            self.exact.sends(Head { source, destination, seq, ack, flags: ACK, window: 9 }, &options[..length], b"")
+            let (source, destination) = (self.harness.client, self.harness.own());
+            let (seq, ack) = (ISN + 1 + start as u32, self.harness.cookie + 1 + received);
+            self.harness.sends(
+                SegmentHeader { source, destination, seq, ack, flags: ACK, window: 9 },
+                &options[..length],
+                b"",
+            )
         } else if let Some(facts) = self.guess {
-            let has_spoken = facts.has_spoken || self.rng.percent(2);
-            self.exact.guessed_with(Facts { has_spoken, ..facts }, start as u32, received, flags, &data)
+            let server_has_sent = facts.server_has_sent || self.rng.percent(2);
+            self.harness.guessed_with(Facts { server_has_sent, ..facts }, start as u32, received, flags, &data)
         } else {
-            self.exact.client(start as u32, received, flags, &data)
+            self.harness.client(start as u32, received, flags, &data)
         };
-        self.look(&seen);
+        self.record(&outputs);
     }
 
     fn server_sends(&mut self) {
@@ -121,10 +125,10 @@ impl Play for Http {
             self.server_sent += data.len() as u32;
         }
         let ack = if self.rng.percent(90) { next } else { next - self.rng.below(3000) as u32 };
-        let (source, destination) = (self.exact.service.address, self.exact.client);
-        let head = Head { source, destination, seq, ack, flags, window: self.rng.below(3) as u16 * 3000 };
-        let seen = self.exact.sends(head, &[2, 4, 2, 0], if is_syn { b"" } else { data });
-        self.look(&seen);
+        let (source, destination) = (self.harness.service.address, self.harness.client);
+        let head = SegmentHeader { source, destination, seq, ack, flags, window: self.rng.below(3) as u16 * 3000 };
+        let outputs = self.harness.sends(head, &[2, 4, 2, 0], if is_syn { b"" } else { data });
+        self.record(&outputs);
     }
 
     fn confirmation(&mut self) -> Option<(Order, Status)> {
@@ -137,19 +141,19 @@ impl Play for Http {
 fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
     let mut rng = Rng(seed);
     let stream = stream(&mut rng);
-    let mut exact = if is_guessed { guessing(RULES) } else { Exact::new(RULES) };
+    let mut harness = if is_guessed { guessing(RULES) } else { Harness::new(RULES) };
     if !is_guessed {
-        exact.handshake();
+        harness.handshake();
     }
     let server = [OF_A, OF_B, OF_BOTH][rng.below(3) as usize];
     let guess = is_guessed.then_some(Facts { server, ..FACTS });
     let mut play = Http {
-        exact,
+        harness,
         rng,
         stream,
         sent: 0,
         received: 0,
-        had: [0; 2],
+        requests_received: [0; 2],
         server_sent: 0,
         server: if is_guessed { (ISN + 1, SERVER_ISN) } else { (ISN, Seq(0)) },
         order: None,
@@ -159,15 +163,19 @@ fn play(seed: u64, is_guessed: bool) -> [usize; 2] {
     for _ in 0..60 {
         play.step();
     }
-    play::ends(&mut play.exact, seed);
-    play.had
+    play::assert_ends(&mut play.harness, seed);
+    play.requests_received
 }
 
 #[test]
 fn no_byte_reaches_a_server_that_was_not_meant_for_it() {
     for is_guessed in [false, true] {
         let plays = (0..3000).map(|seed| play(seed, is_guessed));
-        let had = plays.fold([0; 2], |sum, had| [sum[0] + had[0], sum[1] + had[1]]);
-        assert!(had.iter().all(|requests| *requests > 500), "both groups have requests: {had:?}");
+        let requests_received =
+            plays.fold([0; 2], |sum, requests_received| [sum[0] + requests_received[0], sum[1] + requests_received[1]]);
+        assert!(
+            requests_received.iter().all(|requests| *requests > 500),
+            "both groups have requests: {requests_received:?}"
+        );
     }
 }

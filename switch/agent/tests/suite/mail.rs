@@ -1,7 +1,7 @@
-//! Protocols whose server speaks first, segment by segment.
+//! Mail protocols, whose server sends first, segment by segment.
 
-use crate::support::dialogue::Talk;
-use crate::support::exact::{Exact, ISN, SERVER_ISN, Seen, group};
+use crate::support::dialogue::Conversation;
+use crate::support::harness::{Harness, ISN, Output, SERVER_ISN, group};
 use sluice_agent::order::Status;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
 
@@ -21,23 +21,23 @@ const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 const MAIL_OK: &str = "250 2.1.0 OK\r\n";
 
-/// A client whose recipient is known, and a server that is being opened.
-fn addressed() -> Talk {
-    let mut talk = Talk::new(SMTP);
+/// Returns a client that has sent its recipient, and whose server has not answered the agent's SYN.
+fn addressed() -> Conversation {
+    let mut conversation = Conversation::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.sends(line);
+        conversation.sends(line);
     }
-    talk
+    conversation
 }
 
-/// The same, with a server that was sent all of it again.
-fn repeated() -> Talk {
-    let mut talk = addressed();
-    talk.opens();
+/// Returns such a client, after the dialogue was replayed to the server.
+fn replayed() -> Conversation {
+    let mut conversation = addressed();
+    conversation.opens();
     for answer in ["220 b ready\r\n", "250-b\r\n250 SIZE\r\n", "250 sender ok\r\n"] {
-        talk.answers(answer);
+        conversation.answers(answer);
     }
-    talk
+    conversation
 }
 
 #[test]
@@ -45,39 +45,42 @@ fn the_agent_greets_at_the_end_of_the_handshake() {
     for (content, greeting) in
         [(SMTP, GREETING), (IMAP, "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"), (POP3, "+OK ready\r\n")]
     {
-        let talk = Talk::new(content);
-        assert_eq!(talk.received_after(0), greeting);
-        assert_eq!(talk.exact.engine.connections(), 1);
+        let conversation = Conversation::new(content);
+        assert_eq!(conversation.received_after(0), greeting);
+        assert_eq!(conversation.harness.engine.connections(), 1);
     }
 }
 
 #[test]
 fn a_server_is_sent_the_clients_lines_again() {
-    let mut talk = Talk::new(SMTP);
-    assert_eq!(talk.replies_to(EHLO), OFFERS);
-    assert_eq!(talk.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
-    assert_eq!(talk.replies_to(MAIL), MAIL_OK);
-    let seen = talk.sends(RCPT);
-    // The lines of the client end where its recipient begins; the agent keeps the NOOP to itself.
+    let mut conversation = Conversation::new(SMTP);
+    assert_eq!(conversation.replies_to(EHLO), OFFERS);
+    assert_eq!(conversation.replies_to("NOOP\r\n"), "250 2.0.0 OK\r\n");
+    assert_eq!(conversation.replies_to(MAIL), MAIL_OK);
+    let outputs = conversation.sends(RCPT);
+    // The client's lines end where its recipient begins; the agent does not repeat the NOOP.
     assert!(
-        matches!(seen[..], [Seen::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
-        "{seen:?}"
+        matches!(outputs[..], [Output::Server { to, seq, flags: SYN, .. }] if to == group(2) && seq == ISN + 6),
+        "{outputs:?}"
     );
-    talk.opens();
-    assert_eq!(talk.handed(), "", "the server speaks first");
-    talk.answers("220-b\r\n220 ready\r\n");
-    assert_eq!(talk.handed(), EHLO);
-    talk.answers("250-b\r\n250 SIZE\r\n");
-    assert_eq!(talk.handed(), [EHLO, MAIL].concat());
-    assert_eq!(talk.order, None);
-    let received = talk.received.len();
-    talk.answers("250 sender ok\r\n");
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
-    assert_eq!(talk.received.len(), received, "the client has had all of these answers");
-    let order = talk.order.expect("an order");
-    assert_eq!(order.delta, (talk.exact.cookie + received as u32 - (SERVER_ISN + talk.answered)) as u32);
-    assert_eq!(talk.exact.confirms(&order, Status::Applied), []);
-    assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
+    conversation.opens();
+    assert_eq!(conversation.forwarded(), "", "the server sends first");
+    conversation.answers("220-b\r\n220 ready\r\n");
+    assert_eq!(conversation.forwarded(), EHLO);
+    conversation.answers("250-b\r\n250 SIZE\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL].concat());
+    assert_eq!(conversation.order, None);
+    let received = conversation.received.len();
+    conversation.answers("250 sender ok\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(conversation.received.len(), received, "the client has had all of these answers");
+    let order = conversation.order.expect("an order");
+    assert_eq!(
+        order.delta,
+        (conversation.harness.cookie + received as u32 - (SERVER_ISN + conversation.answered)) as u32
+    );
+    assert_eq!(conversation.harness.confirms(&order, Status::Applied), []);
+    assert_eq!((conversation.harness.engine.connections(), conversation.harness.engine.memory()), (0, 0));
 }
 
 #[test]
@@ -85,26 +88,27 @@ fn a_dialogue_split_at_every_byte() {
     let stream = [EHLO, MAIL, RCPT].concat();
     for at in 1..stream.len() {
         for is_reversed in [false, true] {
-            let mut talk = Talk::new(SMTP);
+            let mut conversation = Conversation::new(SMTP);
             let (first, second) = stream.split_at(at);
             let mut parts = [(0, first), (at as u32, second)];
             if is_reversed {
                 parts.reverse();
             }
-            for (at, part) in parts.into_iter().chain(parts) {
-                let seen = talk.exact.client(at, talk.received.len() as u32, ACK | PSH, part.as_bytes());
-                talk.look(&seen);
+            for (at, piece) in parts.into_iter().chain(parts) {
+                let outputs =
+                    conversation.harness.client(at, conversation.received.len() as u32, ACK | PSH, piece.as_bytes());
+                conversation.record(&outputs);
             }
-            talk.sent = stream.len() as u32;
-            talk.client_acknowledges();
-            assert_eq!(talk.received_after(0), [GREETING, OFFERS, MAIL_OK].concat(), "split at {at}");
-            talk.opens();
-            talk.answers("220 b\r\n");
-            talk.answers("250 b\r\n");
-            talk.answers("250 ok\r\n");
-            assert_eq!(talk.handed(), stream, "split at {at}");
-            talk.answers("");
-            assert!(talk.order.is_some());
+            conversation.sent = stream.len() as u32;
+            conversation.client_acknowledges();
+            assert_eq!(conversation.received_after(0), [GREETING, OFFERS, MAIL_OK].concat(), "split at {at}");
+            conversation.opens();
+            conversation.answers("220 b\r\n");
+            conversation.answers("250 b\r\n");
+            conversation.answers("250 ok\r\n");
+            assert_eq!(conversation.forwarded(), stream, "split at {at}");
+            conversation.answers("");
+            assert!(conversation.order.is_some());
         }
     }
 }
@@ -113,68 +117,69 @@ fn a_dialogue_split_at_every_byte() {
 fn a_servers_answers_split_at_every_byte() {
     let answers = ["220-b\r\n220 ready\r\n", "250-b\r\n250 SIZE\r\n", "250 ok\r\n"];
     for at in 0..answers[1].len() {
-        let mut talk = addressed();
-        talk.opens();
-        talk.answers(answers[0]);
+        let mut conversation = addressed();
+        conversation.opens();
+        conversation.answers(answers[0]);
         let (first, second) = answers[1].split_at(at);
         if !first.is_empty() {
-            talk.answers(first);
-            // What comes twice counts once.
-            talk.answered -= first.len() as u32;
-            talk.answers(first);
+            conversation.answers(first);
+            // Repeated bytes count once.
+            conversation.answered -= first.len() as u32;
+            conversation.answers(first);
         }
-        assert_eq!(talk.handed(), EHLO, "split at {at}");
-        talk.answers(second);
-        talk.answers(answers[2]);
-        assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat(), "split at {at}");
-        assert!(talk.order.is_some());
+        assert_eq!(conversation.forwarded(), EHLO, "split at {at}");
+        conversation.answers(second);
+        conversation.answers(answers[2]);
+        assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat(), "split at {at}");
+        assert!(conversation.order.is_some());
     }
 }
 
 #[test]
 fn a_pipelined_dialogue_waits_for_the_servers_answers() {
-    let mut talk = Talk::new(SMTP);
-    let received = talk.replies_to(&[EHLO, MAIL, RCPT, "DATA\r\n"].concat());
+    let mut conversation = Conversation::new(SMTP);
+    let received = conversation.replies_to(&[EHLO, MAIL, RCPT, "DATA\r\n"].concat());
     assert_eq!(received, [OFFERS, MAIL_OK].concat());
-    talk.opens();
-    talk.answers("220 b\r\n");
-    assert_eq!(talk.handed(), EHLO);
-    talk.answers("250 b\r\n");
-    assert_eq!(talk.handed(), [EHLO, MAIL].concat());
-    talk.answers("250 ok\r\n");
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
-    // The agent has acknowledged it all: the order comes when the server has it.
-    assert_eq!(talk.order, None);
-    talk.answers("");
-    assert!(talk.order.is_some());
+    conversation.opens();
+    conversation.answers("220 b\r\n");
+    assert_eq!(conversation.forwarded(), EHLO);
+    conversation.answers("250 b\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL].concat());
+    conversation.answers("250 ok\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT, "DATA\r\n"].concat());
+    // The agent has acknowledged all of the client's bytes, so the order waits until the server has acknowledged them.
+    assert_eq!(conversation.order, None);
+    conversation.answers("");
+    assert!(conversation.order.is_some());
 }
 
 #[test]
 fn an_unsolicited_reply_of_a_server_reaches_the_client() {
-    let mut talk = addressed();
-    talk.opens();
-    talk.answers("220 b\r\n");
-    talk.answers("250 b\r\n");
-    let received = talk.received.len();
-    talk.answers("250 ok\r\n421 going down\r\n");
-    assert_eq!(talk.received_after(received), "421 going down\r\n");
-    assert_eq!(talk.order, None, "the client may not have it yet");
-    talk.client_acknowledges();
-    talk.answers("");
+    let mut conversation = addressed();
+    conversation.opens();
+    conversation.answers("220 b\r\n");
+    conversation.answers("250 b\r\n");
+    let received = conversation.received.len();
+    conversation.answers("250 ok\r\n421 going down\r\n");
+    assert_eq!(conversation.received_after(received), "421 going down\r\n");
+    assert_eq!(conversation.order, None, "the client may not have it yet");
+    conversation.client_acknowledges();
+    conversation.answers("");
     assert_eq!(
-        talk.order.expect("an order").delta,
-        (talk.exact.cookie + talk.received.len() as u32 - (SERVER_ISN + talk.answered)) as u32
+        conversation.order.expect("an order").delta,
+        (conversation.harness.cookie + conversation.received.len() as u32 - (SERVER_ISN + conversation.answered))
+            as u32
     );
 }
 
 #[test]
 fn an_answer_that_a_server_repeats_is_not_for_the_client() {
-    let mut talk = repeated();
-    let received = talk.received.clone();
-    talk.answered -= 5;
-    let seen = talk.answers("r ok\r\n");
-    assert!(matches!(seen[..], [Seen::Server { flags: ACK, .. }]), "{seen:?}");
-    assert_eq!(talk.received, received);
+    let mut conversation = replayed();
+    let received = conversation.received.clone();
+    conversation.answered -= 5;
+    let outputs = conversation.answers("r ok\r\n");
+    assert!(matches!(outputs[..], [Output::Server { flags: ACK, .. }]), "{outputs:?}");
+    assert_eq!(conversation.received, received);
 }
 
 #[test]
@@ -188,242 +193,261 @@ fn a_server_that_refuses_what_was_granted() {
         ),
         (&["what?\r\n"], "what?\r\n"),
     ];
-    for (answers, words) in cases {
-        let mut talk = addressed();
-        let received = talk.received.len();
-        talk.opens();
-        let mut seen = Vec::new();
+    for (answers, reply) in cases {
+        let mut conversation = addressed();
+        let received = conversation.received.len();
+        conversation.opens();
+        let mut outputs = Vec::new();
         for answer in answers {
-            seen = talk.answers(answer);
+            outputs = conversation.answers(answer);
         }
-        assert_eq!(talk.received_after(received), words);
-        assert!(talk.is_closed);
-        assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { flags: RST, .. })), "{seen:?}");
-        assert_eq!(talk.exact.refused(), [("server_refused", 1)]);
-        assert_eq!(talk.exact.service.groups[1].failed.get(), 1);
+        assert_eq!(conversation.received_after(received), reply);
+        assert!(conversation.is_closed);
+        assert!(outputs.iter().any(|output| matches!(output, Output::Server { flags: RST, .. })), "{outputs:?}");
+        assert_eq!(conversation.harness.refused(), [("server_refused", 1)]);
+        assert_eq!(conversation.harness.service.groups[1].failed.get(), 1);
     }
 }
 
 #[test]
 fn a_server_that_closes_resets_or_is_silent_is_421() {
-    let at_each_step = |then: &dyn Fn(&mut Talk)| {
+    let at_each_step = |then: &dyn Fn(&mut Conversation)| {
         for steps in 0..3 {
-            let mut talk = addressed();
-            let received = talk.received.len();
-            talk.opens();
+            let mut conversation = addressed();
+            let received = conversation.received.len();
+            conversation.opens();
             for answer in &["220 b\r\n", "250 b\r\n"][..steps] {
-                talk.answers(answer);
+                conversation.answers(answer);
             }
-            then(&mut talk);
+            then(&mut conversation);
             assert!(
-                talk.received_after(received).starts_with("421 "),
+                conversation.received_after(received).starts_with("421 "),
                 "after {steps}: {}",
-                talk.received_after(received)
+                conversation.received_after(received)
             );
-            assert!(talk.is_closed && talk.order.is_none());
-            talk.exact.waits(10_000);
-            assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
+            assert!(conversation.is_closed && conversation.order.is_none());
+            conversation.harness.waits(10_000);
+            assert_eq!((conversation.harness.engine.connections(), conversation.harness.engine.memory()), (0, 0));
         }
     };
-    at_each_step(&|talk| drop(talk.server(ACK | FIN, "")));
-    at_each_step(&|talk| drop(talk.server(ACK | FIN, "25")));
-    at_each_step(&|talk| drop(talk.server(RST | ACK, "")));
-    at_each_step(&|talk| {
-        let seen = talk.exact.waits(60_000);
-        talk.look(&seen);
+    at_each_step(&|conversation| drop(conversation.server(ACK | FIN, "")));
+    at_each_step(&|conversation| drop(conversation.server(ACK | FIN, "25")));
+    at_each_step(&|conversation| drop(conversation.server(RST | ACK, "")));
+    at_each_step(&|conversation| {
+        let outputs = conversation.harness.waits(60_000);
+        conversation.record(&outputs);
     });
-    // Nothing listens there, or the SYN gets no answer.
-    let mut talk = addressed();
-    let received = talk.received.len();
-    let base = (talk.base - ISN) as u32;
-    let seen = talk.exact.refuses_all(base);
-    talk.look(&seen);
-    assert!(talk.received_after(received).starts_with("421 the server refuses"), "{}", talk.received_after(received));
-    let mut talk = addressed();
-    let seen = talk.exact.waits(3_800);
-    talk.look(&seen);
-    assert!(talk.received_after(received).starts_with("421 no server answers"), "{}", talk.received_after(received));
+    // No server listens, or the SYN gets no answer.
+    let mut conversation = addressed();
+    let received = conversation.received.len();
+    let base = (conversation.base - ISN) as u32;
+    let outputs = conversation.harness.refuses_all(base);
+    conversation.record(&outputs);
+    assert!(
+        conversation.received_after(received).starts_with("421 the server refuses"),
+        "{}",
+        conversation.received_after(received)
+    );
+    let mut conversation = addressed();
+    let outputs = conversation.harness.waits(3_800);
+    conversation.record(&outputs);
+    assert!(
+        conversation.received_after(received).starts_with("421 no server answers"),
+        "{}",
+        conversation.received_after(received)
+    );
 }
 
 #[test]
 fn a_repeated_line_is_acknowledged_while_a_server_is_slow() {
-    let mut talk = addressed();
-    talk.opens();
-    let at = talk.sent - RCPT.len() as u32;
-    let seen = talk.exact.client(at, talk.received.len() as u32, ACK | PSH, RCPT.as_bytes());
-    assert!(matches!(seen[..], [Seen::Client { ack, flags: ACK, .. }] if ack == ISN + 1 + talk.sent), "{seen:?}");
+    let mut conversation = addressed();
+    conversation.opens();
+    let at = conversation.sent - RCPT.len() as u32;
+    let outputs = conversation.harness.client(at, conversation.received.len() as u32, ACK | PSH, RCPT.as_bytes());
+    assert!(
+        matches!(outputs[..], [Output::Client { ack, flags: ACK, .. }] if ack == ISN + 1 + conversation.sent),
+        "{outputs:?}"
+    );
     for answer in ["220 b\r\n", "250 b\r\n", "250 ok\r\n"] {
-        talk.answers(answer);
+        conversation.answers(answer);
     }
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
-    // What the agent has acknowledged it repeats in the client's place.
-    talk.handed.truncate(talk.handed.len() - RCPT.len());
-    let seen = talk.exact.waits(200);
-    talk.look(&seen);
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
+    // The agent retransmits the bytes that it has acknowledged, in the client's place.
+    conversation.forwarded.truncate(conversation.forwarded.len() - RCPT.len());
+    let outputs = conversation.harness.waits(200);
+    conversation.record(&outputs);
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
 }
 
 #[test]
 fn a_line_that_a_server_loses_is_sent_again() {
-    let mut talk = addressed();
-    talk.opens();
-    talk.answers("220 b\r\n");
-    talk.handed.clear();
-    let seen = talk.exact.waits(200);
-    talk.look(&seen);
-    assert_eq!(talk.handed(), EHLO);
+    let mut conversation = addressed();
+    conversation.opens();
+    conversation.answers("220 b\r\n");
+    conversation.forwarded.clear();
+    let outputs = conversation.harness.waits(200);
+    conversation.record(&outputs);
+    assert_eq!(conversation.forwarded(), EHLO);
 }
 
 #[test]
 fn client_resets_at_every_moment() {
     for steps in 0..6 {
-        let mut talk = Talk::new(SMTP);
+        let mut conversation = Conversation::new(SMTP);
         for line in [EHLO, MAIL, RCPT].iter().take(steps) {
-            talk.sends(line);
+            conversation.sends(line);
         }
         if steps > 3 {
-            talk.opens();
-            talk.answers("220 b\r\n");
+            conversation.opens();
+            conversation.answers("220 b\r\n");
         }
-        let seen = talk.exact.client(talk.sent, 0, RST, b"");
-        let resets = seen.iter().filter(|seen| matches!(seen, Seen::Server { flags: RST, .. })).count();
-        assert_eq!((seen.len(), resets), if steps > 2 { (1, 1) } else { (0, 0) }, "{steps}: {seen:?}");
-        assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
+        let outputs = conversation.harness.client(conversation.sent, 0, RST, b"");
+        let resets = outputs.iter().filter(|output| matches!(output, Output::Server { flags: RST, .. })).count();
+        assert_eq!((outputs.len(), resets), if steps > 2 { (1, 1) } else { (0, 0) }, "{steps}: {outputs:?}");
+        assert_eq!((conversation.harness.engine.connections(), conversation.harness.engine.memory()), (0, 0));
     }
 }
 
 #[test]
 fn client_half_closes() {
-    // Behind its last line: the server gets the end behind that line.
-    let mut talk = Talk::new(SMTP);
+    // The client closes behind its last line: the server gets the FIN behind that line.
+    let mut conversation = Conversation::new(SMTP);
     let all = [EHLO, MAIL, RCPT, "QUIT\r\n"].concat();
-    let seen = talk.exact.client(0, talk.received.len() as u32, ACK | PSH | FIN, all.as_bytes());
-    talk.look(&seen);
-    talk.sent = all.len() as u32 + 1;
-    talk.client_acknowledges();
-    talk.opens();
-    talk.answers("220 b\r\n");
-    talk.answers("250 b\r\n");
-    let seen = talk.answers("250 ok\r\n");
-    assert_eq!(talk.handed(), all);
-    assert!(seen.iter().any(|seen| matches!(seen, Seen::Server { flags, .. } if flags & FIN != 0)), "{seen:?}");
-    // In the middle: its lines are answered, and that is all.
-    let mut talk = Talk::new(SMTP);
-    let received = talk.received.len();
-    let seen = talk.exact.client(0, received as u32, ACK | PSH | FIN, b"NOOP\r\n");
-    talk.look(&seen);
-    assert!(talk.received_after(received).starts_with("250 2.0.0 OK\r\n421 "), "{}", talk.received_after(received));
-    assert!(talk.is_closed);
+    let outputs = conversation.harness.client(0, conversation.received.len() as u32, ACK | PSH | FIN, all.as_bytes());
+    conversation.record(&outputs);
+    conversation.sent = all.len() as u32 + 1;
+    conversation.client_acknowledges();
+    conversation.opens();
+    conversation.answers("220 b\r\n");
+    conversation.answers("250 b\r\n");
+    let outputs = conversation.answers("250 ok\r\n");
+    assert_eq!(conversation.forwarded(), all);
+    assert!(
+        outputs.iter().any(|output| matches!(output, Output::Server { flags, .. } if flags & FIN != 0)),
+        "{outputs:?}"
+    );
+    // The client closes earlier: its lines are answered, and the connection ends.
+    let mut conversation = Conversation::new(SMTP);
+    let received = conversation.received.len();
+    let outputs = conversation.harness.client(0, received as u32, ACK | PSH | FIN, b"NOOP\r\n");
+    conversation.record(&outputs);
+    assert!(
+        conversation.received_after(received).starts_with("250 2.0.0 OK\r\n421 "),
+        "{}",
+        conversation.received_after(received)
+    );
+    assert!(conversation.is_closed);
 }
 
 #[test]
 fn a_lost_acknowledgement_of_the_handshake_does_not_silence_the_greeting() {
-    let mut exact = Exact::new(SMTP);
-    let seen = exact.syn(&[2, 4, 5, 180], b"");
-    assert_eq!(exact.waits(999), []);
-    assert_eq!(exact.waits(1), seen);
-    assert_eq!(exact.waits(2_000), seen);
-    assert_eq!(exact.waits(600_000), []);
-    assert_eq!(exact.engine.memory(), 0);
-    // Late, but not too late: the cookie is good.
-    let mut exact = Exact::new(SMTP);
-    let seen = exact.syn(&[], b"");
-    exact.waits(20_000);
-    let [Seen::Client { seq, .. }] = seen[..] else { panic!("{seen:?}") };
-    exact.cookie = seq;
-    assert_eq!(exact.client(0, 0, ACK, b"")[0].data(), GREETING.as_bytes());
-    assert_eq!(exact.waits(100), []);
+    let mut harness = Harness::new(SMTP);
+    let outputs = harness.syn(&[2, 4, 5, 180], b"");
+    assert_eq!(harness.waits(999), []);
+    assert_eq!(harness.waits(1), outputs);
+    assert_eq!(harness.waits(2_000), outputs);
+    assert_eq!(harness.waits(600_000), []);
+    assert_eq!(harness.engine.memory(), 0);
+    // A late ACK whose cookie is still valid.
+    let mut harness = Harness::new(SMTP);
+    let outputs = harness.syn(&[], b"");
+    harness.waits(20_000);
+    let [Output::Client { seq, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    harness.cookie = seq;
+    assert_eq!(harness.client(0, 0, ACK, b"")[0].data(), GREETING.as_bytes());
+    assert_eq!(harness.waits(100), []);
 }
 
 #[test]
 fn handshakes_have_a_part_of_the_budget_and_greeted_clients_the_rest() {
-    let mut exact = Exact::new(SMTP);
+    let mut harness = Harness::new(SMTP);
     let budget = crate::support::world::settings().budget;
     let mut refusals = 0;
     for n in 0..90_000u32 {
-        exact.now += 10_000;
-        exact.client = format!("10.{}.{}.{}:4711", 1 + (n >> 16), n >> 8 & 255, n & 255).parse().unwrap();
-        let seen = exact.syn(&[], b"");
-        assert!(exact.engine.memory() <= budget);
+        harness.now += 10_000;
+        harness.client = format!("10.{}.{}.{}:4711", 1 + (n >> 16), n >> 8 & 255, n & 255).parse().unwrap();
+        let outputs = harness.syn(&[], b"");
+        assert!(harness.engine.memory() <= budget);
         if n >= 30_000 {
-            let [Seen::Client { seq, .. }] = seen[..] else { panic!("{seen:?}") };
-            exact.cookie = seq;
-            let seen = exact.client(0, 0, ACK, b"");
-            assert_eq!(seen[0].data(), GREETING.as_bytes(), "the newest is greeted");
-            refusals += seen.iter().filter(|seen| seen.data().ends_with(b"421 too many connections\r\n")).count();
+            let [Output::Client { seq, .. }] = outputs[..] else { panic!("{outputs:?}") };
+            harness.cookie = seq;
+            let outputs = harness.client(0, 0, ACK, b"");
+            assert_eq!(outputs[0].data(), GREETING.as_bytes(), "the newest is greeted");
+            refusals +=
+                outputs.iter().filter(|output| output.data().ends_with(b"421 too many connections\r\n")).count();
         } else {
-            assert!(exact.engine.memory() <= budget / 8);
+            assert!(harness.engine.memory() <= budget / 8);
         }
-        assert!(exact.engine.memory() <= budget);
+        assert!(harness.engine.memory() <= budget);
     }
-    assert_eq!(exact.engine.connections() + refusals, 60_000);
+    assert_eq!(harness.engine.connections() + refusals, 60_000);
     assert!(refusals > 0);
 }
 
 #[test]
 fn a_silent_client_is_sent_the_reason_of_its_end() {
-    for (content, words) in [(SMTP, "421 "), (IMAP, "* BYE "), (POP3, "-ERR ")] {
+    for (content, reply) in [(SMTP, "421 "), (IMAP, "* BYE "), (POP3, "-ERR ")] {
         let content = content.replacen('{', r#"{"limits": {"wait_s": 20}, "#, 1);
-        let mut talk = Talk::new(&content);
-        // Each command has its own time.
-        talk.exact.waits(15_000);
-        talk.sends(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
-        let received = talk.received.len();
-        let seen = talk.exact.waits(19_999);
-        assert_eq!(seen, []);
-        let seen = talk.exact.waits(1);
-        talk.look(&seen);
+        let mut conversation = Conversation::new(&content);
+        // Each command has its own timeout.
+        conversation.harness.waits(15_000);
+        conversation.sends(if content.contains("imap") { "a NOOP\r\n" } else { "NOOP\r\n" });
+        let received = conversation.received.len();
+        let outputs = conversation.harness.waits(19_999);
+        assert_eq!(outputs, []);
+        let outputs = conversation.harness.waits(1);
+        conversation.record(&outputs);
         assert!(
-            talk.received_after(received).starts_with(words) && talk.is_closed,
+            conversation.received_after(received).starts_with(reply) && conversation.is_closed,
             "{}",
-            talk.received_after(received)
+            conversation.received_after(received)
         );
-        assert_eq!(talk.exact.refused(), [("timeout", 1)]);
+        assert_eq!(conversation.harness.refused(), [("timeout", 1)]);
     }
 }
 
 #[test]
 fn an_hour_of_patience_is_an_hour() {
-    let mut talk = Talk::new(&SMTP.replacen('{', r#"{"limits": {"wait_s": 3600}, "#, 1));
-    assert_eq!(talk.exact.waits(3_599_000), []);
-    let seen = talk.exact.waits(1_000);
-    assert!(seen[0].data().starts_with(b"421 "), "{seen:?}");
+    let mut conversation = Conversation::new(&SMTP.replacen('{', r#"{"limits": {"wait_s": 3600}, "#, 1));
+    assert_eq!(conversation.harness.waits(3_599_000), []);
+    let outputs = conversation.harness.waits(1_000);
+    assert!(outputs[0].data().starts_with(b"421 "), "{outputs:?}");
 }
 
 #[test]
 fn starttls_is_opaque_if_offered() {
-    let mut talk = Talk::new(SMTP);
-    talk.sends(EHLO);
-    talk.sends("STARTTLS\r\n");
-    talk.opens();
-    talk.answers("220 a\r\n");
-    talk.answers("250 a\r\n");
-    assert_eq!(talk.handed(), [EHLO, "STARTTLS\r\n"].concat());
-    let order = talk.order.expect("an order");
-    assert_eq!(order.client, talk.exact.client);
-    let mut talk = Talk::new(
+    let mut conversation = Conversation::new(SMTP);
+    conversation.sends(EHLO);
+    conversation.sends("STARTTLS\r\n");
+    conversation.opens();
+    conversation.answers("220 a\r\n");
+    conversation.answers("250 a\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, "STARTTLS\r\n"].concat());
+    let order = conversation.order.expect("an order");
+    assert_eq!(order.client, conversation.harness.client);
+    let mut conversation = Conversation::new(
         r#"{"protocol": "smtp", "default": {"to": "all"}, "rules": [
         {"name": "m", "match": {"mail_from": "x@y"}, "to": "b"}]}"#,
     );
     for command in ["STARTTLS\r\n", "AUTH PLAIN AGEAYg==\r\n", "HELP\r\n"] {
-        assert!(talk.replies_to(command).starts_with("502 "), "{command}");
+        assert!(conversation.replies_to(command).starts_with("502 "), "{command}");
     }
-    assert_eq!(talk.exact.engine.connections(), 1, "the dialogue goes on");
+    assert_eq!(conversation.harness.engine.connections(), 1, "the dialogue goes on");
 }
 
 #[test]
 fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
-    let mut talk = Talk::new(GUARDED);
-    talk.sends(EHLO);
+    let mut conversation = Conversation::new(GUARDED);
+    conversation.sends(EHLO);
     for (command, answer) in [("STARTTLS\r\n", "502 "), ("AUTH PLAIN AGEAYg==\r\n", "454 ")] {
-        assert!(talk.replies_to(command).starts_with(answer), "{command}");
+        assert!(conversation.replies_to(command).starts_with(answer), "{command}");
     }
-    talk.sends(MAIL);
-    let received = talk.received.len();
-    talk.sends("RCPT TO:<trap@a.example>\r\n");
-    assert!(talk.received_after(received).starts_with("550 ") && talk.is_closed);
+    conversation.sends(MAIL);
+    let received = conversation.received.len();
+    conversation.sends("RCPT TO:<trap@a.example>\r\n");
+    assert!(conversation.received_after(received).starts_with("550 ") && conversation.is_closed);
     let guard = r#"[{"name": "g", "match": {"user": "root"}, "refuse": true}, {"name": "u", "match": {"user": "a"}, "to": "b"}]"#;
-    let mut imap = Talk::new(&format!(
+    let mut imap = Conversation::new(&format!(
         r#"{{"protocol": "imap", "default": {{"to": "all"}}, "offer": ["AUTH=PLAIN"], "rules": {guard}}}"#
     ));
     for (command, answer) in
@@ -434,68 +458,69 @@ fn what_would_hide_what_a_rule_refuses_is_refused_itself() {
     let received = imap.received.len();
     imap.sends("a LOGIN root secret\r\n");
     assert!(imap.received_after(received).starts_with("* BYE ") && imap.is_closed);
-    let mut pop3 = Talk::new(&format!(r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "rules": {guard}}}"#));
+    let mut pop3 =
+        Conversation::new(&format!(r#"{{"protocol": "pop3", "default": {{"to": "all"}}, "rules": {guard}}}"#));
     for command in ["STLS\r\n", "AUTH PLAIN\r\n", "APOP a 123\r\n"] {
         assert!(pop3.replies_to(command).starts_with("-ERR "), "{command}");
     }
 }
 
 #[test]
-fn imap_logins_go_by_the_user() {
-    // The client waits to be asked for the literal.
-    let mut talk = Talk::new(IMAP);
-    assert!(talk.replies_to("a CAPABILITY\r\n").ends_with("a OK done\r\n"));
-    assert_eq!(talk.replies_to("b LOGIN {3}\r\n"), "+ go on\r\n");
-    let seen = talk.sends("tim secret\r\n");
-    assert!(matches!(seen[..], [Seen::Server { to, flags: SYN, .. }] if to == group(2)), "{seen:?}");
-    talk.opens();
-    talk.answers("* OK [CAPABILITY IMAP4rev1] b\r\n");
-    assert_eq!(talk.handed(), "b LOGIN {3}\r\n");
-    talk.answers("+ OK\r\n");
-    assert_eq!(talk.handed(), "b LOGIN {3}\r\ntim secret\r\n");
-    assert!(talk.order.is_some());
-    // A server that does not know what was granted answers the client's command.
-    let mut talk = Talk::new(IMAP);
-    talk.sends("a AUTHENTICATE PLAIN\r\n");
-    talk.sends("AHRpbQBzZWNyZXQ=\r\n");
-    talk.opens();
-    talk.answers("* OK b\r\n");
-    assert_eq!(talk.handed(), "a AUTHENTICATE PLAIN\r\n");
-    let received = talk.received.len();
-    talk.answers("a NO unknown mechanism\r\n");
-    assert_eq!(talk.received_after(received), "a NO unknown mechanism\r\n* BYE the server refuses\r\n");
+fn imap_is_routed_by_the_user() {
+    // The client waits for a continuation request before it sends the literal.
+    let mut conversation = Conversation::new(IMAP);
+    assert!(conversation.replies_to("a CAPABILITY\r\n").ends_with("a OK done\r\n"));
+    assert_eq!(conversation.replies_to("b LOGIN {3}\r\n"), "+ go on\r\n");
+    let outputs = conversation.sends("tim secret\r\n");
+    assert!(matches!(outputs[..], [Output::Server { to, flags: SYN, .. }] if to == group(2)), "{outputs:?}");
+    conversation.opens();
+    conversation.answers("* OK [CAPABILITY IMAP4rev1] b\r\n");
+    assert_eq!(conversation.forwarded(), "b LOGIN {3}\r\n");
+    conversation.answers("+ OK\r\n");
+    assert_eq!(conversation.forwarded(), "b LOGIN {3}\r\ntim secret\r\n");
+    assert!(conversation.order.is_some());
+    // A server that refuses a command which the agent has accepted answers the client's command.
+    let mut conversation = Conversation::new(IMAP);
+    conversation.sends("a AUTHENTICATE PLAIN\r\n");
+    conversation.sends("AHRpbQBzZWNyZXQ=\r\n");
+    conversation.opens();
+    conversation.answers("* OK b\r\n");
+    assert_eq!(conversation.forwarded(), "a AUTHENTICATE PLAIN\r\n");
+    let received = conversation.received.len();
+    conversation.answers("a NO unknown mechanism\r\n");
+    assert_eq!(conversation.received_after(received), "a NO unknown mechanism\r\n* BYE the server refuses\r\n");
 }
 
 #[test]
-fn pop3_goes_by_the_user() {
-    let mut talk = Talk::new(POP3);
-    assert_eq!(talk.replies_to("CAPA\r\n"), "+OK\r\nUSER\r\n.\r\n");
-    let seen = talk.sends("USER tim\r\nPASS secret\r\n");
-    assert!(matches!(seen[..], [Seen::Server { to, flags: SYN, .. }] if to == group(2)), "{seen:?}");
-    talk.opens();
-    talk.answers("+OK b\r\n");
-    assert_eq!(talk.handed(), "USER tim\r\nPASS secret\r\n");
-    let mut talk = Talk::new(POP3);
-    talk.sends("USER tim\r\n");
-    talk.opens();
-    let received = talk.received.len();
-    talk.answers("-ERR [SYS/TEMP] busy\r\n");
-    assert_eq!(talk.received_after(received), "-ERR [SYS/TEMP] busy\r\n");
+fn pop3_is_routed_by_the_user() {
+    let mut conversation = Conversation::new(POP3);
+    assert_eq!(conversation.replies_to("CAPA\r\n"), "+OK\r\nUSER\r\n.\r\n");
+    let outputs = conversation.sends("USER tim\r\nPASS secret\r\n");
+    assert!(matches!(outputs[..], [Output::Server { to, flags: SYN, .. }] if to == group(2)), "{outputs:?}");
+    conversation.opens();
+    conversation.answers("+OK b\r\n");
+    assert_eq!(conversation.forwarded(), "USER tim\r\nPASS secret\r\n");
+    let mut conversation = Conversation::new(POP3);
+    conversation.sends("USER tim\r\n");
+    conversation.opens();
+    let received = conversation.received.len();
+    conversation.answers("-ERR [SYS/TEMP] busy\r\n");
+    assert_eq!(conversation.received_after(received), "-ERR [SYS/TEMP] busy\r\n");
 }
 
 #[test]
 fn rules_on_addresses_alone_leave_the_greeting_to_the_server() {
-    let mut talk = Talk::new(r#"{"protocol": "smtp", "default": {"to": "all"}}"#);
-    assert_eq!(talk.received_after(0), "");
-    assert_eq!(talk.base, ISN);
-    talk.opens();
-    assert!(talk.order.is_some());
-    talk.answers("220 its own\r\n");
-    assert_eq!(talk.received_after(0), "220 its own\r\n");
-    let mut talk = Talk::new(
+    let mut conversation = Conversation::new(r#"{"protocol": "smtp", "default": {"to": "all"}}"#);
+    assert_eq!(conversation.received_after(0), "");
+    assert_eq!(conversation.base, ISN);
+    conversation.opens();
+    assert!(conversation.order.is_some());
+    conversation.answers("220 its own\r\n");
+    assert_eq!(conversation.received_after(0), "220 its own\r\n");
+    let mut conversation = Conversation::new(
         r#"{"protocol": "smtp", "default": {"to": "all"}, "rules": [{"name": "n", "match": {"source": "10.0.1.0/24"}, "refuse": 554}]}"#,
     );
-    assert_eq!(talk.received_after(0), "554 a rule refuses\r\n");
-    assert!(talk.is_closed);
-    assert!(talk.sends("EHLO a\r\n").iter().all(|seen| matches!(seen, Seen::Client { .. })));
+    assert_eq!(conversation.received_after(0), "554 a rule refuses\r\n");
+    assert!(conversation.is_closed);
+    assert!(conversation.sends("EHLO a\r\n").iter().all(|output| matches!(output, Output::Client { .. })));
 }

@@ -1,7 +1,8 @@
-//! Where a rule refuses, the agent stays in the dialogue with a mail server: each login and each envelope is asked about.
+//! Where a rule refuses, the agent stays in the dialogue with a mail server: the rules are evaluated for each login
+//! and each envelope.
 
-use crate::support::dialogue::Talk;
-use crate::support::exact::Seen;
+use crate::support::dialogue::Conversation;
+use crate::support::harness::Output;
 use sluice_agent::order::Status;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
@@ -17,48 +18,52 @@ const EHLO: &str = "EHLO client.example\r\n";
 const MAIL: &str = "MAIL FROM:<a@a.example>\r\n";
 const RCPT: &str = "RCPT TO:<b@b.example>\r\n";
 
-/// Lines of the client, each with the server's answer.
-fn converse(talk: &mut Talk, pairs: &[(&str, &str)]) {
+/// Exchanges lines of the client, each with the server's answer.
+fn converse(conversation: &mut Conversation, pairs: &[(&str, &str)]) {
     for (line, answer) in pairs {
-        talk.sends(line);
-        assert!(talk.handed().ends_with(line), "{line}: {}", talk.handed());
-        let received = talk.received.len();
-        talk.answers(answer);
-        talk.sends("");
-        assert_eq!(talk.received_after(received), *answer);
+        conversation.sends(line);
+        assert!(conversation.forwarded().ends_with(line), "{line}: {}", conversation.forwarded());
+        let received = conversation.received.len();
+        conversation.answers(answer);
+        conversation.sends("");
+        assert_eq!(conversation.received_after(received), *answer);
     }
 }
 
-/// A client with a server that knows the envelope of a first mail.
-fn mailing() -> Talk {
-    let mut talk = Talk::new(SMTP);
+/// Returns a client whose server has the envelope of a first mail.
+fn mailing() -> Conversation {
+    let mut conversation = Conversation::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.sends(line);
+        conversation.sends(line);
     }
-    talk.opens();
+    conversation.opens();
     for answer in ["220 b\r\n", "250 b\r\n", "250 ok\r\n"] {
-        talk.answers(answer);
+        conversation.answers(answer);
     }
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
-    talk.answers("250 ok\r\n");
-    talk.sends("");
-    talk
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
+    conversation.answers("250 ok\r\n");
+    conversation.sends("");
+    conversation
 }
 
-/// The client is refused, and nothing of the refused line reaches the server.
-fn is_refused(talk: &mut Talk, line: &str, status: &str) {
-    let (handed, received) = (talk.handed().to_owned(), talk.received.len());
-    talk.sends(line);
-    assert!(talk.received_after(received).starts_with(status), "{line}: {}", talk.received_after(received));
-    assert!(talk.is_closed && talk.order.is_none());
-    assert_eq!(talk.handed(), handed);
+/// Asserts that the client is refused, and that nothing of the refused line reaches the server.
+fn is_refused(conversation: &mut Conversation, line: &str, status: &str) {
+    let (forwarded, received) = (conversation.forwarded().to_owned(), conversation.received.len());
+    conversation.sends(line);
+    assert!(
+        conversation.received_after(received).starts_with(status),
+        "{line}: {}",
+        conversation.received_after(received)
+    );
+    assert!(conversation.is_closed && conversation.order.is_none());
+    assert_eq!(conversation.forwarded(), forwarded);
 }
 
 #[test]
-fn each_envelope_of_smtp_is_asked_about() {
-    let mut talk = mailing();
+fn rules_check_each_envelope_of_smtp() {
+    let mut conversation = mailing();
     converse(
-        &mut talk,
+        &mut conversation,
         &[
             ("DATA\r\n", "354 go\r\n"),
             ("Subject: x\r\n\r\nMAIL FROM:<mallory@b.example>\r\n.\r\n", "250 queued\r\n"),
@@ -68,52 +73,56 @@ fn each_envelope_of_smtp_is_asked_about() {
             ("RSET\r\n", "250 ok\r\n"),
         ],
     );
-    assert_eq!(talk.order, None, "the agent stays");
-    is_refused(&mut talk, "MAIL FROM:<mallory@b.example>\r\n", "550 ");
+    assert_eq!(conversation.order, None, "the agent stays");
+    is_refused(&mut conversation, "MAIL FROM:<mallory@b.example>\r\n", "550 ");
     is_refused(&mut mailing(), "RCPT TO:<trap@a.example>\r\n", "550 ");
     is_refused(&mut mailing(), "STARTTLS\r\n", "502 ");
     is_refused(&mut mailing(), "XEXCH50 20 2\r\n", "500 ");
 }
 
 #[test]
-fn a_pipelined_envelope_is_handed_on_command_by_command() {
+fn a_pipelined_envelope_is_forwarded_command_by_command() {
     let second = ["RSET\r\n", MAIL, "RCPT TO:<trap@a.example>\r\n", "DATA\r\n"].concat();
     for at in 1..second.len() {
-        let mut talk = mailing();
-        let handed = talk.handed().to_owned();
-        talk.sends(&second[..at]);
-        talk.sends(&second[at..]);
-        assert_eq!(talk.handed(), handed.clone() + "RSET\r\n", "split at {at}");
-        talk.answers("250 ok\r\n");
-        assert_eq!(talk.handed(), [&handed, "RSET\r\n", MAIL].concat());
-        let received = talk.received.len();
-        talk.answers("250 ok\r\n");
-        assert!(talk.received_after(received).starts_with("250 ok\r\n550 "), "{}", talk.received_after(received));
-        assert_eq!(talk.handed(), [&handed, "RSET\r\n", MAIL].concat());
+        let mut conversation = mailing();
+        let forwarded = conversation.forwarded().to_owned();
+        conversation.sends(&second[..at]);
+        conversation.sends(&second[at..]);
+        assert_eq!(conversation.forwarded(), forwarded.clone() + "RSET\r\n", "split at {at}");
+        conversation.answers("250 ok\r\n");
+        assert_eq!(conversation.forwarded(), [&forwarded, "RSET\r\n", MAIL].concat());
+        let received = conversation.received.len();
+        conversation.answers("250 ok\r\n");
+        assert!(
+            conversation.received_after(received).starts_with("250 ok\r\n550 "),
+            "{}",
+            conversation.received_after(received)
+        );
+        assert_eq!(conversation.forwarded(), [&forwarded, "RSET\r\n", MAIL].concat());
     }
 }
 
 #[test]
 fn a_client_that_leaves_ends_both_sides() {
-    let mut talk = mailing();
-    converse(&mut talk, &[("QUIT\r\n", "221 bye\r\n")]);
-    talk.server(ACK | FIN, "");
-    assert!(talk.is_closed);
+    let mut conversation = mailing();
+    converse(&mut conversation, &[("QUIT\r\n", "221 bye\r\n")]);
+    conversation.server(ACK | FIN, "");
+    assert!(conversation.is_closed);
 }
 
 #[test]
-fn each_login_of_imap_is_asked_about() {
+fn rules_check_each_login_of_imap() {
     let logged = |pairs: &[(&str, &str)]| {
-        let mut talk = Talk::new(IMAP);
-        talk.sends("a LOGIN alice pw\r\n");
-        talk.opens();
-        talk.answers("* OK b\r\n");
-        assert_eq!(talk.handed(), "a LOGIN alice pw\r\n");
-        assert_eq!(talk.order, None, "the agent stays");
-        talk.answers("a NO wrong\r\n");
-        talk.sends("");
-        converse(&mut talk, pairs);
-        talk
+        let mut conversation = Conversation::new(IMAP);
+        conversation.sends("a LOGIN alice pw\r\n");
+        conversation.opens();
+        conversation.answers("* OK b\r\n");
+        assert_eq!(conversation.forwarded(), "a LOGIN alice pw\r\n");
+        assert_eq!(conversation.order, None, "the agent stays");
+        conversation.answers("a NO wrong\r\n");
+        conversation.sends("");
+        converse(&mut conversation, pairs);
+        conversation
     };
     is_refused(&mut logged(&[]), "b LOGIN mallory pw\r\n", "* BYE ");
     is_refused(
@@ -127,57 +136,57 @@ fn each_login_of_imap_is_asked_about() {
         "* BYE ",
     );
     is_refused(&mut logged(&[]), "b STARTTLS\r\n", "* BYE ");
-    // The user is known: the data plane takes over.
-    let mut talk = logged(&[("b LOGIN alice pw2\r\n", "b OK in\r\n")]);
-    talk.answers("");
-    let order = talk.order.expect("an order");
-    assert_eq!(talk.exact.confirms(&order, Status::Applied), []);
-    assert_eq!((talk.exact.engine.connections(), talk.exact.engine.memory()), (0, 0));
+    // The user is known, so the data plane takes over.
+    let mut conversation = logged(&[("b LOGIN alice pw2\r\n", "b OK in\r\n")]);
+    conversation.answers("");
+    let order = conversation.order.expect("an order");
+    assert_eq!(conversation.harness.confirms(&order, Status::Applied), []);
+    assert_eq!((conversation.harness.engine.connections(), conversation.harness.engine.memory()), (0, 0));
 }
 
 #[test]
-fn each_login_of_pop3_is_asked_about() {
-    let mut talk = Talk::new(POP3);
-    talk.sends("USER alice\r\n");
-    talk.opens();
-    talk.answers("+OK b\r\n");
-    talk.answers("+OK\r\n");
-    converse(&mut talk, &[("PASS x\r\n", "-ERR wrong\r\n")]);
-    is_refused(&mut talk, "USER mallory\r\n", "-ERR ");
+fn rules_check_each_login_of_pop3() {
+    let mut conversation = Conversation::new(POP3);
+    conversation.sends("USER alice\r\n");
+    conversation.opens();
+    conversation.answers("+OK b\r\n");
+    conversation.answers("+OK\r\n");
+    converse(&mut conversation, &[("PASS x\r\n", "-ERR wrong\r\n")]);
+    is_refused(&mut conversation, "USER mallory\r\n", "-ERR ");
 }
 
 #[test]
 fn a_server_that_answers_everything_at_once() {
-    let mut talk = Talk::new(SMTP);
+    let mut conversation = Conversation::new(SMTP);
     for line in [EHLO, MAIL, RCPT] {
-        talk.sends(line);
+        conversation.sends(line);
     }
-    talk.opens();
-    talk.answers("220 b\r\n250 b\r\n250 ok\r\n");
-    assert_eq!(talk.handed(), [EHLO, MAIL, RCPT].concat());
-    talk.answers("250 ok\r\n");
-    is_refused(&mut talk, "RCPT TO:<trap@a.example>\r\n", "550 ");
+    conversation.opens();
+    conversation.answers("220 b\r\n250 b\r\n250 ok\r\n");
+    assert_eq!(conversation.forwarded(), [EHLO, MAIL, RCPT].concat());
+    conversation.answers("250 ok\r\n");
+    is_refused(&mut conversation, "RCPT TO:<trap@a.example>\r\n", "550 ");
 }
 
-/// The agent stays in many dialogues: those that have been silent longest make room.
+/// The agent stays in many dialogues: those that have been idle longest are closed to free memory.
 #[test]
 fn silent_dialogues_share_the_budget() {
     let budget = crate::support::world::settings().budget;
-    let mut talk = Talk::new(POP3);
+    let mut conversation = Conversation::new(POP3);
     for n in 0..3 * budget / 1000 {
-        let exact = &mut talk.exact;
-        exact.now += 1_000;
-        exact.client = format!("10.1.{}.{}:{}", n >> 8 & 255, n & 255, 1024 + (n >> 16)).parse().unwrap();
-        let (options, length) = exact.offer.write();
-        let [Seen::Client { seq, .. }] = exact.syn(&options[..length], b"")[..] else { panic!("no answer") };
-        exact.cookie = seq;
+        let harness = &mut conversation.harness;
+        harness.now += 1_000;
+        harness.client = format!("10.1.{}.{}:{}", n >> 8 & 255, n & 255, 1024 + (n >> 16)).parse().unwrap();
+        let (options, length) = harness.syn_options.write();
+        let [Output::Client { seq, .. }] = harness.syn(&options[..length], b"")[..] else { panic!("no answer") };
+        harness.cookie = seq;
         let greeting = "+OK ready\r\n".len() as u32;
-        exact.client(0, 0, ACK, b"");
-        let seen = exact.client(0, greeting, ACK | PSH, b"USER alice\r\n");
-        assert!(seen.iter().any(|seen| seen.flags() == SYN), "{n}: a new client is served: {seen:?}");
-        exact.opens(0, Some(7));
-        exact.server(0, 0, ACK | PSH, b"+OK b\r\n");
-        assert!(exact.engine.memory() <= budget, "{n}: {}", exact.engine.memory());
+        harness.client(0, 0, ACK, b"");
+        let outputs = harness.client(0, greeting, ACK | PSH, b"USER alice\r\n");
+        assert!(outputs.iter().any(|output| output.flags() == SYN), "{n}: a new client is served: {outputs:?}");
+        harness.opens(0, Some(7));
+        harness.server(0, 0, ACK | PSH, b"+OK b\r\n");
+        assert!(harness.engine.memory() <= budget, "{n}: {}", harness.engine.memory());
     }
-    assert!(talk.exact.refused().iter().any(|(why, count)| *why == "crowded" && *count > 0));
+    assert!(conversation.harness.refused().iter().any(|(why, count)| *why == "crowded" && *count > 0));
 }

@@ -1,12 +1,12 @@
-//! Whatever client and server of a mail protocol send, the client gets no answer of the server's that was for the agent, and all
-//! memory comes back.
+//! Whatever client and server of a mail protocol send, the client gets no answer of the server that was for the
+//! agent, and all memory is freed.
 
-use crate::support::exact::{Exact, ISN, Seen};
-use crate::support::play::{self, Play, part};
+use crate::support::harness::{Harness, ISN, Output};
+use crate::support::play::{self, Play, pick_range};
 use crate::support::world::Rng;
 use sluice_agent::order::{Order, Status};
 use sluice_agent::seq::Seq;
-use sluice_agent::wire::Head;
+use sluice_agent::wire::SegmentHeader;
 use sluice_agent::wire::flags::{ACK, PSH, SYN};
 
 const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": ["PIPELINING"], "rules": [
@@ -20,63 +20,65 @@ const LINES: [&str; 7] = [
     "RCPT TO:<b@b>\r\n",
     "DATA\r\n",
 ];
-/// A server's greeting and answers, which are not for the client, and what is.
+/// The server's greeting and answers: the first ones are not for the client, the later ones are.
 const ANSWERS: &str =
     "220 swallowed\r\n250-swallowed\r\n250 swallowed\r\n250 swallowed\r\n250 recipient\r\n354 data\r\n";
 
-/// What a side has been sent, and of what its own it has sent.
+/// What each side has sent and received.
 struct Mail {
-    exact: Exact,
+    harness: Harness,
     rng: Rng,
     stream: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
-    /// The server's next number from the client.
+    /// The next number that the server expects.
     server: Seq,
-    /// Bytes of its answers that it has sent.
+    /// Bytes of its answers that the server has sent.
     server_sent: usize,
     order: Option<Order>,
     spliced: usize,
 }
 
 impl Play for Mail {
-    fn parts(&mut self) -> (&mut Exact, &mut Rng) {
-        (&mut self.exact, &mut self.rng)
+    fn split(&mut self) -> (&mut Harness, &mut Rng) {
+        (&mut self.harness, &mut self.rng)
     }
 
-    fn look(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            match seen {
-                Seen::Client { seq, data, .. } => {
-                    let at = (*seq - (self.exact.cookie + 1)) as usize;
+    fn record(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Client { seq, data, .. } => {
+                    let at = (*seq - (self.harness.cookie + 1)) as usize;
                     if at <= self.received.len() && self.received.len() < at + data.len() {
                         self.received.extend(&data[self.received.len() - at..]);
                     }
                 }
-                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.server, self.server_sent) = (*seq + 1, 0),
-                Seen::Server { seq, data, .. } if *seq == self.server => self.server += data.len() as u32,
-                Seen::Server { .. } => {}
-                Seen::Order(order) => self.order = Some(*order),
+                Output::Server { seq, flags, .. } if flags & SYN != 0 => {
+                    (self.server, self.server_sent) = (*seq + 1, 0)
+                }
+                Output::Server { seq, data, .. } if *seq == self.server => self.server += data.len() as u32,
+                Output::Server { .. } => {}
+                Output::Order(order) => self.order = Some(*order),
             }
         }
     }
 
     fn client_sends(&mut self) {
-        let range = part(&mut self.rng, &mut self.sent, self.stream.len(), 40, 75);
+        let range = pick_range(&mut self.rng, &mut self.sent, self.stream.len(), 40, 75);
         let (start, data, received) = (range.start, self.stream[range].to_vec(), self.received.len() as u32);
         let received = if self.rng.percent(90) { received } else { self.rng.below(1 + u64::from(received)) as u32 };
         let flags = play::flags(&mut self.rng, ACK | PSH, 1);
-        let seen = self.exact.client(start as u32, received, flags, &data);
-        self.look(&seen);
+        let outputs = self.harness.client(start as u32, received, flags, &data);
+        self.record(&outputs);
     }
 
     fn server_sends(&mut self) {
         let isn = Seq(77);
-        let (source, destination) = (self.exact.service.address, self.exact.client);
+        let (source, destination) = (self.harness.service.address, self.harness.client);
         let is_syn = self.server_sent == 0 && self.rng.percent(60);
         // A SYN-ACK has no payload.
         let mut server_sent = self.server_sent;
-        let range = part(&mut self.rng, &mut server_sent, ANSWERS.len(), 30, 80);
+        let range = pick_range(&mut self.rng, &mut server_sent, ANSWERS.len(), 30, 80);
         let (seq, data) = match is_syn {
             true => (isn, &b""[..]),
             false => (isn + 1 + range.start as u32, &ANSWERS.as_bytes()[range]),
@@ -85,9 +87,9 @@ impl Play for Mail {
             self.server_sent = server_sent;
         }
         let flags = play::flags(&mut self.rng, if is_syn { SYN | ACK } else { ACK }, 1);
-        let head = Head { source, destination, seq, ack: self.server, flags, window: 3000 };
-        let seen = self.exact.sends(head, &[2, 4, 2, 0], data);
-        self.look(&seen);
+        let head = SegmentHeader { source, destination, seq, ack: self.server, flags, window: 3000 };
+        let outputs = self.harness.sends(head, &[2, 4, 2, 0], data);
+        self.record(&outputs);
     }
 
     fn confirmation(&mut self) -> Option<(Order, Status)> {
@@ -101,21 +103,21 @@ fn play(seed: u64) -> usize {
     let mut rng = Rng(seed);
     let mut stream: Vec<u8> = (0..rng.below(8)).flat_map(|_| LINES[rng.below(5) as usize].bytes()).collect();
     stream.extend("RSET\r\nMAIL FROM:<a@a>\r\nRCPT TO:<b@b>\r\nDATA\r\n".bytes());
-    let mut exact = Exact::new(CONTENT);
-    let (options, length) = exact.offer.write();
-    let Seen::Client { seq, .. } = exact.syn(&options[..length], b"")[0] else { panic!("no answer") };
-    exact.cookie = seq;
-    let seen = exact.client(0, 0, ACK, b"");
+    let mut harness = Harness::new(CONTENT);
+    let (options, length) = harness.syn_options.write();
+    let Output::Client { seq, .. } = harness.syn(&options[..length], b"")[0] else { panic!("no answer") };
+    harness.cookie = seq;
+    let outputs = harness.client(0, 0, ACK, b"");
     let (received, server) = (Vec::new(), ISN);
-    let mut play = Mail { exact, rng, stream, sent: 0, received, server, server_sent: 0, order: None, spliced: 0 };
-    play.look(&seen);
+    let mut play = Mail { harness, rng, stream, sent: 0, received, server, server_sent: 0, order: None, spliced: 0 };
+    play.record(&outputs);
     for _ in 0..80 {
         play.step();
     }
-    // Answers to a repeated MAIL may pass; those to the greeting and to EHLO may not.
+    // Answers to a repeated MAIL may pass; answers to the greeting and to EHLO may not.
     let received = String::from_utf8_lossy(&play.received).into_owned();
     assert!(!received.contains("220 swallowed") && !received.contains("250-swallowed"), "seed {seed}: {received}");
-    play::ends(&mut play.exact, seed);
+    play::assert_ends(&mut play.harness, seed);
     play.spliced
 }
 

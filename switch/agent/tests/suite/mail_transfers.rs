@@ -1,4 +1,4 @@
-//! Mails through servers with a TCP of their own, over links that lose, repeat and reorder: every byte arrives, once.
+//! Mails through real TCP stacks, over links that lose, repeat and reorder packets: every byte arrives once.
 
 use crate::support::world::{Links, Rng, World, streams};
 
@@ -7,7 +7,7 @@ const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer": [
     {"name": "c", "match": {"rcpt_to": {"suffix": "@c.example"}}, "to": "c"}]}"#;
 const BY_THE_AGENT: &str = "220 [10.0.0.100] ESMTP\r\n250-OK\r\n250 PIPELINING\r\n250 2.1.0 OK\r\n";
 
-/// All that a server answers to these lines: a mail's receipt has its length.
+/// Returns all that a server answers to these lines; the receipt of a mail contains the mail's length.
 fn smtp(lines: &[u8]) -> Vec<u8> {
     let mut answers = b"220 ready\r\n".to_vec();
     let (mut rest, mut is_data, mut length) = (lines, false, 0);
@@ -32,15 +32,15 @@ fn smtp(lines: &[u8]) -> Vec<u8> {
     answers
 }
 
-/// One mail, with its parts at once or each after its answer.
+/// Transfers one mail, with its parts at once or each after the answer to the former part.
 fn mail(seed: u64) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };
     let servers = [(65_535, 1500), (100_000, 1400), (2_000_000, 1460)];
-    let service = crate::support::exact::service(CONTENT);
+    let service = crate::support::harness::service(CONTENT);
     let mut world = World::of(service, seed, links, (30_000, 1500), &servers);
     for server in &mut world.servers {
-        server.speaks = Some(smtp);
+        server.responder = Some(smtp);
     }
     let group = rng.below(3) as usize;
     let domain = (b'a' + group as u8) as char;
@@ -57,17 +57,17 @@ fn mail(seed: u64) {
     let is_pipelined = rng.percent(30);
     world.connect(Vec::new(), 100_000);
     let mut lines = 1;
-    for (part, answers) in &parts {
+    for (fragment, answers) in &parts {
         if !is_pipelined {
             world.run(|world| world.clients[0].received.iter().filter(|byte| **byte == b'\n').count() >= lines);
         }
-        world.clients[0].to_send.extend(part.as_bytes());
+        world.clients[0].to_send.extend(fragment.as_bytes());
         lines += answers;
     }
     world.run(|world| world.clients[0].received.len() >= expected.len() || world.clients[0].was_reset);
-    let got = String::from_utf8_lossy(&world.clients[0].received).into_owned();
-    assert_eq!(got.as_bytes(), expected, "seed {seed}: {got}");
-    let sent: String = parts.iter().map(|(part, _)| part.as_str()).collect();
+    let received = String::from_utf8_lossy(&world.clients[0].received).into_owned();
+    assert_eq!(received.as_bytes(), expected, "seed {seed}: {received}");
+    let sent: String = parts.iter().map(|(fragment, _)| fragment.as_str()).collect();
     assert!(streams(&world) == [(group, sent.into_bytes())].into(), "seed {seed}: what servers got");
 }
 

@@ -1,10 +1,10 @@
-//! What Prometheus scrapes.
+//! The metrics that Prometheus scrapes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluice_agent::control::{Control, Shared};
+use sluice_agent::control::{Control, SharedState};
 use sluice_agent::metrics::{Metrics, serve};
 use sluice_agent::proto::agent_server::Agent as _;
 use sluice_agent::proto::{Configuration, Service};
@@ -15,9 +15,9 @@ use tonic::Request;
 const CONTENT: &str = r#"{"protocol": "http", "default": {"to": "all"},
     "rules": [{"name": "no", "match": {"path": "/admin"}, "refuse": 403}]}"#;
 
-/// The answer to a scrape with this header.
+/// Returns the answer to a scrape with this Accept header.
 async fn scrape(accept: &str) -> String {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedState::default());
     let service = Service {
         name: "shop".to_owned(),
         address: "10.0.0.100".to_owned(),
@@ -27,8 +27,8 @@ async fn scrape(accept: &str) -> String {
         content: CONTENT.to_owned(),
         ..Service::default()
     };
-    let wanted = Configuration { services: vec![service], cookie_key: vec![1; 16], ..Configuration::default() };
-    Control::new(Arc::clone(&shared), || {}).configure(Request::new(wanted)).await.unwrap();
+    let configuration = Configuration { services: vec![service], cookie_key: vec![1; 16], ..Configuration::default() };
+    Control::new(Arc::clone(&shared), || {}).configure(Request::new(configuration)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let metrics = Metrics { shared, interface: Arc::default(), started: Instant::now() };
@@ -42,7 +42,7 @@ async fn scrape(accept: &str) -> String {
     answer
 }
 
-/// The names behind a keyword, and those of samples.
+/// Returns the metric names behind a keyword; without a keyword, those of the samples.
 fn names<'t>(text: &'t str, keyword: &str) -> HashSet<&'t str> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(keyword));
     lines.filter_map(|line| line.split([' ', '{']).next().filter(|name| name.starts_with("sluice_"))).collect()
@@ -61,7 +61,7 @@ async fn every_sample_has_help_and_type() {
 }
 
 #[tokio::test]
-async fn openmetrics_is_for_who_asks_for_it() {
+async fn openmetrics_is_served_on_request() {
     let answer = scrape("Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n").await;
     let kind = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
     assert!(answer.contains(kind) && answer.contains("# EOF"), "{answer}");

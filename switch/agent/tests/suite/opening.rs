@@ -1,68 +1,68 @@
-//! Connections that the agent opens to servers: refused, unanswered, answered by a stranger.
+//! Connections that the agent opens to servers: refused, unanswered, or answered by an earlier connection.
 
 use sluice_agent::Frames;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, RST, SYN};
-use sluice_agent::wire::{Head, Link, Segment};
+use sluice_agent::wire::{Link, Segment, SegmentHeader};
 
-use crate::support::exact::{GET, ISN, OK, Seen, asks, connected, group, is_answer};
+use crate::support::harness::{GET, ISN, OK, Output, connected, group, is_answer, is_syn_to};
 use crate::support::switch::{AGENT_MAC, SWITCH_MAC};
 
 #[test]
 fn server_refuses_or_is_silent() {
-    let mut exact = connected();
-    exact.data(0, GET);
-    let seen = exact.refuses_all(0);
-    assert!(is_answer(&seen, "503"), "{seen:?}");
-    assert_eq!(exact.refused(), [("server_refused", 1)]);
-    assert_eq!(exact.service.groups[0].failed.get(), 4);
+    let mut harness = connected();
+    harness.data(0, GET);
+    let outputs = harness.refuses_all(0);
+    assert!(is_answer(&outputs, "503"), "{outputs:?}");
+    assert_eq!(harness.refused(), [("server_refused", 1)]);
+    assert_eq!(harness.service.groups[0].failed.get(), 4);
 
-    let mut exact = connected();
-    exact.data(0, GET);
-    let seen = exact.waits(3_700);
-    assert_eq!(seen.iter().filter(|seen| seen.flags() == SYN).count(), 3, "{seen:?}");
-    let seen = exact.waits(100);
-    let [Seen::Server { to, seq, flags: RST, .. }, answer] = &seen[..] else { panic!("{seen:?}") };
+    let mut harness = connected();
+    harness.data(0, GET);
+    let outputs = harness.waits(3_700);
+    assert_eq!(outputs.iter().filter(|output| output.flags() == SYN).count(), 3, "{outputs:?}");
+    let outputs = harness.waits(100);
+    let [Output::Server { to, seq, flags: RST, .. }, answer] = &outputs[..] else { panic!("{outputs:?}") };
     assert_eq!((*to, *seq), (group(1), ISN + 1));
-    assert!(is_answer(std::slice::from_ref(answer), "503"), "{seen:?}");
-    assert_eq!(exact.service.groups[0].failed.get(), 1);
+    assert!(is_answer(std::slice::from_ref(answer), "503"), "{outputs:?}");
+    assert_eq!(harness.service.groups[0].failed.get(), 1);
 }
 
 #[test]
 fn a_server_that_refuses_is_left_for_the_next_of_its_group() {
-    let mut exact = connected();
-    exact.data(0, GET);
+    let mut harness = connected();
+    harness.data(0, GET);
     for _ in 0..3 {
-        let seen = exact.server(0, 0, RST | ACK, b"");
-        let [Seen::Server { to, seq, flags: RST, .. }, rest @ ..] = &seen[..] else { panic!("{seen:?}") };
+        let outputs = harness.server(0, 0, RST | ACK, b"");
+        let [Output::Server { to, seq, flags: RST, .. }, rest @ ..] = &outputs[..] else { panic!("{outputs:?}") };
         assert_eq!((*to, *seq), (group(1), ISN + 1), "the refusing server is left");
-        assert!(asks(rest, 0, 1), "{seen:?}");
-        // One that does not answer is asked as often as the first.
-        assert!(asks(&exact.waits(250), 0, 1));
+        assert!(is_syn_to(rest, 0, 1), "{outputs:?}");
+        // A server that does not answer gets as many SYNs as the first one.
+        assert!(is_syn_to(&harness.waits(250), 0, 1));
     }
-    let seen = exact.opens(0, Some(7));
-    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
-    assert_eq!((exact.refused(), exact.service.groups[0].failed.get()), (vec![], 3));
+    let outputs = harness.opens(0, Some(7));
+    assert!(outputs.iter().any(|output| output.data() == GET), "{outputs:?}");
+    assert_eq!((harness.refused(), harness.service.groups[0].failed.get()), (vec![], 3));
 }
 
-/// Only the reset that acknowledges the SYN exactly is an answer to it.
+/// Only a reset that acknowledges the SYN exactly is an answer to it.
 #[test]
 fn a_forged_refusal_is_none() {
-    let mut exact = connected();
-    exact.data(0, GET);
+    let mut harness = connected();
+    harness.data(0, GET);
     for (has, flags) in [(1, RST | ACK), (u32::MAX, RST | ACK), (0, RST)] {
-        assert_eq!(exact.server(0, has, flags, b""), []);
+        assert_eq!(harness.server(0, has, flags, b""), []);
     }
-    assert!(exact.opens(0, Some(7)).iter().any(|seen| seen.data() == GET));
+    assert!(harness.opens(0, Some(7)).iter().any(|output| output.data() == GET));
 }
 
-/// The data plane draws the server by the number of the attempt.
+/// The data plane selects the server by the attempt's number.
 #[test]
 fn each_attempt_has_its_number() {
-    let mut exact = connected();
-    exact.data(0, GET);
-    let (source, destination) = (exact.service.address, exact.client);
-    let head = Head { source, destination, seq: Seq(0), ack: ISN + 1, flags: RST | ACK, window: 0 };
+    let mut harness = connected();
+    harness.data(0, GET);
+    let (source, destination) = (harness.service.address, harness.client);
+    let head = SegmentHeader { source, destination, seq: Seq(0), ack: ISN + 1, flags: RST | ACK, window: 0 };
     for attempt in 1..4 {
         let mut frame = Vec::new();
         let link = Link { own: SWITCH_MAC, router: AGENT_MAC };
@@ -70,10 +70,10 @@ fn each_attempt_has_its_number() {
         for repeated in [false, true] {
             let mut out = Frames::default();
             if repeated {
-                exact.now += 250_000_000;
-                exact.engine.poll(exact.now, &mut out);
+                harness.now += 250_000_000;
+                harness.engine.poll(harness.now, &mut out);
             } else {
-                exact.engine.receive(exact.now, &frame, &mut out);
+                harness.engine.receive(harness.now, &frame, &mut out);
             }
             let segments = out.iter().filter_map(|frame| Segment::read(frame).ok());
             let numbers: Vec<_> = segments.map(|segment| (segment.has(SYN), segment.identification())).collect();
@@ -85,30 +85,32 @@ fn each_attempt_has_its_number() {
 
 #[test]
 fn client_resets_while_the_server_is_being_opened() {
-    let mut exact = connected();
-    exact.data(0, GET);
-    let seen = exact.client(GET.len() as u32, 0, RST, b"");
+    let mut harness = connected();
+    harness.data(0, GET);
+    let outputs = harness.client(GET.len() as u32, 0, RST, b"");
     assert!(
-        matches!(seen[..], [Seen::Server { to, seq, flags: RST, .. }] if to == group(1) && seq == ISN + 1),
-        "{seen:?}"
+        matches!(outputs[..], [Output::Server { to, seq, flags: RST, .. }] if to == group(1) && seq == ISN + 1),
+        "{outputs:?}"
     );
-    assert_eq!(exact.engine.connections(), 0);
-    assert_eq!(exact.opens(0, Some(7)), []);
+    assert_eq!(harness.engine.connections(), 0);
+    assert_eq!(harness.opens(0, Some(7)), []);
 }
 
 #[test]
-fn a_stale_connection_of_the_server_is_reset_and_asked_again() {
-    let mut exact = connected();
-    exact.data(0, GET);
-    let seen = exact.server(5000, 777, ACK, b"");
-    let [Seen::Server { seq, flags: RST, .. }, Seen::Server { flags: SYN, .. }] = seen[..] else { panic!("{seen:?}") };
+fn a_stale_connection_of_the_server_is_reset_and_the_syn_repeated() {
+    let mut harness = connected();
+    harness.data(0, GET);
+    let outputs = harness.server(5000, 777, ACK, b"");
+    let [Output::Server { seq, flags: RST, .. }, Output::Server { flags: SYN, .. }] = outputs[..] else {
+        panic!("{outputs:?}")
+    };
     assert_eq!(seq, ISN + 1 + 777);
-    // Once: what comes late of that connection does not free the slot of the next.
-    assert_eq!(exact.server(5000, 777, ACK, b""), []);
-    let seen = exact.opens(0, Some(7));
-    assert!(seen.iter().any(|seen| seen.data() == GET), "{seen:?}");
-    // The same host, whose numbers begin among those of that connection.
-    assert_eq!(exact.server(2000, 0, ACK | PSH, OK), []);
-    let seen = exact.server(0, GET.len() as u32, ACK | PSH, OK);
-    assert!(seen.iter().any(|seen| seen.data() == OK), "{seen:?}");
+    // The agent resets it only once: a late segment of the earlier connection does not free the new one's slot.
+    assert_eq!(harness.server(5000, 777, ACK, b""), []);
+    let outputs = harness.opens(0, Some(7));
+    assert!(outputs.iter().any(|output| output.data() == GET), "{outputs:?}");
+    // The server is the same host: its new numbers begin among those of the earlier connection.
+    assert_eq!(harness.server(2000, 0, ACK | PSH, OK), []);
+    let outputs = harness.server(0, GET.len() as u32, ACK | PSH, OK);
+    assert!(outputs.iter().any(|output| output.data() == OK), "{outputs:?}");
 }

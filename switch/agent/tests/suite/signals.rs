@@ -1,5 +1,5 @@
-//! Signals that leave the agent running: the binary itself, in a network namespace of its own; needs root, and reports that and
-//! passes without it.
+//! Signals that leave the agent running. The test runs the binary in a network namespace of its own; that needs root,
+//! and without it the test prints so and passes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;

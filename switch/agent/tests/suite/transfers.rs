@@ -1,5 +1,5 @@
-//! Clients and servers with a TCP of their own, over links that lose, repeat and reorder: every byte arrives, and where it is meant
-//! to.
+//! Clients and servers with real TCP stacks, over links that lose, repeat and reorder packets: every byte arrives
+//! where it belongs.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ fn a_request_in_one_segment() {
     assert_eq!(world.clients[0].received, expected);
     assert_eq!(world.switch.orders, 1);
     assert_eq!(world.engine.connections(), 0, "the agent has forgotten it");
-    // SYN, its acknowledgement, the request, and the server's SYN-ACK.
+    // The agent has received the SYN, its ACK, the request, and the server's SYN-ACK.
     assert_eq!(world.at_agent, 4);
     assert_eq!(world.engine.memory(), 0);
 }
 
 #[test]
-fn a_long_request_that_rules_want_whole() {
+fn a_long_request_that_rules_read_completely() {
     let mut world = World::new(2, GOOD, (65_535, 1500), PLAIN);
     let sent = request("/cw5000", 60_000);
     world.connect(sent.clone(), 100_000);
@@ -35,13 +35,13 @@ fn a_long_request_that_rules_want_whole() {
     assert_eq!((world.switch.orders, world.engine.connections()), (1, 0));
 }
 
-/// One connection with one request under everything that links do.
+/// Runs one connection with one request over links that lose, repeat and delay packets.
 fn transfer(seed: u64) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(4), repeated: rng.below(5), delayed: rng.below(10) };
     let build = |rng: &mut Rng, buffer: [usize; 3]| (buffer[rng.below(3) as usize], 1500 - 40 * rng.below(12) as usize);
     let client = build(&mut rng, [4096, 30_000, 400_000]);
-    // Not less than clients are offered at first: smoltcp waits for ever for windows that shrink.
+    // Servers have at least the window that clients are offered at first: smoltcp waits forever if it shrinks.
     let servers = [(); 3].map(|()| build(&mut rng, [65_535, 100_000, 2_000_000]));
     let mut world = World::new(seed, links, client, &servers);
     let group = rng.below(3) as usize;
@@ -55,11 +55,11 @@ fn transfer(seed: u64) {
     let expected = response(&sent, group);
     world.run(|world| world.clients[0].received.len() >= expected.len() || world.clients[0].was_reset);
     let state = world.socket(client).state();
-    let got = &world.clients[0].received;
+    let received = &world.clients[0].received;
     assert!(
-        *got == expected,
+        *received == expected,
         "seed {seed}: {path}, {body} bytes: got {} of {} bytes of the answer by {} ms, {state}",
-        got.len(),
+        received.len(),
         expected.len(),
         world.now / 1_000_000,
     );
@@ -71,7 +71,7 @@ fn every_byte_arrives_where_it_is_meant_to() {
     (0..100).for_each(transfer);
 }
 
-/// A connection whose requests go to different groups, one after the other or all at once.
+/// Runs a connection whose requests are for different groups, one after the other or all at once.
 fn exchange(seed: u64, is_pipelined: bool) {
     let mut rng = Rng(seed);
     let links = Links { lost: rng.below(3), repeated: rng.below(5), delayed: rng.below(10) };
@@ -97,12 +97,12 @@ fn exchange(seed: u64, is_pipelined: bool) {
     }
     world.run(|world| world.clients[0].received.len() >= due);
     assert!(world.clients[0].received == expected, "seed {seed}: {} of {due}", world.clients[0].received.len());
-    // Requests for the same group in a row share a connection.
-    let mut meant = HashSet::new();
+    // Successive requests for the same group share a connection.
+    let mut expected_streams = HashSet::new();
     for run in requests.chunk_by(|a, b| a.0 == b.0) {
-        meant.insert((run[0].0, run.iter().flat_map(|(_, sent)| sent.clone()).collect::<Vec<u8>>()));
+        expected_streams.insert((run[0].0, run.iter().flat_map(|(_, sent)| sent.clone()).collect::<Vec<u8>>()));
     }
-    assert!(streams(&world) == meant, "seed {seed}: what servers got");
+    assert!(streams(&world) == expected_streams, "seed {seed}: what servers got");
 }
 
 #[test]

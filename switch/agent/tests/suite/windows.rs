@@ -1,62 +1,65 @@
-//! Windows of both sides as the agent passes them on: shifted, closed, opened late.
+//! Windows of both sides as the agent passes them on: shifted, closed, and opened late.
 
 use sluice_agent::wire::flags::{ACK, RST, SYN};
-use sluice_agent::wire::{Head, RawOffer};
+use sluice_agent::wire::{SegmentHeader, SynOptions};
 
-use crate::support::exact::{EACH, Exact, GET, ISN, RULES, SERVER_ISN, Seen, connected, order};
+use crate::support::harness::{EACH, GET, Harness, ISN, Output, RULES, SERVER_ISN, connected, order};
 
-/// A request to a server whose SYN-ACK has a window of 0, as of a SYNPROXY.
-fn held_up(get: &[u8]) -> Exact {
-    let mut exact = connected();
-    exact.data(0, get);
-    let (source, destination) = (exact.service.address, exact.client);
-    let head = Head { source, destination, seq: SERVER_ISN, ack: ISN + 1, flags: SYN | ACK, window: 0 };
-    let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
-    let seen = exact.sends(head, &options[..length], b"");
-    let [Seen::Client { ack, .. }, Seen::Server { data, flags: ACK, .. }] = &seen[..] else { panic!("{seen:?}") };
+/// Sends a request to a server whose SYN-ACK has a window of 0, as from a SYNPROXY.
+fn blocked_request(get: &[u8]) -> Harness {
+    let mut harness = connected();
+    harness.data(0, get);
+    let (source, destination) = (harness.service.address, harness.client);
+    let head = SegmentHeader { source, destination, seq: SERVER_ISN, ack: ISN + 1, flags: SYN | ACK, window: 0 };
+    let (options, length) = SynOptions { mss: Some(1460), scale: Some(7), sack: true }.write();
+    let outputs = harness.sends(head, &options[..length], b"");
+    let [Output::Client { ack, .. }, Output::Server { data, flags: ACK, .. }] = &outputs[..] else {
+        panic!("{outputs:?}")
+    };
     assert_eq!((*ack, data.len()), (ISN + 1 + get.len() as u32, 0), "the agent has it, and no splice is ordered");
-    exact
+    harness
 }
 
-fn handed(seen: &[Seen]) -> &[u8] {
-    let data: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Server { .. })).map(Seen::data).collect();
-    assert!(data.len() <= 1, "{seen:?}");
+fn forwarded(outputs: &[Output]) -> &[u8] {
+    let data: Vec<_> =
+        outputs.iter().filter(|output| matches!(output, Output::Server { .. })).map(Output::data).collect();
+    assert!(data.len() <= 1, "{outputs:?}");
     data.first().copied().unwrap_or_default()
 }
 
 #[test]
 fn a_request_waits_in_the_agent_for_the_servers_window() {
     for get in [GET, EACH] {
-        let mut exact = held_up(get);
-        // The client need repeat nothing; if it does, it is acknowledged.
-        let seen = exact.data(0, get);
-        assert!(matches!(seen[..], [Seen::Client { flags: ACK, .. }]), "{seen:?}");
-        let seen = exact.server(0, 0, ACK, b"");
-        assert!(handed(&seen) == get && seen.len() == 1, "{seen:?}");
-        let seen = exact.server(0, get.len() as u32, ACK, b"");
-        assert_eq!(seen.iter().any(|seen| matches!(seen, Seen::Order(_))), get == GET, "{seen:?}");
+        let mut harness = blocked_request(get);
+        // The client need not retransmit; if it does, it is sent an ACK.
+        let outputs = harness.data(0, get);
+        assert!(matches!(outputs[..], [Output::Client { flags: ACK, .. }]), "{outputs:?}");
+        let outputs = harness.server(0, 0, ACK, b"");
+        assert!(forwarded(&outputs) == get && outputs.len() == 1, "{outputs:?}");
+        let outputs = harness.server(0, get.len() as u32, ACK, b"");
+        assert_eq!(outputs.iter().any(|output| matches!(output, Output::Order(_))), get == GET, "{outputs:?}");
     }
 }
 
 #[test]
 fn a_window_whose_opening_is_lost_is_probed() {
-    let mut exact = held_up(GET);
-    let seen = exact.waits(200);
-    assert_eq!(handed(&seen), &GET[..1], "{seen:?}");
-    let seen = exact.server(0, 1, ACK, b"");
-    assert_eq!(handed(&seen), &GET[1..], "the server has taken the probe: {seen:?}");
-    let mut exact = held_up(GET);
-    exact.waits(200);
-    let seen = exact.server(0, 0, ACK, b"");
-    assert_eq!(handed(&seen), GET, "it has not: {seen:?}");
+    let mut harness = blocked_request(GET);
+    let outputs = harness.waits(200);
+    assert_eq!(forwarded(&outputs), &GET[..1], "{outputs:?}");
+    let outputs = harness.server(0, 1, ACK, b"");
+    assert_eq!(forwarded(&outputs), &GET[1..], "the server has taken the probe: {outputs:?}");
+    let mut harness = blocked_request(GET);
+    harness.waits(200);
+    let outputs = harness.server(0, 0, ACK, b"");
+    assert_eq!(forwarded(&outputs), GET, "it has not: {outputs:?}");
 }
 
 #[test]
 fn a_window_that_never_opens_ends_the_connection() {
-    let mut exact = held_up(GET);
-    let seen = exact.waits(60_000);
-    let resets = seen.iter().filter(|seen| seen.flags() & RST != 0).count();
-    assert_eq!((resets, exact.engine.connections(), exact.service.counters.lost.get()), (2, 0, 1), "{seen:?}");
+    let mut harness = blocked_request(GET);
+    let outputs = harness.waits(60_000);
+    let resets = outputs.iter().filter(|output| output.flags() & RST != 0).count();
+    assert_eq!((resets, harness.engine.connections(), harness.service.counters.lost.get()), (2, 0, 1), "{outputs:?}");
 }
 
 #[test]
@@ -65,28 +68,29 @@ fn windows_of_servers_with_other_scales() {
     for (scale, field, passed_on) in
         [(Some(10), 500, 4000), (Some(10), 60_000, 65_535), (Some(3), 5, 1), (Some(3), 0, 0), (None, 640, 5)]
     {
-        let mut exact = connected();
-        exact.data(0, GET);
-        let order = order(&exact.opens(0, scale));
+        let mut harness = connected();
+        harness.data(0, GET);
+        let order = order(&harness.opens(0, scale));
         assert_eq!(i16::from(order.shift), i16::from(scale.unwrap_or(0)) - 7);
-        let head = Head {
-            source: exact.service.address,
-            destination: exact.client,
+        let head = SegmentHeader {
+            source: harness.service.address,
+            destination: harness.client,
             seq: SERVER_ISN + 1,
             ack: ISN + 1 + GET.len() as u32,
             flags: ACK,
             window: field,
         };
-        let seen = exact.sends(head, &[], b"");
+        let outputs = harness.sends(head, &[], b"");
         let room = 768; // of the agent, shifted as well: no larger window is passed on while it has the turn
         assert!(
-            matches!(seen[..], [Seen::Client { window, .. }] if window == passed_on.min(room)),
-            "{scale:?}: {seen:?}"
+            matches!(outputs[..], [Output::Client { window, .. }] if window == passed_on.min(room)),
+            "{scale:?}: {outputs:?}"
         );
     }
 }
 
-/// The client scales its windows, since the agent has offered it a scale; a server that does not scale reads them unshifted.
+/// The client scales its windows, because the agent has offered it a scale; a server that does not scale reads them
+/// unshifted.
 #[test]
 fn windows_of_clients_toward_servers_that_do_not_scale() {
     for (client_scale, scale, field, passed_on) in [
@@ -98,25 +102,28 @@ fn windows_of_clients_toward_servers_that_do_not_scale() {
         (Some(9), Some(0), 100, 100),
         (Some(9), Some(7), 100, 100),
     ] {
-        let mut exact = Exact::new(RULES);
-        exact.offer.scale = client_scale;
-        exact.handshake();
-        exact.data(0, GET);
-        let order = order(&exact.opens(0, scale));
+        let mut harness = Harness::new(RULES);
+        harness.syn_options.scale = client_scale;
+        harness.handshake();
+        harness.data(0, GET);
+        let order = order(&harness.opens(0, scale));
         let client_shift = if scale.is_none() { client_scale.unwrap_or(0) } else { 0 };
         assert_eq!(order.client_shift, client_shift, "{client_scale:?} {scale:?}");
-        let (source, destination, seq) = (exact.client, exact.own(), ISN + 1 + GET.len() as u32);
-        let head = Head { source, destination, seq, ack: exact.cookie + 1, flags: ACK, window: field };
-        let seen = exact.sends(head, &[], b"");
-        assert!(matches!(seen[..], [Seen::Server { window, .. }] if window == passed_on), "{client_scale:?}: {seen:?}");
+        let (source, destination, seq) = (harness.client, harness.own(), ISN + 1 + GET.len() as u32);
+        let head = SegmentHeader { source, destination, seq, ack: harness.cookie + 1, flags: ACK, window: field };
+        let outputs = harness.sends(head, &[], b"");
+        assert!(
+            matches!(outputs[..], [Output::Server { window, .. }] if window == passed_on),
+            "{client_scale:?}: {outputs:?}"
+        );
     }
 }
 
 #[test]
 fn without_a_scale_of_the_client_there_is_none() {
-    let mut exact = Exact::new(RULES);
-    exact.offer = RawOffer { mss: Some(1000), scale: None, sack: false };
-    exact.handshake();
-    exact.data(0, GET);
-    assert_eq!(order(&exact.opens(0, None)).shift, 0);
+    let mut harness = Harness::new(RULES);
+    harness.syn_options = SynOptions { mss: Some(1000), scale: None, sack: false };
+    harness.handshake();
+    harness.data(0, GET);
+    assert_eq!(order(&harness.opens(0, None)).shift, 0);
 }

@@ -1,10 +1,10 @@
-//! HTTP: any bytes as a request, as a body of XML, JSON or a form, whole or in chunks, and as a response. In pieces of any size
-//! the same comes of them.
+//! HTTP: any bytes as a request, as a body of XML, JSON or a form (whole or in chunks), and as a response. The result
+//! must not depend on the size of the pieces.
 
 use std::sync::LazyLock;
 
 use super::{Rules, outcome, rules};
-use sluice_rules::{Decision, HandOn, Method, Request, RequestFramer, Response, ResponseFramer};
+use sluice_rules::{Decision, Forwarding, Method, Request, RequestFramer, Response, ResponseFramer};
 
 static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
     let body = r#"[
@@ -22,7 +22,7 @@ static RULES: LazyLock<[Rules; 2]> = LazyLock::new(|| {
     [rules("http", body), rules("http", head)]
 });
 
-/// The bytes themselves, or as the body of a request.
+/// Returns the bytes themselves, or a request with them as its body.
 fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     let media = match kind % 5 {
         0 => return bytes.to_vec(),
@@ -38,7 +38,7 @@ fn request(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), framing.as_bytes(), bytes].concat()
 }
 
-/// Where the request ends.
+/// Returns the end of the request, and whether it is complete.
 fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     let (mut framer, mut used) = (RequestFramer::new(request), 0);
     for piece in stream.chunks(step) {
@@ -51,7 +51,7 @@ fn end(request: &Request, stream: &[u8], step: usize) -> Option<(usize, bool)> {
     Some((used, false))
 }
 
-/// Where the response ends.
+/// Returns the end of the response.
 fn response(method: Method, stream: &[u8], step: usize) -> Response {
     let (mut framer, mut before) = (ResponseFramer::new(method), 0);
     for piece in stream.chunks(step) {
@@ -64,7 +64,7 @@ fn response(method: Method, stream: &[u8], step: usize) -> Response {
     Response::More
 }
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let [kind, step, bytes @ ..] = data else { return };
     let (rules, step) = (&RULES[usize::from(kind / 128)], usize::from(*step) + 1);
@@ -72,13 +72,13 @@ pub fn run(data: &[u8]) {
     let decision = outcome(rules, &stream, stream.len().max(1));
     assert_eq!(decision, outcome(rules, &stream, step), "decided in pieces");
     if let Some(Decision::Route(route)) = decision
-        && let HandOn::Http(request) = route.hand_on
+        && let Forwarding::Http(request) = route.forwarding
     {
         assert!(request.head <= stream.len());
         assert_eq!(end(&request, &stream, stream.len()), end(&request, &stream, step), "request in pieces");
     }
     for method in [Method::Other, Method::Head, Method::Connect] {
-        let whole = response(method, bytes, bytes.len().max(1));
-        assert_eq!(whole, response(method, bytes, step), "response in pieces");
+        let at_once = response(method, bytes, bytes.len().max(1));
+        assert_eq!(at_once, response(method, bytes, step), "response in pieces");
     }
 }

@@ -1,5 +1,5 @@
-//! JSON: any bytes as a document. What `serde_json` reads, a rule finds; what it takes for malformed is refused, and so is a name
-//! that comes twice where the path leads.
+//! JSON: any bytes as a document. A rule must match each value that `serde_json` parses; a document that `serde_json`
+//! rejects is refused, and so is a duplicate name on the path.
 
 use std::collections::BTreeSet;
 
@@ -7,67 +7,72 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::members::Document;
-use super::{DEPTH, Found, look, step};
+use super::{DEPTH, MatchResult, match_value, step};
 
-/// One input: which value, the size of pieces, the document.
+/// Runs one input: a byte that selects a value of the document, a byte for the size of the pieces, then the document.
 pub fn run(data: &[u8]) {
     let [which, size, document @ ..] = data else { return };
     let size = usize::from(*size) + 1;
     if document.is_empty() {
         return;
     }
-    let ask = |steps: &[String], form: Value| {
+    let match_path = |steps: &[String], form: Value| {
         let path: Vec<_> = steps.iter().filter_map(|name| step(name)).collect();
-        look("json", &path.join("."), form, document, size)
+        match_value("json", &path.join("."), form, document, size)
     };
-    // No value is so long: all of the document is read.
+    // No value is that long, so the whole document is parsed.
     let longer = || json!({"exact": "x".repeat(document.len() + 1)});
     let absent = ["absent".to_owned(), "anyhow".to_owned()];
-    let found = ask(&absent, longer());
+    let result = match_path(&absent, longer());
     let is_utf8 = std::str::from_utf8(document).is_ok();
     if !is_utf8 || serde_json::from_slice::<IgnoredAny>(document).is_err() {
-        assert_eq!(found, Found::Malformed, "malformed JSON");
+        assert_eq!(result, MatchResult::Malformed, "malformed JSON");
     }
     let Ok(value) = serde_json::from_slice::<Value>(document) else { return };
     if depth(&value) > DEPTH {
-        return assert_eq!(found, Found::Malformed, "deep JSON");
+        return assert_eq!(result, MatchResult::Malformed, "deep JSON");
     }
     let members = serde_json::from_slice(document).expect("read before");
-    assert_eq!(found == Found::Malformed, is_ambiguous(&members, &absent), "well-formed JSON");
+    assert_eq!(result == MatchResult::Malformed, is_ambiguous(&members, &absent), "well-formed JSON");
     let mut leaves = Vec::new();
     collect(&value, &[], &mut leaves);
     if let Some((steps, form)) = leaves.get(usize::from(*which) % leaves.len().max(1)) {
         let is_ambiguous = is_ambiguous(&members, steps);
-        assert_eq!(ask(steps, longer()) == Found::Malformed, is_ambiguous, "{steps:?}");
-        let found = ask(steps, form.clone());
-        assert!(found == Found::Yes || is_ambiguous && found == Found::Malformed, "{steps:?} {form}: {found:?}");
+        assert_eq!(match_path(steps, longer()) == MatchResult::Malformed, is_ambiguous, "{steps:?}");
+        let result = match_path(steps, form.clone());
+        assert!(
+            result == MatchResult::Yes || is_ambiguous && result == MatchResult::Malformed,
+            "{steps:?} {form}: {result:?}"
+        );
     }
 }
 
-/// Whether an object has a name twice that a path has at that place.
+/// Returns whether an object on the path contains a name of the path twice.
 fn is_ambiguous(document: &Document, steps: &[String]) -> bool {
-    look_for_twice(document, &BTreeSet::from([0]), steps)
+    has_duplicate(document, &BTreeSet::from([0]), steps)
 }
 
-/// The same below a place, to which so many of the steps lead.
-fn look_for_twice(document: &Document, taken: &BTreeSet<usize>, steps: &[String]) -> bool {
+/// Returns whether an object of this subtree contains a name of the path twice. `steps_taken` holds the numbers of path
+/// steps that may have led to the subtree.
+fn has_duplicate(document: &Document, steps_taken: &BTreeSet<usize>, steps: &[String]) -> bool {
     let further = |names: [&str; 2]| {
-        let next =
-            |&taken: &usize| steps.get(taken).is_some_and(|step| names.contains(&&step[..])).then_some(taken + 1);
-        taken.iter().filter_map(next).collect::<BTreeSet<_>>()
+        let next = |&steps_taken: &usize| {
+            steps.get(steps_taken).is_some_and(|step| names.contains(&&step[..])).then_some(steps_taken + 1)
+        };
+        steps_taken.iter().filter_map(next).collect::<BTreeSet<_>>()
     };
     match document {
         Document::Leaf => false,
         Document::List(items) => items.iter().enumerate().any(|(index, item)| {
-            let there = &further([&index.to_string(), "*"]) | taken;
-            look_for_twice(item, &there, steps)
+            let there = &further([&index.to_string(), "*"]) | steps_taken;
+            has_duplicate(item, &there, steps)
         }),
         Document::Members(members) => {
-            let mut seen = BTreeSet::new();
+            let mut previous = BTreeSet::new();
             members.iter().any(|(name, member)| {
                 let there = further([name, name]);
-                let is_second = !seen.insert(name);
-                !there.is_empty() && (is_second || look_for_twice(member, &there, steps))
+                let is_second = !previous.insert(name);
+                !there.is_empty() && (is_second || has_duplicate(member, &there, steps))
             })
         }
     }
@@ -81,7 +86,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// All values with the forms that they satisfy. A number beyond 64 bits is only there: `serde_json` rounds it otherwise.
+/// Collects all values with the forms that they satisfy. For a number beyond 64 bits the form is only `present`,
+/// because `serde_json` rounds it differently.
 fn collect(value: &Value, steps: &[String], leaves: &mut Vec<(Vec<String>, Value)>) {
     let below = |name: String| [steps, &[name]].concat();
     let form = match value {

@@ -1,10 +1,10 @@
-//! JSON documents with all members of their objects: `serde_json` keeps the last of a name.
+//! JSON documents with all members of their objects; `serde_json` itself keeps only the last of equal names.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A document, of whose values only the places are known.
+/// A document without the values.
 pub enum Document {
     Leaf,
     List(Vec<Document>),

@@ -16,7 +16,7 @@ use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet};
 /// Compiled rules.
 pub type Rules = Arc<RuleSet>;
 
-/// Rules of a protocol, with small limits so that they are reached.
+/// Compiles rules of a protocol, with limits so small that inputs reach them.
 pub fn rules(protocol: &str, list: &str) -> Rules {
     let limits = r#"{"head": 1024, "body": 256, "depth": 6}"#;
     let content =
@@ -24,7 +24,7 @@ pub fn rules(protocol: &str, list: &str) -> Rules {
     Arc::new(RuleSet::from_json(content.as_bytes()).expect("valid rules"))
 }
 
-/// What becomes of a stream that comes in pieces; none: nothing is decided.
+/// Returns the decision about a stream that arrives in pieces; none if nothing is decided.
 pub fn outcome(rules: &Rules, stream: &[u8], step: usize) -> Option<Decision> {
     let [source, destination] = ["10.0.1.7", "10.0.0.100"].map(|address| address.parse().expect("an address"));
     let mut decider = Decider::new(rules, ConnectionFacts { source, destination, port: 80 });
@@ -37,44 +37,45 @@ pub fn outcome(rules: &Rules, stream: &[u8], step: usize) -> Option<Decision> {
     None
 }
 
-/// How deep documents may be that are compared with another reader's.
+/// The greatest depth of documents that are compared with another parser's.
 const DEPTH: usize = 32;
 
-/// What becomes of a document by a rule on one of its values.
+/// The result for a document by a rule on one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum MatchResult {
     Yes,
     No,
     Malformed,
 }
 
-/// Looks in a document (of `xml` or `json`) at a path for a value. It is the same whole, in pieces, and in chunks.
-fn look(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> Found {
+/// Matches the value at a path in a document (`xml` or `json`). Asserts that the result is the same at once, in
+/// pieces, and in chunks.
+fn match_value(media: &str, path: &str, form: Value, document: &[u8], step: usize) -> MatchResult {
     let limits = json!({"body": "1MiB", "depth": DEPTH});
     let rule = json!({"name": "r", "match": {media: {path: form}}, "to": "yes"});
     let content = json!({"protocol": "http", "limits": limits, "default": {"to": "no"}, "rules": [rule]});
     let rules = Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"));
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/{media}\r\n");
     let length = format!("Content-Length: {}\r\n\r\n", document.len());
-    let whole = [head.as_bytes(), length.as_bytes(), document].concat();
+    let complete_request = [head.as_bytes(), length.as_bytes(), document].concat();
     let mut chunked = [head.as_bytes(), b"Transfer-Encoding: chunked\r\n\r\n"].concat();
     for chunk in document.chunks(step) {
         chunked.extend([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
     }
     chunked.extend(b"0\r\n\r\n");
-    let found = |stream: &[u8], step: usize| match outcome(&rules, stream, step) {
-        Some(Decision::Route(route)) if route.rule.is_some() => Found::Yes,
-        Some(Decision::Route(_)) => Found::No,
-        Some(Decision::Refuse(_)) => Found::Malformed,
+    let result = |stream: &[u8], step: usize| match outcome(&rules, stream, step) {
+        Some(Decision::Route(route)) if route.rule.is_some() => MatchResult::Yes,
+        Some(Decision::Route(_)) => MatchResult::No,
+        Some(Decision::Refuse(_)) => MatchResult::Malformed,
         other => panic!("{other:?} of a whole request"),
     };
-    let first = found(&whole, whole.len());
-    assert_eq!(first, found(&whole, step), "in pieces");
-    assert_eq!(first, found(&chunked, chunked.len()), "in chunks");
+    let first = result(&complete_request, complete_request.len());
+    assert_eq!(first, result(&complete_request, step), "in pieces");
+    assert_eq!(first, result(&chunked, chunked.len()), "in chunks");
     first
 }
 
-/// A name as a step of a path; none where it cannot be one.
+/// Returns a name as a step of a path; none where it cannot be one.
 fn step(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.replace('\\', "\\\\").replace('.', "\\."))
 }

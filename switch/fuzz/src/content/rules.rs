@@ -1,4 +1,5 @@
-//! The `content:` block: any bytes as JSON. What is accepted decides about a request, and says what cannot be reached.
+//! The `content:` block: any bytes as JSON. Accepted rules must decide about requests, and report which rules are
+//! unreachable.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ const REQUESTS: [&[u8]; 3] = [
     b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n",
 ];
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let Ok(rules) = RuleSet::from_json(data) else { return };
     let rules = Arc::new(rules);

@@ -1,4 +1,4 @@
-//! TLS: any bytes as a ClientHello. In pieces of any size the same comes of it.
+//! TLS: any bytes as a ClientHello. The result must not depend on the size of the pieces.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,9 @@ use super::{Rules, outcome, rules};
 static RULES: LazyLock<Rules> =
     LazyLock::new(|| rules("tls", r#"[{"name": "a", "match": {"sni": "*.example", "alpn": "h2"}, "to": "a"}]"#));
 
-/// One input.
+/// Runs one input.
 pub fn run(data: &[u8]) {
     let [step, stream @ ..] = data else { return };
-    let whole = outcome(&RULES, stream, stream.len().max(1));
-    assert_eq!(whole, outcome(&RULES, stream, usize::from(*step) + 1));
+    let at_once = outcome(&RULES, stream, stream.len().max(1));
+    assert_eq!(at_once, outcome(&RULES, stream, usize::from(*step) + 1));
 }

@@ -1,42 +1,44 @@
-//! XML: any bytes as a document. What quick-xml's reader reads, a rule finds; what does not nest is refused.
+//! XML: any bytes as a document. A rule must match each value that quick-xml's reader parses; a document whose tags
+//! do not nest is refused.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use serde_json::json;
 
-use super::{DEPTH, Found, look, step};
+use super::{DEPTH, MatchResult, match_value, step};
 
-/// One input: which value, the size of pieces, the document.
+/// Runs one input: a byte that selects an element of the document, a byte for the size of the pieces, then the
+/// document.
 pub fn run(data: &[u8]) {
     let [which, size, document @ ..] = data else { return };
     let size = usize::from(*size) + 1;
     if document.is_empty() {
         return;
     }
-    let absent = look("xml", "absent.anyhow", json!("x"), document, size);
+    let absent = match_value("xml", "absent.anyhow", json!("x"), document, size);
     let Some(text) = std::str::from_utf8(document).ok() else { return };
     let mut elements = Vec::new();
     match collect(text, &mut elements) {
-        Document::WellFormed => assert_ne!(absent, Found::Malformed, "well-formed XML"),
-        Document::DoesNotNest => return assert_eq!(absent, Found::Malformed, "XML that does not nest"),
+        Document::WellFormed => assert_ne!(absent, MatchResult::Malformed, "well-formed XML"),
+        Document::DoesNotNest => return assert_eq!(absent, MatchResult::Malformed, "XML that does not nest"),
         Document::Other => return,
     }
     if let Some((path, value)) = elements.get(usize::from(*which) % elements.len().max(1)) {
         let form = if value.is_empty() { json!({"present": true}) } else { json!({"exact": value}) };
-        assert_eq!(look("xml", path, form, document, size), Found::Yes, "{path} {value:?}");
+        assert_eq!(match_value("xml", path, form, document, size), MatchResult::Yes, "{path} {value:?}");
     }
 }
 
-/// What a document is for both readers.
+/// The class of a document for both parsers.
 enum Document {
     WellFormed,
     DoesNotNest,
-    /// One that only one of them may take.
+    /// Only one of the parsers may accept it.
     Other,
 }
 
-/// The elements of a document: their paths, and the text directly in them.
+/// Collects the elements of a document: their paths, and the text directly in them.
 fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     if text.starts_with('\u{feff}') || text.contains('\0') {
         return Document::Other;
@@ -94,7 +96,7 @@ fn collect(text: &str, elements: &mut Vec<(String, String)>) -> Document {
     }
 }
 
-/// The step of a path for an element's name, where both readers mean the same by it.
+/// Returns the path step for an element's name; none where the two parsers read the name differently.
 fn name(name: &str) -> Option<String> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte));
     let indexed = name.rsplit_once(':').is_some_and(|(_, index)| index.bytes().all(|byte| byte.is_ascii_digit()));

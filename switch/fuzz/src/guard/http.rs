@@ -1,4 +1,4 @@
-//! HTTP/1: a server that goes on after every answer, whatever it was.
+//! HTTP/1: messages of a client, and a server that keeps the connection open after every answer.
 
 use super::Script;
 use super::server::Server;
@@ -10,7 +10,7 @@ pub const EACH: &str = r#"{"protocol": "http", "default": {"to": "a", "sticky": 
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none", "else": {"goto": "admin"}},
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403}]}"#;
 
-pub const SAID: &[&str] = &[
+pub const MESSAGES: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /b HTTP/1.1\r\nHost: a\r\n\r\n",
     "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -53,11 +53,11 @@ const ANSWERS: &[&str] = &[
 ];
 
 struct Http {
-    came: Vec<u8>,
+    received: Vec<u8>,
     state: State,
-    /// A line may end by LF alone.
+    /// Accepts lines that end by LF alone.
     is_lenient: bool,
-    /// A body that it has not asked for does not come.
+    /// Expects no body unless it has sent 100 Continue.
     skips_body: bool,
     served: usize,
 }
@@ -66,39 +66,39 @@ enum State {
     Head,
     Body(usize, Vec<u8>),
     Chunks(Vec<u8>),
-    /// A tunnel: nothing in it is a request of HTTP/1.
+    /// A tunnel: its bytes are no HTTP/1 requests.
     Tunnel,
-    /// A protocol whose requests the rules cannot read.
+    /// A protocol whose requests the rules cannot parse.
     Upgraded,
-    /// It reads no more.
+    /// The server reads no more.
     Over,
 }
 
 pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
     let kind = script.byte();
     let (is_lenient, skips_body) = (kind & 1 != 0, kind & 2 != 0);
-    Box::new(Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served: 0 })
+    Box::new(Http { received: Vec::new(), state: State::Head, is_lenient, skips_body, served: 0 })
 }
 
 impl Http {
-    /// A line, without its end; none while it is incomplete.
+    /// Returns a line without its end, and its length with it; none while it is incomplete.
     fn line(&self) -> Option<(String, usize)> {
         let end = if self.is_lenient {
-            self.came.iter().position(|&b| b == b'\n')? + 1
+            self.received.iter().position(|&b| b == b'\n')? + 1
         } else {
-            self.came.windows(2).position(|two| two == b"\r\n")? + 2
+            self.received.windows(2).position(|two| two == b"\r\n")? + 2
         };
-        let line = String::from_utf8_lossy(&self.came[..end]);
+        let line = String::from_utf8_lossy(&self.received[..end]);
         Some((line.trim_end_matches(['\r', '\n']).to_owned(), end))
     }
 
-    /// The lines of a head, and its length.
+    /// Returns the lines of a head, and its length.
     fn head(&self) -> Option<(Vec<String>, usize)> {
-        let (mut lines, mut rest) = (Vec::new(), Http { came: self.came.clone(), ..new_state(self) });
+        let (mut lines, mut rest) = (Vec::new(), Http { received: self.received.clone(), ..new_state(self) });
         let mut at = 0;
         loop {
             let (line, length) = rest.line()?;
-            rest.came.drain(..length);
+            rest.received.drain(..length);
             at += length;
             match (line.is_empty(), lines.is_empty()) {
                 (true, true) => {}
@@ -108,7 +108,7 @@ impl Http {
         }
     }
 
-    /// Reads a request's head; what follows, and what is answered at once.
+    /// Handles a request's head. Returns the next state, and the bytes that are sent at once.
     fn request(&mut self, lines: &[String], script: &mut Script<'_>) -> (State, Vec<u8>) {
         assert!(!is_refused(&lines[0]), "a refused request is answered: {lines:?}");
         self.served += 1;
@@ -119,7 +119,7 @@ impl Http {
         }
         let has_body = field("Content-Length:").or(field("Transfer-Encoding:")).is_some();
         if has_body && answer.starts_with(b"HTTP/1.1 101") {
-            // A server changes the protocol behind the request's end.
+            // A server switches the protocol behind the end of the request.
             answer = ANSWERS[0].into();
         }
         let is_accepted = lines[0].starts_with("CONNECT") && answer[9] == b'2';
@@ -142,24 +142,24 @@ impl Http {
         }
     }
 
-    /// Reads a chunk; false while it is incomplete.
+    /// Handles a chunk. Returns whether it was the last one; none while it is incomplete.
     fn chunk(&mut self) -> Option<bool> {
         let (line, length) = self.line()?;
         let Ok(size) = usize::from_str_radix(&line, 16) else {
             self.state = State::Over;
             return Some(true);
         };
-        let mut rest = Http { came: self.came[length..].to_vec(), ..new_state(self) };
-        let data = rest.came.get(size..)?.to_vec();
-        rest.came = data;
+        let mut rest = Http { received: self.received[length..].to_vec(), ..new_state(self) };
+        let data = rest.received.get(size..)?.to_vec();
+        rest.received = data;
         let (_, end) = rest.line()?;
-        self.came.drain(..length + size + end);
+        self.received.drain(..length + size + end);
         Some(size == 0)
     }
 }
 
-/// Whether the rules refuse what a request line asks for, as a server understands its target: in absolute form, with percent
-/// signs, dot segments and repeated slashes.
+/// Returns whether the rules refuse a request line, by its target as a server interprets it: in absolute form, with
+/// percent-encoding, dot segments and repeated slashes.
 fn is_refused(line: &str) -> bool {
     let target = line.split(' ').nth(1).unwrap_or_default();
     let path = target.strip_prefix("http://").map_or(target, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
@@ -177,35 +177,35 @@ fn is_refused(line: &str) -> bool {
 
 fn new_state(http: &Http) -> Http {
     let Http { is_lenient, skips_body, served, .. } = *http;
-    Http { came: Vec::new(), state: State::Head, is_lenient, skips_body, served }
+    Http { received: Vec::new(), state: State::Head, is_lenient, skips_body, served }
 }
 
 impl Server for Http {
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-        self.came.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        self.received.extend_from_slice(bytes);
+        let mut replies = Vec::new();
         loop {
             match &mut self.state {
-                State::Tunnel | State::Over => return said,
+                State::Tunnel | State::Over => return replies,
                 State::Upgraded => {
-                    assert!(self.came.is_empty(), "what no rule can read is answered");
-                    return said;
+                    assert!(self.received.is_empty(), "what no rule can read is answered");
+                    return replies;
                 }
                 State::Head => {
-                    let Some((lines, length)) = self.head() else { return said };
-                    self.came.drain(..length);
+                    let Some((lines, length)) = self.head() else { return replies };
+                    self.received.drain(..length);
                     let (state, answer) = self.request(&lines, script);
                     self.state = state;
-                    said.extend(answer);
+                    replies.extend(answer);
                 }
-                State::Body(left, answer) => {
-                    let taken = self.came.len().min(*left);
-                    self.came.drain(..taken);
-                    *left -= taken;
-                    if *left > 0 {
-                        return said;
+                State::Body(remaining, answer) => {
+                    let consumed = self.received.len().min(*remaining);
+                    self.received.drain(..consumed);
+                    *remaining -= consumed;
+                    if *remaining > 0 {
+                        return replies;
                     }
-                    said.append(answer);
+                    replies.append(answer);
                     self.state = State::Head;
                 }
                 State::Chunks(answer) => {
@@ -213,12 +213,12 @@ impl Server for Http {
                     match self.chunk() {
                         None => {
                             self.state = State::Chunks(answer);
-                            return said;
+                            return replies;
                         }
                         Some(false) => self.state = State::Chunks(answer),
-                        Some(true) if matches!(self.state, State::Over) => return said,
+                        Some(true) if matches!(self.state, State::Over) => return replies,
                         Some(true) => {
-                            said.extend(answer);
+                            replies.extend(answer);
                             self.state = State::Head;
                         }
                     }

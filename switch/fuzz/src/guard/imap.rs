@@ -1,4 +1,4 @@
-//! IMAP: a server that takes each login, or refuses it, and each literal.
+//! IMAP: a server that randomly accepts or refuses each login and each literal.
 
 use super::Script;
 use super::server::Server;
@@ -7,7 +7,7 @@ pub const CONTENT: &str = r#"{"protocol": "imap", "default": {"to": "a"}, "offer
     {"name": "mallory", "match": {"user": "mallory"}, "refuse": true},
     {"name": "bob", "match": {"user": "bob"}, "to": "b"}]}"#;
 
-pub const SAID: &[&str] = &[
+pub const MESSAGES: &[&str] = &[
     "a LOGIN alice pw\r\n",
     "b LOGIN bob pw\r\n",
     "o NOOP\r\n",
@@ -36,8 +36,8 @@ pub const SAID: &[&str] = &[
 ];
 
 struct Imap {
-    came: Vec<u8>,
-    /// What has come of a command, with its literals.
+    received: Vec<u8>,
+    /// The bytes of the current command so far, with its literals.
     command: Vec<u8>,
     state: State,
     served: usize,
@@ -53,10 +53,10 @@ enum State {
 }
 
 pub fn new(_: &mut Script<'_>) -> Box<dyn Server> {
-    Box::new(Imap { came: Vec::new(), command: Vec::new(), state: State::Line, served: 0 })
+    Box::new(Imap { received: Vec::new(), command: Vec::new(), state: State::Line, served: 0 })
 }
 
-/// The bytes of a literal, and whether they come unasked.
+/// Parses an announced literal: its length, and whether it is non-synchronizing.
 fn literal(line: &str) -> Option<(usize, bool)> {
     let (_, size) = line.strip_suffix('}')?.rsplit_once('{')?;
     let unasked = size.ends_with('+');
@@ -68,7 +68,7 @@ impl Imap {
         String::from_utf8_lossy(&self.command).split(' ').next().unwrap_or_default().trim().to_owned()
     }
 
-    /// Takes the last line of a command, and answers.
+    /// Answers a command whose last line has arrived.
     fn complete(&mut self, script: &mut Script<'_>) -> String {
         self.served += 1;
         let (tag, text) = (self.tag(), String::from_utf8_lossy(&self.command).to_ascii_uppercase());
@@ -118,40 +118,40 @@ impl Server for Imap {
     }
 
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-        self.came.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        self.received.extend_from_slice(bytes);
+        let mut replies = Vec::new();
         loop {
-            if let State::Literal(left) = self.state {
-                let taken = self.came.len().min(left);
-                self.command.extend(self.came.drain(..taken));
-                if taken < left {
-                    self.state = State::Literal(left - taken);
-                    return said;
+            if let State::Literal(remaining) = self.state {
+                let consumed = self.received.len().min(remaining);
+                self.command.extend(self.received.drain(..consumed));
+                if consumed < remaining {
+                    self.state = State::Literal(remaining - consumed);
+                    return replies;
                 }
                 self.state = State::Line;
             }
             if matches!(self.state, State::LoggedIn | State::Over) {
-                return said;
+                return replies;
             }
-            let Some(end) = self.came.iter().position(|&b| b == b'\n') else { return said };
-            let line: Vec<u8> = self.came.drain(..=end).collect();
+            let Some(end) = self.received.iter().position(|&b| b == b'\n') else { return replies };
+            let line: Vec<u8> = self.received.drain(..=end).collect();
             let text = String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned();
             if self.state == State::Response {
-                said.extend(self.respond(&text, script).as_bytes());
+                replies.extend(self.respond(&text, script).as_bytes());
                 continue;
             }
             self.command.extend(line);
             match literal(&text) {
                 Some((size, true)) => self.state = State::Literal(size),
                 Some((size, false)) if !script.byte().is_multiple_of(4) => {
-                    said.extend(b"+ go on\r\n");
+                    replies.extend(b"+ go on\r\n");
                     self.state = State::Literal(size);
                 }
                 Some(_) => {
-                    said.extend(format!("{} NO too large\r\n", self.tag()).as_bytes());
+                    replies.extend(format!("{} NO too large\r\n", self.tag()).as_bytes());
                     self.command.clear();
                 }
-                None => said.extend(self.complete(script).as_bytes()),
+                None => replies.extend(self.complete(script).as_bytes()),
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A connection to a service whose rules refuse: a client that says anything, in any pieces, and a server that answers whatever it
-//! is sent. The server fails when a request that the rules refuse reaches it.
+//! A connection to a service whose rules refuse: the client sends anything in any pieces, and the server answers all
+//! that it receives. The server fails when a refused request reaches it.
 
 mod http;
 mod imap;
@@ -14,29 +14,29 @@ use sluice_agent::order::{ORDER, Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use sluice_agent::wire::{Head, IPV4, Link, RawOffer, Segment, ether_type};
+use sluice_agent::wire::{IPV4, Link, Segment, SegmentHeader, SynOptions, ether_type};
 use sluice_agent::{Configuration, Engine, Frames, Service, Settings};
 use sluice_rules::RuleSet;
 
 use super::script::Script;
 use server::Server;
 
-/// So many of what clients say come first, and are refused by no rule.
+/// The first entries of a protocol's messages, which no rule refuses.
 const HARMLESS: usize = 4;
 
-/// A protocol: rules, what clients say, and its server.
+/// A protocol: its rules, the messages of clients, and its server.
 struct Protocol {
     content: &'static str,
-    said: &'static [&'static str],
+    messages: &'static [&'static str],
     server: fn(&mut Script<'_>) -> Box<dyn Server>,
 }
 
 const PROTOCOLS: [Protocol; 5] = [
-    Protocol { content: http::CONTENT, said: http::SAID, server: http::new },
-    Protocol { content: http::EACH, said: http::SAID, server: http::new },
-    Protocol { content: smtp::CONTENT, said: smtp::SAID, server: smtp::new },
-    Protocol { content: imap::CONTENT, said: imap::SAID, server: imap::new },
-    Protocol { content: pop3::CONTENT, said: pop3::SAID, server: pop3::new },
+    Protocol { content: http::CONTENT, messages: http::MESSAGES, server: http::new },
+    Protocol { content: http::EACH, messages: http::MESSAGES, server: http::new },
+    Protocol { content: smtp::CONTENT, messages: smtp::MESSAGES, server: smtp::new },
+    Protocol { content: imap::CONTENT, messages: imap::MESSAGES, server: imap::new },
+    Protocol { content: pop3::CONTENT, messages: pop3::MESSAGES, server: pop3::new },
 ];
 
 static RULES: LazyLock<Vec<Arc<RuleSet>>> = LazyLock::new(|| {
@@ -68,10 +68,10 @@ fn engine(rules: &Arc<RuleSet>) -> Engine {
 /// A server's connection.
 struct Peer {
     model: Box<dyn Server>,
-    /// Its first number, and the client's first that is for it.
+    /// The server's first number, and the client's first number for it.
     first: Seq,
     base: Seq,
-    /// Bytes that came in order, and that were sent.
+    /// Bytes received in order, and bytes sent.
     received: usize,
     sent: usize,
     answers: Vec<u8>,
@@ -82,11 +82,11 @@ struct World<'s> {
     protocol: &'static Protocol,
     engine: Engine,
     now: u64,
-    /// What the client says, and how much of it was sent.
+    /// All bytes that the client sends, and how many were sent.
     stream: Vec<u8>,
-    said: usize,
-    /// The next number that the client is to hear; none before the handshake.
-    heard: Option<Seq>,
+    client_sent: usize,
+    /// The next number that the client expects; none before the handshake.
+    client_next: Option<Seq>,
     is_closed: bool,
     peer: Option<Peer>,
     order: Option<Order>,
@@ -94,34 +94,34 @@ struct World<'s> {
     serial: u32,
 }
 
-/// What came of a conversation.
+/// The result of a conversation.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Outcome {
-    /// Requests and commands that servers have read.
+    /// The number of requests and commands that servers have read.
     pub served: usize,
-    /// The data plane took over.
+    /// Whether the data plane took over.
     pub is_spliced: bool,
-    /// The agent ended the connection.
+    /// Whether the agent ended the connection.
     pub is_closed: bool,
 }
 
 impl World<'_> {
-    /// Gives the engine a frame, and everyone what comes of it.
-    fn give(&mut self, frame: &[u8]) {
+    /// Gives the engine a frame, and delivers its outputs.
+    fn give_frame(&mut self, frame: &[u8]) {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
-        self.look(&out);
+        self.deliver(&out);
     }
 
-    fn look(&mut self, out: &Frames) {
+    fn deliver(&mut self, out: &Frames) {
         for frame in out.iter() {
             match ether_type(frame) {
                 Some(IPV4) => {
                     let segment = Segment::read(frame).expect("a whole segment");
                     if segment.source() == address("10.0.9.2:8080") {
-                        self.client_hears(&segment)
+                        self.client_receives(&segment)
                     } else {
-                        self.server_hears(&segment)
+                        self.server_receives(&segment)
                     }
                 }
                 Some(ORDER) => self.order = Order::read(frame),
@@ -130,16 +130,17 @@ impl World<'_> {
         }
     }
 
-    fn client_hears(&mut self, segment: &Segment<'_>) {
+    fn client_receives(&mut self, segment: &Segment<'_>) {
         if segment.has(SYN) {
-            self.heard = Some(segment.seq() + 1);
+            self.client_next = Some(segment.seq() + 1);
         }
         self.is_closed |= segment.has(RST) || segment.has(FIN);
-        self.heard =
-            self.heard.map(|heard| if heard.is_before(segment.seq()) { heard } else { heard.later(segment.end()) });
+        self.client_next = self.client_next.map(|client_next| {
+            if client_next.is_before(segment.seq()) { client_next } else { client_next.later(segment.end()) }
+        });
     }
 
-    fn server_hears(&mut self, segment: &Segment<'_>) {
+    fn server_receives(&mut self, segment: &Segment<'_>) {
         if segment.has(RST) {
             self.leave();
             return;
@@ -150,11 +151,11 @@ impl World<'_> {
             let model = (self.protocol.server)(&mut self.script);
             let (first, answers) = (Seq(self.serial << 24), model.greeting().as_bytes().to_vec());
             self.peer = Some(Peer { model, first: first + 1, base: segment.seq() + 1, received: 0, sent: 0, answers });
-            let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
-            let head = Head { seq: first, flags: SYN | ACK, ..self.server_head() };
+            let (options, length) = SynOptions { mss: Some(1460), scale: Some(7), sack: true }.write();
+            let head = SegmentHeader { seq: first, flags: SYN | ACK, ..self.server_head() };
             let mut frame = Vec::new();
             head.write(&LINK, &options[..length], [b"", b""], &mut frame);
-            self.give(&frame);
+            self.give_frame(&frame);
             return;
         }
         let Some(peer) = &mut self.peer else { return };
@@ -166,7 +167,7 @@ impl World<'_> {
         if !new.is_empty() {
             peer.received += new.len();
             peer.answers.extend(peer.model.take(new, &mut self.script));
-            self.server_says(0);
+            self.server_sends(0);
         }
     }
 
@@ -174,9 +175,9 @@ impl World<'_> {
         self.outcome.served += self.peer.take().map_or(0, |peer| peer.model.served());
     }
 
-    fn server_head(&self) -> Head {
+    fn server_head(&self) -> SegmentHeader {
         let peer = self.peer.as_ref().expect("a server");
-        Head {
+        SegmentHeader {
             source: address("10.0.0.100:80"),
             destination: address("10.0.1.1:4711"),
             seq: peer.first + peer.sent as u32,
@@ -186,56 +187,56 @@ impl World<'_> {
         }
     }
 
-    /// The server says so many bytes of its answers, and acknowledges what it has.
-    fn server_says(&mut self, length: usize) {
+    /// Sends this many bytes of the server's answers, and acknowledges all that it has received.
+    fn server_sends(&mut self, length: usize) {
         if self.peer.is_none() {
             return;
         }
         let head = self.server_head();
         let Some(peer) = &mut self.peer else { return };
-        let said: Vec<u8> = peer.answers.drain(..length.min(peer.answers.len())).collect();
-        peer.sent += said.len();
+        let data: Vec<u8> = peer.answers.drain(..length.min(peer.answers.len())).collect();
+        peer.sent += data.len();
         let mut frame = Vec::new();
-        head.write(&LINK, &[], [&said, b""], &mut frame);
-        self.give(&frame);
+        head.write(&LINK, &[], [&data, b""], &mut frame);
+        self.give_frame(&frame);
     }
 
-    /// The client says so many bytes, and acknowledges what it has.
-    fn client_says(&mut self, length: usize) {
-        let end = (self.said + length).min(self.stream.len());
-        let data = self.stream[self.said..end].to_vec();
-        let head = Head {
+    /// Sends this many bytes of the client, and acknowledges all that it has received.
+    fn client_sends(&mut self, length: usize) {
+        let end = (self.client_sent + length).min(self.stream.len());
+        let data = self.stream[self.client_sent..end].to_vec();
+        let head = SegmentHeader {
             source: address("10.0.1.1:4711"),
             destination: address("10.0.9.2:8080"),
-            seq: FIRST + self.said as u32,
-            ack: self.heard.unwrap_or(Seq(0)),
+            seq: FIRST + self.client_sent as u32,
+            ack: self.client_next.unwrap_or(Seq(0)),
             flags: ACK | PSH,
             window: 500,
         };
-        self.said = end;
+        self.client_sent = end;
         let mut frame = Vec::new();
         head.write(&LINK, &[], [&data, b""], &mut frame);
-        self.give(&frame);
+        self.give_frame(&frame);
     }
 
-    fn shake(&mut self) {
-        let (options, length) = RawOffer { mss: Some(1460), scale: Some(7), sack: true }.write();
+    fn handshake(&mut self) {
+        let (options, length) = SynOptions { mss: Some(1460), scale: Some(7), sack: true }.write();
         let (source, destination) = (address("10.0.1.1:4711"), address("10.0.9.2:8080"));
-        let head = Head { source, destination, seq: FIRST - 1, ack: Seq(0), flags: SYN, window: 64_000 };
+        let head = SegmentHeader { source, destination, seq: FIRST - 1, ack: Seq(0), flags: SYN, window: 64_000 };
         let mut frame = Vec::new();
         head.write(&LINK, &options[..length], [b"", b""], &mut frame);
-        self.give(&frame);
-        self.client_says(0);
+        self.give_frame(&frame);
+        self.client_sends(0);
     }
 
     fn wait(&mut self, ms: u64) {
         self.now += ms * 1_000_000;
         let mut out = Frames::default();
         self.engine.poll(self.now, &mut out);
-        self.look(&out);
+        self.deliver(&out);
     }
 
-    /// The data plane takes over: from now on the server gets all that the client says.
+    /// Lets the data plane take over: from then on the server receives all bytes of the client.
     fn splice(&mut self) {
         let Some(order) = self.order.take() else { return };
         let Some(peer) = &mut self.peer else { return };
@@ -245,31 +246,31 @@ impl World<'_> {
         self.outcome.is_spliced = true;
         let mut frame = Vec::new();
         Order { status: Status::Applied, ..order }.write(&LINK, &mut frame);
-        self.give(&frame);
+        self.give_frame(&frame);
     }
 
     fn step(&mut self) {
         let length = 1 + usize::from(self.script.byte()) % 64;
         match self.script.byte() % 8 {
-            0..=2 => self.client_says(length),
-            3 => self.client_says(0),
-            4 | 5 => self.server_says(length),
+            0..=2 => self.client_sends(length),
+            3 => self.client_sends(0),
+            4 | 5 => self.server_sends(length),
             6 => self.wait(5 * length as u64),
             _ => self.splice(),
         }
     }
 }
 
-/// One input: what the client says, and then who does what.
+/// Runs one input, which determines first the client's bytes and then the order of events.
 pub fn converse(data: &[u8]) -> Outcome {
     let mut script = Script(data);
     let number = script.below(PROTOCOLS.len());
     let (protocol, rules) = (&PROTOCOLS[number], &RULES[number]);
     let mut stream = Vec::new();
     for _ in 0..1 + script.byte() % 16 {
-        // Half of what is said is harmless, so that conversations get further.
-        let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.said.len() };
-        stream.extend_from_slice(protocol.said[script.below(choices)].as_bytes());
+        // Half of the messages are harmless, so that conversations get further.
+        let choices = if script.byte() & 1 == 0 { HARMLESS } else { protocol.messages.len() };
+        stream.extend_from_slice(protocol.messages[script.below(choices)].as_bytes());
     }
     let engine = engine(rules);
     let mut world = World {
@@ -278,8 +279,8 @@ pub fn converse(data: &[u8]) -> Outcome {
         engine,
         now: 1,
         stream,
-        said: 0,
-        heard: None,
+        client_sent: 0,
+        client_next: None,
         is_closed: false,
         peer: None,
         order: None,
@@ -287,7 +288,7 @@ pub fn converse(data: &[u8]) -> Outcome {
         serial: 0,
     };
     world.engine.poll(world.now, &mut Frames::default());
-    world.shake();
+    world.handshake();
     while !world.script.is_over() && !world.outcome.is_spliced {
         world.step();
     }
@@ -295,8 +296,8 @@ pub fn converse(data: &[u8]) -> Outcome {
         if world.outcome.is_spliced {
             break;
         }
-        world.client_says(300);
-        world.server_says(3000);
+        world.client_sends(300);
+        world.server_sends(3000);
         world.splice();
         world.wait(20);
     }
@@ -304,7 +305,7 @@ pub fn converse(data: &[u8]) -> Outcome {
     Outcome { is_closed: world.is_closed, ..world.outcome }
 }
 
-/// One input of the fuzzer.
+/// Runs one input of the fuzzer.
 pub fn run(data: &[u8]) {
     converse(data);
 }

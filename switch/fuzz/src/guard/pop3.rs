@@ -1,4 +1,4 @@
-//! POP3: a server that takes each login, or refuses it.
+//! POP3: a server that randomly accepts or refuses each login.
 
 use super::Script;
 use super::server::Server;
@@ -7,7 +7,7 @@ pub const CONTENT: &str = r#"{"protocol": "pop3", "default": {"to": "a"}, "offer
     {"name": "mallory", "match": {"user": "mallory"}, "refuse": true},
     {"name": "bob", "match": {"user": "bob"}, "to": "b"}]}"#;
 
-pub const SAID: &[&str] = &[
+pub const MESSAGES: &[&str] = &[
     "USER alice\r\n",
     "USER bob\r\n",
     "PASS pw\r\n",
@@ -28,7 +28,7 @@ pub const SAID: &[&str] = &[
 ];
 
 struct Pop3 {
-    came: Vec<u8>,
+    received: Vec<u8>,
     state: State,
     served: usize,
 }
@@ -42,7 +42,7 @@ enum State {
 }
 
 pub fn new(_: &mut Script<'_>) -> Box<dyn Server> {
-    Box::new(Pop3 { came: Vec::new(), state: State::Command, served: 0 })
+    Box::new(Pop3 { received: Vec::new(), state: State::Command, served: 0 })
 }
 
 impl Pop3 {
@@ -81,15 +81,15 @@ impl Server for Pop3 {
     }
 
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-        self.came.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        self.received.extend_from_slice(bytes);
+        let mut replies = Vec::new();
         while !matches!(self.state, State::LoggedIn | State::Over) {
-            let Some(end) = self.came.iter().position(|&b| b == b'\n') else { break };
-            let line: Vec<u8> = self.came.drain(..=end).collect();
+            let Some(end) = self.received.iter().position(|&b| b == b'\n') else { break };
+            let line: Vec<u8> = self.received.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned();
-            said.extend(self.line(&line, script).as_bytes());
+            replies.extend(self.line(&line, script).as_bytes());
         }
-        said
+        replies
     }
 
     fn is_open(&self) -> bool {

@@ -1,20 +1,20 @@
-//! What the servers of all protocols have in common.
+//! The interface of the servers of all protocols.
 
 use super::Script;
 
-/// A server of the model.
+/// A model of a server.
 pub trait Server {
-    /// What it says first.
+    /// The greeting that it sends first.
     fn greeting(&self) -> &'static str {
         ""
     }
 
-    /// What it answers to further bytes. Fails when they are what the rules refuse.
+    /// Returns its answer to further bytes. Panics when they contain a request that the rules refuse.
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8>;
 
-    /// Whether what follows is not for the rules any more.
+    /// Whether later bytes are no longer subject to the rules.
     fn is_open(&self) -> bool;
 
-    /// Requests or commands that it has read.
+    /// The number of requests or commands that it has read.
     fn served(&self) -> usize;
 }

@@ -1,4 +1,4 @@
-//! SMTP: a server that takes each command, or refuses it.
+//! SMTP: a server that randomly accepts or refuses each command.
 
 use super::Script;
 use super::server::Server;
@@ -9,7 +9,7 @@ pub const CONTENT: &str = r#"{"protocol": "smtp", "default": {"to": "a"}, "offer
     {"name": "trap", "match": {"rcpt_to": "trap@b"}, "refuse": 550},
     {"name": "c", "match": {"rcpt_to": "c@d"}, "to": "c"}]}"#;
 
-pub const SAID: &[&str] = &[
+pub const MESSAGES: &[&str] = &[
     "RSET\r\n",
     "EHLO a\r\n",
     "EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n",
@@ -43,9 +43,9 @@ pub const SAID: &[&str] = &[
 ];
 
 struct Smtp {
-    came: Vec<u8>,
+    received: Vec<u8>,
     state: State,
-    /// A line may end by LF alone.
+    /// Accepts lines that end by LF alone.
     is_lenient: bool,
     served: usize,
 }
@@ -60,7 +60,7 @@ enum State {
 
 pub fn new(script: &mut Script<'_>) -> Box<dyn Server> {
     let is_lenient = script.byte() & 1 != 0;
-    Box::new(Smtp { came: Vec::new(), state: State::Command, is_lenient, served: 0 })
+    Box::new(Smtp { received: Vec::new(), state: State::Command, is_lenient, served: 0 })
 }
 
 impl Smtp {
@@ -96,42 +96,42 @@ impl Server for Smtp {
     }
 
     fn take(&mut self, bytes: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-        self.came.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        self.received.extend_from_slice(bytes);
+        let mut replies = Vec::new();
         loop {
             match &mut self.state {
-                State::Over => return said,
-                State::Chunk(left) => {
-                    let taken = self.came.len().min(*left);
-                    self.came.drain(..taken);
-                    *left -= taken;
-                    if *left > 0 {
-                        return said;
+                State::Over => return replies,
+                State::Chunk(remaining) => {
+                    let consumed = self.received.len().min(*remaining);
+                    self.received.drain(..consumed);
+                    *remaining -= consumed;
+                    if *remaining > 0 {
+                        return replies;
                     }
-                    said.extend(if script.byte() & 1 == 0 { &b"250 ok\r\n"[..] } else { b"503 no\r\n" });
+                    replies.extend(if script.byte() & 1 == 0 { &b"250 ok\r\n"[..] } else { b"503 no\r\n" });
                     self.state = State::Command;
                 }
                 _ => {
-                    let Some(end) = self.came.iter().position(|&b| b == b'\n') else { return said };
-                    if !self.is_lenient && (end == 0 || self.came[end - 1] != b'\r') {
-                        // It is not the end of a line.
-                        self.came[end] = b'?';
+                    let Some(end) = self.received.iter().position(|&b| b == b'\n') else { return replies };
+                    if !self.is_lenient && (end == 0 || self.received[end - 1] != b'\r') {
+                        // LF alone does not end a line of this server.
+                        self.received[end] = b'?';
                         continue;
                     }
-                    let line: Vec<u8> = self.came.drain(..=end).collect();
+                    let line: Vec<u8> = self.received.drain(..=end).collect();
                     let line = String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned();
                     match self.state {
                         State::Text if line == "." => {
                             self.state = State::Command;
-                            said.extend(b"250 queued\r\n");
+                            replies.extend(b"250 queued\r\n");
                         }
                         State::Text => {}
                         State::Response => {
                             self.state = if script.byte() & 1 == 0 { State::Command } else { State::Response };
                             let is_over = matches!(self.state, State::Command);
-                            said.extend(if is_over { &b"235 in\r\n"[..] } else { b"334 \r\n" });
+                            replies.extend(if is_over { &b"235 in\r\n"[..] } else { b"334 \r\n" });
                         }
-                        _ => said.extend(self.command(&line, script).as_bytes()),
+                        _ => replies.extend(self.command(&line, script).as_bytes()),
                     }
                 }
             }

@@ -1,11 +1,12 @@
-//! The XML declaration (XML 1.0, section 2.8 and production 80): the one instruction that changes how a document is read.
+//! The XML declaration (XML 1.0, section 2.8 and production 80): the only processing instruction that changes how a
+//! document is read.
 
 use super::xml::is_white;
 use crate::charset::Charset;
 
-/// The character set that an instruction (`xml version="1.0" encoding="..."`, without its angle brackets and question marks)
-/// declares. A declaration that is malformed, or of another version than 1.0, leaves the character set unknown: XML 1.1 has
-/// other line ends (its section 2.11), which change names and values.
+/// Returns the character set that a processing instruction declares. `instruction` is its text without angle brackets
+/// and question marks, such as `xml version="1.0" encoding="..."`. A malformed declaration, or one of another version
+/// than 1.0, gives `Charset::Other`: XML 1.1 has other line ends (its section 2.11), which change names and values.
 pub(super) fn declared(instruction: &[u8]) -> Charset {
     let Some((target, rest)) = instruction.split_at_checked(3) else { return Charset::Utf8 };
     if !target.eq_ignore_ascii_case(b"xml") || rest.first().is_some_and(|&byte| !is_white(byte)) {
@@ -14,20 +15,20 @@ pub(super) fn declared(instruction: &[u8]) -> Charset {
     charset(rest).unwrap_or(Charset::Other)
 }
 
-/// None: it is malformed.
+/// Returns the declared character set; none when the declaration is malformed.
 fn charset(mut rest: &[u8]) -> Option<Charset> {
-    let mut found = None;
+    let mut declared_charset = None;
     loop {
         rest = behind_white(rest);
         if rest.is_empty() {
-            return Some(found.unwrap_or(Charset::Utf8));
+            return Some(declared_charset.unwrap_or(Charset::Utf8));
         }
         let end = rest.iter().position(|&byte| byte == b'=' || is_white(byte))?;
         let name = &rest[..end];
         let (&quote, value) = behind_white(behind_white(&rest[end..]).strip_prefix(b"=")?).split_first()?;
         let length = memchr::memchr(quote, value).filter(|_| matches!(quote, b'"' | b'\''))?;
         match (name, &value[..length]) {
-            (b"encoding", value) if found.is_none() => found = Some(Charset::named(value)),
+            (b"encoding", value) if declared_charset.is_none() => declared_charset = Some(Charset::named(value)),
             (b"version", b"1.0") | (b"standalone", b"yes" | b"no") => {}
             _ => return None,
         }

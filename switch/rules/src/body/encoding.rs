@@ -1,17 +1,17 @@
-//! How far the bytes of a document mean the same to rules and to a server, by all that names its character set: the media type,
-//! an XML declaration, and the bytes themselves.
+//! Finds up to which byte rules and servers read a document in the same way. Three things name its character set: the
+//! media type, an XML declaration, and the bytes themselves.
 
-use super::utf8::{Sound, Utf8};
+use super::utf8::{Utf8, ValidPrefix};
 use crate::charset::Charset;
 
 #[derive(Debug)]
 pub(super) struct Encoding {
-    /// The one of those named that is understood least.
+    /// Of the character sets named so far, the one that the parsers understand least.
     pub(super) charset: Charset,
     utf8: Utf8,
-    /// All bytes that were passed are ASCII, which UTF-8 and character sets of one byte read alike.
+    /// All bytes that were parsed are ASCII, which UTF-8 and single-byte character sets decode alike.
     is_ascii: bool,
-    /// What follows is unreadable.
+    /// All following bytes are unreadable.
     is_faulty: bool,
 }
 
@@ -20,29 +20,31 @@ impl Encoding {
         Encoding { charset, utf8: Utf8::default(), is_ascii: true, is_faulty: charset == Charset::Other }
     }
 
-    /// The number of bytes up to the first that rules and a server may read differently; what follows is unreadable. A NUL is
-    /// such a byte: XML has none, and in UTF-16 every ASCII character has one.
+    /// Returns the number of bytes before the first one that rules and a server may read differently; that byte and
+    /// all after it are unreadable. A NUL is such a byte: XML contains none, and in UTF-16 every ASCII character
+    /// contains one.
     pub(super) fn readable(&mut self, bytes: &[u8]) -> usize {
         if self.is_faulty {
             return 0;
         }
         let nul = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-        let sound = if self.charset == Charset::Utf8 {
-            self.utf8.sound(&bytes[..nul])
+        let valid = if self.charset == Charset::Utf8 {
+            self.utf8.validate(&bytes[..nul])
         } else {
             let length = bytes[..nul].iter().position(|byte| !byte.is_ascii()).unwrap_or(nul);
-            Sound { length, all: length == nul }
+            ValidPrefix { length, all: length == nul }
         };
-        self.is_faulty = nul < bytes.len() || !sound.all;
-        sound.length
+        self.is_faulty = nul < bytes.len() || !valid.all;
+        valid.length
     }
 
-    /// Notes bytes that were read, before those of a declaration.
+    /// Records that these bytes were parsed before a declaration.
     pub(super) fn pass(&mut self, bytes: &[u8]) {
         self.is_ascii &= bytes.is_ascii();
     }
 
-    /// Takes the character set of a declaration. If `charset` changes, `readable` has to look at what follows again.
+    /// Takes the character set of an XML declaration. If `charset` changes, the caller has to call `readable` again
+    /// for the bytes behind the declaration.
     pub(super) fn declare(&mut self, declared: Charset) {
         if declared > self.charset {
             self.charset = declared;

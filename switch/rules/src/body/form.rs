@@ -1,21 +1,21 @@
-//! Forms (`application/x-www-form-urlencoded`) in pieces. A value may be an XML document.
+//! Parses forms (`application/x-www-form-urlencoded`) incrementally. A value may itself be an XML document.
 
-use super::asking::{Asking, Flow};
+use super::evaluation::{BodyEvaluation, Flow};
 use super::xml::{DEEP, DOCTYPE, MARK, Xml};
 use crate::charset::Charset;
 use crate::field::FieldId;
 use crate::http::path::decode_form;
-use crate::values::taken;
+use crate::values::allocated;
 
 #[derive(Debug)]
 pub(crate) struct Form {
     charset: Charset,
     in_value: bool,
     name: Vec<u8>,
-    /// The field of the current value, if a rule asks about it.
+    /// The field of the current value, if a rule has a condition on it.
     field: Option<FieldId>,
     value: Vec<u8>,
-    /// The beginning of an escape.
+    /// The first bytes of an escape (`%4`) whose remainder comes with the next piece.
     carry: Vec<u8>,
     document: Document,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Form {
 /// Whether the current value is an XML document.
 #[derive(Debug)]
 enum Document {
-    /// Its beginning, which may become a document.
+    /// The first bytes of the value, which may turn out to be an XML document.
     Unknown(Vec<u8>),
     Xml(Box<Xml>),
     None,
@@ -37,21 +37,21 @@ impl Form {
 
     pub(crate) fn memory(&self) -> usize {
         let xml = if let Document::Xml(xml) = &self.document { size_of::<Xml>() + xml.memory() } else { 0 };
-        taken(&self.name) + taken(&self.value) + taken(&self.carry) + xml
+        allocated(&self.name) + allocated(&self.value) + allocated(&self.carry) + xml
     }
 
-    pub(crate) fn push(&mut self, mut bytes: &[u8], asking: &mut Asking) -> Flow {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         while !bytes.is_empty() {
             let mark = if self.in_value { memchr::memchr(b'&', bytes) } else { memchr::memchr2(b'=', b'&', bytes) };
-            let (part, rest) = bytes.split_at(mark.unwrap_or(bytes.len()));
+            let (piece, rest) = bytes.split_at(mark.unwrap_or(bytes.len()));
             if self.in_value {
-                self.value(part, false, asking)?
+                self.value(piece, false, evaluation)?
             } else {
-                self.name.extend_from_slice(part)
+                self.name.extend_from_slice(piece)
             }
             match rest.first() {
-                Some(b'=') => self.begin(asking)?,
-                Some(_) => self.finish(asking)?,
+                Some(b'=') => self.begin(evaluation)?,
+                Some(_) => self.finish(evaluation)?,
                 None => {}
             }
             bytes = rest.get(1..).unwrap_or_default();
@@ -59,78 +59,82 @@ impl Form {
         Flow::Continue(())
     }
 
-    pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
-        self.finish(asking)
+    pub(crate) fn end(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
+        self.finish(evaluation)
     }
 
-    /// The name is complete.
-    fn begin(&mut self, asking: &mut Asking) -> Flow {
+    /// Handles the end of a name.
+    fn begin(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         let mut name = Vec::new();
         decode_form(&self.name, &mut name);
-        if !asking.rules.lookup.form.is_empty() {
-            self.check(&name, asking)?;
+        if !evaluation.rules.lookup.form.is_empty() {
+            self.check(&name, evaluation)?;
         }
-        self.field = asking.rules.lookup.form.get(&name[..]).copied();
-        self.document = if asking.rules.xml.is_empty() { Document::None } else { Document::Unknown(Vec::new()) };
+        self.field = evaluation.rules.lookup.form.get(&name[..]).copied();
+        self.document = if evaluation.rules.xml.is_empty() { Document::None } else { Document::Unknown(Vec::new()) };
         self.in_value = true;
         Flow::Continue(())
     }
 
-    /// Looks at a name or a value that rules compare: in a character set other than UTF-8, only ASCII is understood.
-    fn check(&self, text: &[u8], asking: &mut Asking) -> Flow {
-        if self.charset == Charset::Utf8 || text.is_ascii() { Flow::Continue(()) } else { asking.go_on_unread() }
+    /// Checks a name or value that rules compare: in a character set other than UTF-8, only ASCII is understood.
+    fn check(&self, text: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
+        if self.charset == Charset::Utf8 || text.is_ascii() {
+            Flow::Continue(())
+        } else {
+            evaluation.stop_if_refusable()
+        }
     }
 
-    /// The value is complete, or there was none.
-    fn finish(&mut self, asking: &mut Asking) -> Flow {
+    /// Handles the end of a name and its value, or of a name without a value.
+    fn finish(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         if !self.in_value && !self.name.is_empty() {
-            self.begin(asking)?;
+            self.begin(evaluation)?;
         }
-        self.value(b"", true, asking)?;
+        self.value(b"", true, evaluation)?;
         if let Some(field) = self.field.take() {
-            asking.observe(field, &self.value)?;
+            evaluation.observe(field, &self.value)?;
         }
         *self = Form::new(self.charset);
         Flow::Continue(())
     }
 
-    /// Takes a piece of a value; an escape at its end waits for its rest.
-    fn value(&mut self, bytes: &[u8], end: bool, asking: &mut Asking) -> Flow {
+    /// Takes a piece of a value; an incomplete escape at its end waits for the next piece.
+    fn value(&mut self, bytes: &[u8], end: bool, evaluation: &mut BodyEvaluation) -> Flow {
         if self.field.is_none() && matches!(self.document, Document::None) {
             return Flow::Continue(());
         }
         self.carry.extend_from_slice(bytes);
-        let whole = match &self.carry[self.carry.len().saturating_sub(2)..] {
+        let complete = match &self.carry[self.carry.len().saturating_sub(2)..] {
             _ if end => self.carry.len(),
             [.., b'%'] => self.carry.len() - 1,
             [b'%', _] => self.carry.len() - 2,
             _ => self.carry.len(),
         };
-        let mut text = Vec::with_capacity(whole);
-        decode_form(&self.carry[..whole], &mut text);
-        self.carry.drain(..whole);
+        let mut text = Vec::with_capacity(complete);
+        decode_form(&self.carry[..complete], &mut text);
+        self.carry.drain(..complete);
         if self.field.is_some() {
-            self.check(&text, asking)?;
+            self.check(&text, evaluation)?;
             self.value.extend_from_slice(&text);
         }
-        if let Document::Unknown(begun) = &mut self.document {
-            begun.extend_from_slice(&text);
-            text = std::mem::take(begun).trim_ascii_start().to_vec();
+        if let Document::Unknown(start) = &mut self.document {
+            start.extend_from_slice(&text);
+            text = std::mem::take(start).trim_ascii_start().to_vec();
             self.document = match Beginning::of(&text) {
                 Beginning::Document => {
-                    Document::Xml(Box::new(Xml::new(asking.rules.limits.depth, false, self.charset)))
+                    Document::Xml(Box::new(Xml::new(evaluation.rules.limits.depth, false, self.charset)))
                 }
                 Beginning::Unknown if !end => Document::Unknown(std::mem::take(&mut text)),
                 Beginning::Unreadable => {
-                    asking.go_on_unread()?;
+                    evaluation.stop_if_refusable()?;
                     Document::None
                 }
                 Beginning::Unknown | Beginning::Text => Document::None,
             };
         }
         let Document::Xml(xml) = &mut self.document else { return Flow::Continue(()) };
-        match xml.push(&text, asking) {
-            // A text that only begins like XML.
+        match xml.push(&text, evaluation) {
+            // The value only begins like XML, so it is plain text.
             Flow::Break(Err(fault)) if fault.status == 400 && fault.why != DOCTYPE && fault.why != DEEP => {
                 self.document = Document::None;
                 Flow::Continue(())
@@ -140,7 +144,7 @@ impl Form {
     }
 }
 
-/// What a value is by its beginning, as XML parsers detect it (XML 1.0, appendix F.1).
+/// The kind of a form value by its first bytes, as XML parsers detect it (XML 1.0, appendix F.1).
 enum Beginning {
     Unknown,
     Document,
@@ -152,15 +156,15 @@ enum Beginning {
 impl Beginning {
     const UNREADABLE: [&[u8]; 4] = [b"\0", b"\xfe\xff", b"\xff\xfe", b"\x4c\x6f\xa7\x94"];
 
-    /// Of a text without white space in front.
+    /// Classifies a value whose leading white space was removed.
     fn of(text: &[u8]) -> Beginning {
         let unmarked = text.strip_prefix(MARK).unwrap_or(text).trim_ascii_start();
-        let mut begun = Beginning::UNREADABLE.into_iter().chain([MARK]);
+        let mut start = Beginning::UNREADABLE.into_iter().chain([MARK]);
         if unmarked.first() == Some(&b'<') {
             Beginning::Document
         } else if Beginning::UNREADABLE.iter().any(|&mark| text.starts_with(mark)) {
             Beginning::Unreadable
-        } else if unmarked.is_empty() || begun.any(|mark| mark.starts_with(text)) {
+        } else if unmarked.is_empty() || start.any(|mark| mark.starts_with(text)) {
             Beginning::Unknown
         } else {
             Beginning::Text

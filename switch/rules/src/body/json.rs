@@ -1,13 +1,14 @@
-//! JSON in pieces: a scanner of the grammar, and a stack of frames that knows where rules look.
+//! Parses JSON incrementally: a scanner of the grammar, and a stack of frames that tracks where the paths of the
+//! rules lead.
 
 mod scan;
 
 use scan::{Scanner, Sink};
 
-use super::asking::{Asking, Flow, go_on, refuse};
+use super::evaluation::{BodyEvaluation, Flow, as_result, refuse};
 use super::utf8::Utf8;
 use crate::paths::NodeId;
-use crate::values::taken;
+use crate::values::allocated;
 
 #[derive(Debug)]
 pub(crate) struct Json {
@@ -16,23 +17,23 @@ pub(crate) struct Json {
     place: Place,
 }
 
-/// Where in the document, as far as rules look there.
+/// The position in the document, as far as paths of the rules lead there.
 #[derive(Debug)]
 struct Place {
     frames: Vec<Frame>,
     nodes: Vec<NodeId>,
-    /// The nodes at which the next value is.
+    /// The path nodes of the next value.
     next: Vec<NodeId>,
-    /// Of each name that a path has, in open objects, the first node that it leads to.
+    /// For each name in an open object that a path contains: the first node that it leads to.
     named: Vec<NodeId>,
 }
 
-/// An open object or array: where its nodes and names begin.
+/// An open object or array: the start of its entries in `nodes` and `named`.
 #[derive(Debug)]
 struct Frame {
     nodes: usize,
     named: usize,
-    /// The next element's index, in an array.
+    /// In an array, the index of its next element.
     index: Option<u32>,
 }
 
@@ -44,29 +45,31 @@ impl Json {
 
     pub(crate) fn memory(&self) -> usize {
         let Place { frames, nodes, next, named } = &self.place;
-        self.scanner.memory() + taken(frames) + taken(nodes) + taken(next) + taken(named)
+        self.scanner.memory() + allocated(frames) + allocated(nodes) + allocated(next) + allocated(named)
     }
 
-    /// What comes before a byte that is no UTF-8 may decide: so it is the same however the body is cut into pieces.
-    pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
-        let sound = self.utf8.sound(bytes);
-        let read = self.scanner.push(&bytes[..sound.length], &mut Reading { place: &mut self.place, asking });
+    /// Parses a piece. The bytes before one that is no UTF-8 are evaluated first, so the result does not depend on
+    /// how the body is cut.
+    pub(crate) fn push(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
+        let valid = self.utf8.validate(bytes);
+        let read = self.scanner.push(&bytes[..valid.length], &mut RuleSink { place: &mut self.place, evaluation });
         match read {
             Err(flow) => flow,
-            Ok(()) if sound.all => Flow::Continue(()),
+            Ok(()) if valid.all => Flow::Continue(()),
             Ok(()) => refuse("the JSON is no UTF-8"),
         }
     }
 
-    pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
-        let read = self.scanner.end(&mut Reading { place: &mut self.place, asking });
+    pub(crate) fn end(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
+        let read = self.scanner.end(&mut RuleSink { place: &mut self.place, evaluation });
         read.err().unwrap_or(Flow::Continue(()))
     }
 }
 
 impl Place {
-    /// Where the next value is if it is an element of an array: an index, `*`, or nothing in the path.
-    fn element(&mut self, asking: &Asking) {
+    /// Finds the path nodes of the next value if it is an element of an array: a path step may be its index, `*`, or
+    /// missing.
+    fn element(&mut self, evaluation: &BodyEvaluation) {
         let Some(Frame { nodes, index: Some(index), .. }) = self.frames.last_mut() else { return };
         self.next.clear();
         let number = *index;
@@ -77,25 +80,25 @@ impl Place {
         let text = number.to_string();
         for &node in &self.nodes[*nodes..] {
             self.next.push(node);
-            enter(asking, node, text.as_bytes(), &mut self.next);
-            enter(asking, node, b"*", &mut self.next);
+            enter(evaluation, node, text.as_bytes(), &mut self.next);
+            enter(evaluation, node, b"*", &mut self.next);
         }
-        // Paths meet again: without this, arrays in each other would multiply them.
+        // Several steps may lead to one node. Without this removal, nested arrays would multiply the entries.
         self.next.sort_unstable();
         self.next.dedup();
     }
 }
 
-/// A place, and the rules that are asked there.
-struct Reading<'j, 'a, 'r> {
+/// The parser's position in the document, and the evaluation that receives its values.
+struct RuleSink<'j, 'a, 'r> {
     place: &'j mut Place,
-    asking: &'a mut Asking<'r>,
+    evaluation: &'a mut BodyEvaluation<'r>,
 }
 
-impl Sink for Reading<'_, '_, '_> {
+impl Sink for RuleSink<'_, '_, '_> {
     fn open(&mut self, array: bool) {
         let place = &mut *self.place;
-        place.element(self.asking);
+        place.element(self.evaluation);
         let (nodes, named) = (place.nodes.len(), place.named.len());
         place.frames.push(Frame { nodes, named, index: array.then_some(0) });
         place.nodes.append(&mut place.next);
@@ -112,9 +115,9 @@ impl Sink for Reading<'_, '_, '_> {
         let (nodes, named) = place.frames.last().map_or((0, 0), |frame| (frame.nodes, frame.named));
         place.next.clear();
         for &node in &place.nodes[nodes..] {
-            enter(self.asking, node, name, &mut place.next);
+            enter(self.evaluation, node, name, &mut place.next);
         }
-        // The same name leads to the same nodes, and no other name to one of them.
+        // Equal names lead to equal nodes, and no other name leads to any of them.
         if let Some(&first) = place.next.first() {
             if place.named[named..].contains(&first) {
                 return Err(refuse("a JSON name that a rule asks for comes twice"));
@@ -124,17 +127,17 @@ impl Sink for Reading<'_, '_, '_> {
         Ok(())
     }
 
-    fn wants(&mut self) -> bool {
-        self.place.element(self.asking);
-        let paths = &self.asking.rules.json;
+    fn needs_text(&mut self) -> bool {
+        self.place.element(self.evaluation);
+        let paths = &self.evaluation.rules.json;
         self.place.next.iter().any(|&node| !paths.fields(node).is_empty())
     }
 
     fn value(&mut self, text: &[u8]) -> Result<(), Flow> {
         let mut next = std::mem::take(&mut self.place.next);
-        let rules = self.asking.rules;
+        let rules = self.evaluation.rules;
         for field in next.iter().flat_map(|&node| rules.json.fields(node)) {
-            go_on(self.asking.observe(*field, text))?;
+            as_result(self.evaluation.observe(*field, text))?;
         }
         next.clear();
         self.place.next = next;
@@ -142,8 +145,8 @@ impl Sink for Reading<'_, '_, '_> {
     }
 }
 
-fn enter(asking: &Asking, node: NodeId, name: &[u8], next: &mut Vec<NodeId>) {
-    if let Some(named) = asking.rules.json.named(node, name) {
+fn enter(evaluation: &BodyEvaluation, node: NodeId, name: &[u8], next: &mut Vec<NodeId>) {
+    if let Some(named) = evaluation.rules.json.named(node, name) {
         next.extend(named.at(1));
     }
 }

@@ -1,8 +1,8 @@
-//! Reads bodies piece by piece, by their media types.
+//! Parses bodies incrementally, by their media types.
 
-mod asking;
 mod declaration;
 mod encoding;
+mod evaluation;
 mod form;
 mod json;
 mod utf8;
@@ -12,9 +12,9 @@ use crate::charset::Charset;
 use crate::field::{Field, FieldId};
 use crate::http::head::Media;
 
-pub(crate) use asking::{Answer, Asking, Flow, HIDDEN};
+pub(crate) use evaluation::{BodyEvaluation, BodyOutcome, Flow, HIDDEN};
 
-/// A body's reader, by its media type.
+/// A body's parser, by its media type.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Xml(xml::Xml),
@@ -23,12 +23,13 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// The reader, and the fields that such a body cannot have closed; none when no rule asks about such a body.
-    pub(crate) fn new(media: Media, asking: &mut Asking) -> Option<Reader> {
-        let rules = asking.rules;
+    /// Creates the parser, and closes the fields for which such a body has no values. Returns none when no rule has a
+    /// condition on such a body, or when its character set is not understood.
+    pub(crate) fn new(media: Media, evaluation: &mut BodyEvaluation) -> Option<Reader> {
+        let rules = evaluation.rules;
         let depth = rules.limits.depth;
         let reader = match media {
-            _ if !media.is_asked_for(rules) => return None,
+            _ if !media.has_conditions(rules) => return None,
             Media::Xml(charset) if charset != Charset::Other => Reader::Xml(xml::Xml::new(depth, true, charset)),
             Media::Json(Charset::Utf8) => Reader::Json(json::Json::new(depth)),
             Media::Form(charset) if charset != Charset::Other => Reader::Form(form::Form::new(charset)),
@@ -41,11 +42,11 @@ impl Reader {
         };
         let fields = rules.fields.iter().enumerate();
         let without = fields.filter(|(_, field)| !has(field)).map(|(id, _)| FieldId(id as u32));
-        asking.run.close(rules, without);
+        evaluation.state.close(rules, without);
         Some(reader)
     }
 
-    /// Memory taken beside the reader itself.
+    /// Returns the bytes of memory in use besides the parser itself.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Reader::Xml(xml) => xml.memory(),
@@ -54,21 +55,21 @@ impl Reader {
         }
     }
 
-    /// Takes decoded bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
+    /// Parses decoded bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         match self {
-            Reader::Xml(xml) => xml.push(bytes, asking),
-            Reader::Json(json) => json.push(bytes, asking),
-            Reader::Form(form) => form.push(bytes, asking),
+            Reader::Xml(xml) => xml.push(bytes, evaluation),
+            Reader::Json(json) => json.push(bytes, evaluation),
+            Reader::Form(form) => form.push(bytes, evaluation),
         }
     }
 
-    /// Takes the body's end.
-    pub(crate) fn end(&mut self, asking: &mut Asking) -> Flow {
+    /// Handles the end of the body.
+    pub(crate) fn end(&mut self, evaluation: &mut BodyEvaluation) -> Flow {
         match self {
             Reader::Xml(xml) => xml.end(),
-            Reader::Json(json) => json.end(asking),
-            Reader::Form(form) => form.end(asking),
+            Reader::Json(json) => json.end(evaluation),
+            Reader::Form(form) => form.end(evaluation),
         }
     }
 }

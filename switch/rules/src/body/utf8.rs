@@ -1,28 +1,29 @@
-//! Whether bytes that come in pieces are UTF-8.
+//! Validates UTF-8 incrementally.
 
-/// Remembers a character of which earlier pieces have the beginning.
+/// The validator; holds the first bytes of a character that continues in the next piece.
 #[derive(Debug, Default)]
 pub(super) struct Utf8 {
-    begun: [u8; 4],
+    partial: [u8; 4],
     length: usize,
 }
 
-/// How much of a piece may be read.
+/// How much of a piece is valid.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Sound {
-    /// Bytes up to a fault. A byte that can begin no character here is one of them, as it would be at a piece's end.
+pub(super) struct ValidPrefix {
+    /// Bytes before the fault. An invalid first byte of a character counts as valid here, as it would at the end of a
+    /// piece.
     pub length: usize,
-    /// There is no fault.
+    /// The piece contains no fault.
     pub all: bool,
 }
 
 impl Utf8 {
-    /// Looks at the next piece. Not to be called again behind a fault.
-    pub(super) fn sound(&mut self, bytes: &[u8]) -> Sound {
+    /// Validates the next piece. Must not be called again after a fault.
+    pub(super) fn validate(&mut self, bytes: &[u8]) -> ValidPrefix {
         let mut at = 0;
         while self.length > 0 && at < bytes.len() {
-            self.begun[self.length] = bytes[at];
-            let faulty = match std::str::from_utf8(&self.begun[..=self.length]) {
+            self.partial[self.length] = bytes[at];
+            let faulty = match std::str::from_utf8(&self.partial[..=self.length]) {
                 Ok(_) => {
                     self.length = 0;
                     false
@@ -33,29 +34,31 @@ impl Utf8 {
                 }
             };
             if faulty {
-                return Sound { length: at, all: false };
+                return ValidPrefix { length: at, all: false };
             }
             at += 1;
         }
-        let Err(fault) = std::str::from_utf8(&bytes[at..]) else { return Sound { length: bytes.len(), all: true } };
+        let Err(fault) = std::str::from_utf8(&bytes[at..]) else {
+            return ValidPrefix { length: bytes.len(), all: true };
+        };
         let first = at + fault.valid_up_to();
         if fault.error_len().is_some() {
-            return Sound { length: first + 1, all: false };
+            return ValidPrefix { length: first + 1, all: false };
         }
-        let begun = &bytes[first..];
-        self.begun[..begun.len()].copy_from_slice(begun);
-        self.length = begun.len();
-        Sound { length: bytes.len(), all: true }
+        let partial = &bytes[first..];
+        self.partial[..partial.len()].copy_from_slice(partial);
+        self.length = partial.len();
+        ValidPrefix { length: bytes.len(), all: true }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Sound, Utf8};
+    use super::{Utf8, ValidPrefix};
 
-    /// Every text of three bytes of these kinds, split anywhere, is what the standard library says of it.
+    /// For each text of bytes of these kinds, split anywhere, the result equals the standard library's.
     #[test]
-    fn faults_are_found_however_the_bytes_are_cut() {
+    fn faults_do_not_depend_on_how_the_bytes_are_cut() {
         let kinds = [b'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff];
         let count = kinds.len();
         for number in 0..count.pow(4) {
@@ -64,25 +67,25 @@ mod tests {
             let expected = std::str::from_utf8(&text).is_ok();
             for cut in 0..text.len() {
                 let mut utf8 = Utf8::default();
-                let first = utf8.sound(&text[..cut]);
-                let all = first.all && utf8.sound(&text[cut..]).all;
+                let first = utf8.validate(&text[..cut]);
+                let all = first.all && utf8.validate(&text[cut..]).all;
                 assert_eq!(all, expected, "{text:?} cut at {cut}");
             }
             let mut utf8 = Utf8::default();
-            assert_eq!(text.chunks(1).all(|byte| utf8.sound(byte).all), expected, "{text:?} byte by byte");
+            assert_eq!(text.chunks(1).all(|byte| utf8.validate(byte).all), expected, "{text:?} byte by byte");
         }
     }
 
     #[test]
-    fn what_comes_before_a_fault_may_be_read() {
-        let sound = |pieces: &[&[u8]]| {
+    fn bytes_before_a_fault_are_valid() {
+        let valid_prefix = |pieces: &[&[u8]]| {
             let mut utf8 = Utf8::default();
-            pieces.iter().map(|piece| utf8.sound(piece)).last().expect("a piece")
+            pieces.iter().map(|piece| utf8.validate(piece)).last().expect("a piece")
         };
-        assert_eq!(sound(&[b"ab\xe2\x82\"cd"]), Sound { length: 3, all: false });
-        assert_eq!(sound(&[b"ab\xe2", b"\x82", b"\"cd"]), Sound { length: 0, all: false });
-        assert_eq!(sound(&[b"ab\xe2", b"\x82\"cd"]), Sound { length: 1, all: false });
-        assert_eq!(sound(&[b"ab\xe2", b"\x82\xaccd\xff"]), Sound { length: 5, all: false });
-        assert_eq!(sound(&[b"\xf0\x9f", b"\x98", b"\x80"]), Sound { length: 1, all: true });
+        assert_eq!(valid_prefix(&[b"ab\xe2\x82\"cd"]), ValidPrefix { length: 3, all: false });
+        assert_eq!(valid_prefix(&[b"ab\xe2", b"\x82", b"\"cd"]), ValidPrefix { length: 0, all: false });
+        assert_eq!(valid_prefix(&[b"ab\xe2", b"\x82\"cd"]), ValidPrefix { length: 1, all: false });
+        assert_eq!(valid_prefix(&[b"ab\xe2", b"\x82\xaccd\xff"]), ValidPrefix { length: 5, all: false });
+        assert_eq!(valid_prefix(&[b"\xf0\x9f", b"\x98", b"\x80"]), ValidPrefix { length: 1, all: true });
     }
 }

@@ -1,114 +1,118 @@
-//! XML in pieces: quick-xml's scanners find where tags end, and a stack of frames knows where rules look.
+//! Parses XML incrementally: the scanners of quick-xml find the ends of tags, and a stack of frames tracks where the
+//! paths of the rules lead.
 //!
-//! The value of an element is the text directly in it, CDATA and character references resolved, without white space around.
+//! The value of an element is the text directly in it, with CDATA and character references resolved, and without
+//! surrounding white space.
 
 use quick_xml::escape::unescape;
 use quick_xml::parser::{ElementParser, Parser, PiParser};
 
-use super::asking::{Asking, Flow, go_on, refuse};
 use super::declaration::declared;
 use super::encoding::Encoding;
+use super::evaluation::{BodyEvaluation, Flow, as_result, refuse};
 use crate::charset::Charset;
 use crate::paths::NodeId;
-use crate::values::taken;
+use crate::values::allocated;
 
 #[derive(Debug)]
 pub(crate) struct Xml {
     state: State,
     encoding: Encoding,
-    /// Markup that began in earlier pieces.
+    /// The bytes from earlier pieces of markup that is not complete.
     carry: Vec<u8>,
     frames: Vec<Frame>,
-    /// The names of open elements, behind each other.
+    /// The names of the open elements, concatenated.
     names: Vec<u8>,
-    /// The nodes of the paths' tree at which open elements are.
+    /// The path nodes of the open elements.
     nodes: Vec<NodeId>,
-    /// How often each counted name has occurred in an open element.
+    /// For open elements: a name that a path counts, by its number, and how many children of that name there were.
     counts: Vec<(u32, u32)>,
-    /// The text of open elements whose values rules ask about.
+    /// The text of open elements whose values rules compare.
     text: Vec<u8>,
-    /// Where text begins whose references are not yet resolved.
+    /// Start of the text in which references are not yet resolved.
     raw: usize,
     depth: usize,
-    /// This is the only document, so that what occurs once can be told to be over.
-    only: bool,
-    /// Bytes of a byte order mark seen; 3 when none can follow.
+    /// This is the only document of the body, so an element with an index occurs once, and its fields close behind
+    /// it.
+    is_only_document: bool,
+    /// Bytes of a byte order mark that were read; 3 when none can follow.
     mark: usize,
 }
 
 #[derive(Debug)]
 enum State {
     Text,
-    /// Behind `<`: the next byte says what follows.
+    /// Behind `<`: the next byte determines what follows.
     Open,
     /// Behind `<!`.
     Declaration,
-    /// In a comment, behind so many hyphens, 2 at most. (quick-xml 0.42 takes hyphens of two pieces for neighbours.)
+    /// In a comment, behind this many hyphens, 2 at most. (quick-xml 0.42 takes two hyphens in different pieces for
+    /// adjacent ones.)
     Comment(u8),
-    /// In CDATA, behind so many brackets, 2 at most.
+    /// In CDATA, behind this many closing brackets, 2 at most.
     Cdata(u8),
     Instruction(PiParser),
     Tag(ElementParser),
 }
 
-/// An open element: where its parts of the stacks begin.
+/// An open element: the start of its entries in the stacks.
 #[derive(Debug)]
 struct Frame {
     name: usize,
     nodes: usize,
     counts: usize,
     text: usize,
-    /// Whether a rule asks about its value.
-    wanted: bool,
+    /// Whether a rule compares the value of this element.
+    is_compared: bool,
 }
 
-/// What is refused even where XML is not expected to be well-formed.
+/// Faults that refuse a form value even though it need not be well-formed XML.
 pub(super) const DOCTYPE: &str = "the XML has a DOCTYPE";
 pub(super) const DEEP: &str = "the XML is nested deeper than limits.depth";
 
-/// UTF-8's byte order mark.
+/// The byte order mark of UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reading ends, or the number of bytes that were taken.
-type Taken = Result<usize, Flow>;
+/// The number of parsed bytes, or the reason to end the parsing.
+type Parsed = Result<usize, Flow>;
 
 impl Xml {
-    pub(crate) fn new(depth: usize, only: bool, charset: Charset) -> Xml {
+    pub(crate) fn new(depth: usize, is_only_document: bool, charset: Charset) -> Xml {
         Xml {
             state: State::Text,
             encoding: Encoding::new(charset),
             carry: Vec::new(),
-            frames: vec![Frame { name: 0, nodes: 0, counts: 0, text: 0, wanted: false }],
+            frames: vec![Frame { name: 0, nodes: 0, counts: 0, text: 0, is_compared: false }],
             names: Vec::new(),
             nodes: vec![0],
             counts: Vec::new(),
             text: Vec::new(),
             raw: 0,
             depth,
-            only,
+            is_only_document,
             mark: 0,
         }
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let open = taken(&self.frames) + taken(&self.names) + taken(&self.nodes) + taken(&self.counts);
-        taken(&self.carry) + taken(&self.text) + open
+        let open = allocated(&self.frames) + allocated(&self.names) + allocated(&self.nodes) + allocated(&self.counts);
+        allocated(&self.carry) + allocated(&self.text) + open
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], asking: &mut Asking) -> Flow {
+    pub(crate) fn push(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Flow {
         let (mut at, mut readable) = (0, self.encoding.readable(bytes));
         while at < bytes.len() {
             if at == readable {
-                asking.go_on_unread()?;
+                evaluation.stop_if_refusable()?;
                 readable = bytes.len();
             }
             let (piece, charset) = (&bytes[at..readable], self.encoding.charset);
-            let taken = match self.take(piece, asking) {
-                Ok(taken) => taken,
+            let parsed = match self.parse_token(piece, evaluation) {
+                Ok(parsed) => parsed,
                 Err(flow) => return flow,
             };
-            self.encoding.pass(&piece[..taken]);
-            at += taken;
+            self.encoding.pass(&piece[..parsed]);
+            at += parsed;
             if self.encoding.charset != charset {
                 readable = at + self.encoding.readable(&bytes[at..readable]);
             }
@@ -116,8 +120,8 @@ impl Xml {
         Flow::Continue(())
     }
 
-    /// Takes what a piece begins with.
-    fn take(&mut self, bytes: &[u8], asking: &mut Asking) -> Taken {
+    /// Parses the first token of a piece.
+    fn parse_token(&mut self, bytes: &[u8], evaluation: &mut BodyEvaluation) -> Parsed {
         match &mut self.state {
             State::Text => self.take_text(bytes),
             State::Open => self.take_open(bytes[0]),
@@ -136,7 +140,7 @@ impl Xml {
             }
             State::Cdata(_) => Ok(self.take_cdata(bytes)),
             State::Tag(parser) => match parser.feed(bytes) {
-                Some(end) => self.take_tag(&bytes[..end], asking).map(|()| end + 1),
+                Some(end) => self.take_tag(&bytes[..end], evaluation).map(|()| end + 1),
                 None => {
                     self.carry.extend_from_slice(bytes);
                     Ok(bytes.len())
@@ -159,14 +163,14 @@ impl Xml {
         end.unwrap_or(bytes.len())
     }
 
-    fn wanted(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.wanted)
+    fn is_compared(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.is_compared)
     }
 
-    fn take_text(&mut self, bytes: &[u8]) -> Taken {
+    fn take_text(&mut self, bytes: &[u8]) -> Parsed {
         let end = memchr::memchr(b'<', bytes);
         let text = &bytes[..end.unwrap_or(bytes.len())];
-        if self.wanted() {
+        if self.is_compared() {
             self.text.extend_from_slice(text);
         } else if self.frames.len() == 1 && !text.iter().all(|&b| self.may_surround(b)) {
             return Err(refuse("the XML has text outside of elements"));
@@ -181,7 +185,7 @@ impl Xml {
         Ok(text.len() + usize::from(end.is_some()))
     }
 
-    /// Whether a byte may stand outside of elements: white space, or a byte order mark before everything.
+    /// Whether a byte may stand outside of elements: white space, or a byte order mark at the very start.
     fn may_surround(&mut self, byte: u8) -> bool {
         if MARK.get(self.mark) == Some(&byte) {
             self.mark += 1;
@@ -191,7 +195,7 @@ impl Xml {
         is_white(byte)
     }
 
-    /// Resolves the references of the text since the last markup. Other bytes stay, whatever their encoding.
+    /// Resolves the references in the text since the last markup. Other bytes stay as they are, in any encoding.
     fn resolve(&mut self) -> bool {
         if memchr::memchr(b'&', &self.text[self.raw..]).is_some() {
             let raw = self.text.split_off(self.raw);
@@ -210,7 +214,7 @@ impl Xml {
         true
     }
 
-    fn take_open(&mut self, byte: u8) -> Taken {
+    fn take_open(&mut self, byte: u8) -> Parsed {
         self.carry.clear();
         self.state = match byte {
             b'!' => State::Declaration,
@@ -223,7 +227,7 @@ impl Xml {
         Ok(1)
     }
 
-    fn take_declaration(&mut self, byte: u8) -> Taken {
+    fn take_declaration(&mut self, byte: u8) -> Parsed {
         self.carry.push(byte);
         match &self.carry[..] {
             b"--" => self.state = State::Comment(0),
@@ -236,11 +240,11 @@ impl Xml {
         Ok(1)
     }
 
-    /// Takes CDATA up to a bracket, or one byte behind brackets.
+    /// Parses CDATA up to a bracket, or one byte behind brackets.
     fn take_cdata(&mut self, bytes: &[u8]) -> usize {
         let State::Cdata(brackets) = &mut self.state else { return 0 };
-        let (seen, wanted) = (*brackets, self.frames.last().is_some_and(|frame| frame.wanted));
-        let text: &[u8] = match (seen, bytes[0]) {
+        let (matched, is_compared) = (*brackets, self.frames.last().is_some_and(|frame| frame.is_compared));
+        let text: &[u8] = match (matched, bytes[0]) {
             (2, b'>') => {
                 self.state = State::Text;
                 self.raw = self.text.len();
@@ -253,41 +257,41 @@ impl Xml {
             }
             (1 | 2, _) => {
                 *brackets = 0;
-                &b"]]"[..usize::from(seen)]
+                &b"]]"[..usize::from(matched)]
             }
             _ => &bytes[..memchr::memchr(b']', bytes).unwrap_or(bytes.len())],
         };
-        if wanted {
+        if is_compared {
             self.text.extend_from_slice(text);
         }
-        match seen {
+        match matched {
             0 => text.len(),
             1 => 0,
             _ => usize::from(bytes[0] == b']'),
         }
     }
 
-    fn take_tag(&mut self, end: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+    fn take_tag(&mut self, end: &[u8], evaluation: &mut BodyEvaluation) -> Result<(), Flow> {
         self.state = State::Text;
         if self.carry.is_empty() {
-            return self.tag(end, asking);
+            return self.tag(end, evaluation);
         }
-        let mut whole = std::mem::take(&mut self.carry);
-        whole.extend_from_slice(end);
-        let result = self.tag(&whole, asking);
-        whole.clear();
-        self.carry = whole;
+        let mut full_tag = std::mem::take(&mut self.carry);
+        full_tag.extend_from_slice(end);
+        let result = self.tag(&full_tag, evaluation);
+        full_tag.clear();
+        self.carry = full_tag;
         result
     }
 
-    /// A tag, without its angle brackets.
-    fn tag(&mut self, tag: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+    /// Handles a tag, given without its angle brackets.
+    fn tag(&mut self, tag: &[u8], evaluation: &mut BodyEvaluation) -> Result<(), Flow> {
         if memchr::memchr(b'<', tag).is_some() {
             return Err(refuse("the XML has malformed markup"));
         }
         if let [b'/', name @ ..] = tag {
             let length = name.iter().rposition(|&byte| !is_white(byte)).map_or(0, |last| last + 1);
-            return self.close(&name[..length], asking);
+            return self.close(&name[..length], evaluation);
         }
         let (tag, empty) = tag.strip_suffix(b"/").map_or((tag, false), |tag| (tag, true));
         let end = tag.iter().position(|&byte| is_white(byte)).unwrap_or(tag.len());
@@ -295,17 +299,17 @@ impl Xml {
         if name.is_empty() || name.iter().any(|b| b.is_ascii_control() || b"\"'=&/".contains(b)) {
             return Err(refuse("the XML has a malformed name"));
         }
-        self.open(name, asking)?;
-        if empty { self.close(name, asking) } else { Ok(()) }
+        self.open(name, evaluation)?;
+        if empty { self.close(name, evaluation) } else { Ok(()) }
     }
 
-    fn open(&mut self, name: &[u8], asking: &Asking) -> Result<(), Flow> {
-        let paths = &asking.rules.xml;
+    fn open(&mut self, name: &[u8], evaluation: &BodyEvaluation) -> Result<(), Flow> {
+        let paths = &evaluation.rules.xml;
         if self.frames.len() > self.depth {
             return Err(refuse(DEEP));
         }
         let parent = self.frames.last().map_or((0, 0), |frame| (frame.nodes, frame.counts));
-        let (nodes, mut wanted) = (self.nodes.len(), false);
+        let (nodes, mut is_compared) = (self.nodes.len(), false);
         for at in parent.0..nodes {
             let Some(named) = paths.named(self.nodes[at], name) else { continue };
             let counts = &mut self.counts[parent.1..];
@@ -321,33 +325,33 @@ impl Xml {
                 }
             };
             for node in named.at(count) {
-                wanted |= !paths.fields(node).is_empty();
+                is_compared |= !paths.fields(node).is_empty();
                 self.nodes.push(node);
             }
         }
         let (name_at, text) = (self.names.len(), self.text.len());
         self.names.extend_from_slice(name);
-        self.frames.push(Frame { name: name_at, nodes, counts: self.counts.len(), text, wanted });
+        self.frames.push(Frame { name: name_at, nodes, counts: self.counts.len(), text, is_compared });
         Ok(())
     }
 
-    fn close(&mut self, name: &[u8], asking: &mut Asking) -> Result<(), Flow> {
+    fn close(&mut self, name: &[u8], evaluation: &mut BodyEvaluation) -> Result<(), Flow> {
         let frame = match self.frames.pop() {
             Some(frame) if !self.frames.is_empty() && self.names[frame.name..] == *name => frame,
             _ => return Err(refuse("the XML closes an element that is not open")),
         };
         self.names.truncate(frame.name);
         self.counts.truncate(frame.counts);
-        let paths = &asking.rules.xml;
+        let paths = &evaluation.rules.xml;
         for at in frame.nodes..self.nodes.len() {
             let node = self.nodes[at];
             for &field in paths.fields(node) {
-                go_on(asking.observe(field, trimmed(&self.text[frame.text..])))?;
+                as_result(evaluation.observe(field, trimmed(&self.text[frame.text..])))?;
             }
-            if self.only && paths.once(node) {
+            if self.is_only_document && paths.once(node) {
                 let mut fields = Vec::new();
                 paths.below(node, &mut |field| fields.push(field));
-                go_on(asking.close(fields.into_iter()))?;
+                as_result(evaluation.close(fields.into_iter()))?;
             }
         }
         self.nodes.truncate(frame.nodes);
@@ -357,7 +361,7 @@ impl Xml {
     }
 }
 
-/// Where a comment ends, if it does here.
+/// Returns the offset behind the end of a comment, if it ends in these bytes.
 fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -374,7 +378,7 @@ fn comment_end(hyphens: &mut u8, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// White space of XML (section 2.3), which has no form feed.
+/// Removes white space of XML (section 2.3), which excludes the form feed, at both ends.
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
         && is_white(*first)

@@ -1,4 +1,4 @@
-//! Heads of requests.
+//! Parses heads of requests.
 
 use std::mem::MaybeUninit;
 
@@ -11,44 +11,44 @@ use crate::framing::{Body, Fields, Method, Request};
 use crate::ruleset::RuleSet;
 use crate::values::Values;
 
-/// Fields that a head may have.
-const MOST_FIELDS: usize = 128;
+/// The number of fields that a head may have at most.
+const MAX_FIELDS: usize = 128;
 
-/// Looks for a head's end, byte after byte once.
+/// Finds the end of a head, reading each byte once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scan {
-    looked_at: usize,
-    /// Where the request line is: behind at most one empty line.
+    scanned: usize,
+    /// Start of the request line: behind at most one empty line.
     start: usize,
     in_line: bool,
 }
 
-/// What a scan has found.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scanned {
     More,
-    /// A request, from the first to behind the second.
+    /// A complete head: the offset of its first byte, and the offset behind its last.
     Head(usize, usize),
-    /// The preface of HTTP/2.
+    /// The connection preface of HTTP/2.
     Preface,
 }
 
 impl Scan {
-    /// Goes on in the stream's bytes so far.
+    /// Continues the scan in the bytes of the stream so far.
     pub(crate) fn scan(&mut self, stream: &[u8], limit: usize) -> Result<Scanned, Fault> {
-        let seen = &stream[..stream.len().min(limit)];
+        let available = &stream[..stream.len().min(limit)];
         loop {
-            let first = seen.get(self.start).is_none_or(|&first| is_token(first) || first == b'\r');
+            let first = available.get(self.start).is_none_or(|&first| is_token(first) || first == b'\r');
             if !self.in_line && !first {
                 return bad("the request line is malformed");
             }
-            let Some(offset) = memchr::memchr(b'\n', &seen[self.looked_at..]) else { break };
-            let end = self.looked_at + offset;
-            self.looked_at = end + 1;
-            if end == 0 || seen[end - 1] != b'\r' {
+            let Some(offset) = memchr::memchr(b'\n', &available[self.scanned..]) else { break };
+            let end = self.scanned + offset;
+            self.scanned = end + 1;
+            if end == 0 || available[end - 1] != b'\r' {
                 return bad("a line ends without CR");
             }
-            let line = &seen[self.start..end - 1];
+            let line = &available[self.start..end - 1];
             match (self.in_line, line.is_empty()) {
                 (false, true) if self.start == 0 => self.start = end + 1,
                 (false, true) => return bad("an empty line begins the request"),
@@ -57,11 +57,11 @@ impl Scan {
                     return bad("the request line is malformed");
                 }
                 (false, false) => self.in_line = true,
-                (true, _) if seen[end - 2] == b'\n' => return Ok(Scanned::Head(self.start, end + 1)),
+                (true, _) if available[end - 2] == b'\n' => return Ok(Scanned::Head(self.start, end + 1)),
                 (true, _) => {}
             }
         }
-        self.looked_at = seen.len();
+        self.scanned = available.len();
         if stream.len() < limit {
             return Ok(Scanned::More);
         }
@@ -69,24 +69,25 @@ impl Scan {
     }
 }
 
-/// What rules about a body need to know.
+/// The media type of a body, as far as rules depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Xml(Charset),
     Json(Charset),
     Form(Charset),
-    /// Compressed, so that nothing in it is matched.
+    /// Compressed: the content is not matched.
     Encoded,
-    /// A form in several parts, of which nothing is matched. Each may be an XML document.
+    /// A multipart form: its content is not matched. Each part may be an XML document.
     FormParts,
-    /// Several parts, one of which may be an XML document (SOAP with attachments), of which nothing is matched.
+    /// Another multipart type (such as SOAP with attachments): its content is not matched. A part may be an XML
+    /// document.
     Parts,
     Other,
 }
 
 impl Media {
-    /// Whether rules ask about values that such a body may have.
-    pub(crate) fn is_asked_for(self, rules: &RuleSet) -> bool {
+    /// Whether rules have conditions on values that such a body may contain.
+    pub(crate) fn has_conditions(self, rules: &RuleSet) -> bool {
         match self {
             Media::Xml(_) | Media::Parts => !rules.xml.is_empty(),
             Media::Json(_) => !rules.json.is_empty(),
@@ -97,16 +98,16 @@ impl Media {
     }
 }
 
-/// A request's head, its values entered.
+/// A parsed head; its values were entered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub request: Request,
     pub media: Media,
 }
 
-/// Reads a complete head, and enters the values of what rules ask about.
+/// Parses a complete head, and enters the values of the fields that rules have conditions on.
 pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<Head, Fault> {
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(head, &mut fields) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
@@ -121,7 +122,7 @@ pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<
         target: parsed.path.unwrap_or_default().as_bytes(),
         minor: parsed.version.unwrap_or_default(),
     };
-    let noted = Noted::note(parsed.headers)?;
+    let noted = HeadFields::note(parsed.headers)?;
     let host = line.host(noted.host)?;
     enter_line(rules, &line, host, values)?;
     enter_fields(rules, parsed.headers, values);
@@ -132,7 +133,7 @@ pub(crate) fn read(rules: &RuleSet, head: &[u8], values: &mut Values) -> Result<
         _ => Method::Other,
     };
     if method == Method::Connect && body != Body::Empty {
-        // RFC 9110, section 9.3.6: it has no content. What follows may be the tunnel's first bytes, or a body.
+        // RFC 9110, section 9.3.6: CONNECT has no content. What follows might be tunnel bytes or a body.
         return bad("CONNECT has a body");
     }
     let media = if coded { Media::Encoded } else { noted.media };
@@ -156,7 +157,8 @@ struct Line<'h> {
 }
 
 impl<'h> Line<'h> {
-    /// The host that the request is for. An absolute target says it; a `Host` beside it has to be the same.
+    /// Returns the host that the request is for. An absolute target contains it; a `Host` field beside it has to be
+    /// equal.
     fn host(&self, field: Option<&'h [u8]>) -> Result<Option<&'h [u8]>, Fault> {
         if self.minor == 1 && field.is_none() {
             return bad("there is no Host");
@@ -178,7 +180,7 @@ impl<'h> Line<'h> {
         }
     }
 
-    /// The path and what is behind its question mark.
+    /// Returns the path, and the query behind its question mark.
     fn path(&self) -> Result<(&'h [u8], Option<&'h [u8]>), Fault> {
         if self.target.contains(&b'#') {
             return bad("the target has a fragment");
@@ -229,7 +231,7 @@ fn enter_line(rules: &RuleSet, line: &Line, host: Option<&[u8]>, values: &mut Va
     Ok(())
 }
 
-/// A text up to a mark, and what is behind it.
+/// Splits a text at a mark: the text before it, and the text behind it.
 pub(crate) fn split(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
     memchr::memchr(mark, text).map_or((text, b""), |at| (&text[..at], &text[at + 1..]))
 }
@@ -258,8 +260,8 @@ fn enter_fields(rules: &RuleSet, fields: &[httparse::Header], values: &mut Value
     }
 }
 
-/// What the fields say about the connection and the body.
-struct Noted<'h> {
+/// What the header fields specify about the connection and the body.
+struct HeadFields<'h> {
     fields: Fields<'h>,
     host: Option<&'h [u8]>,
     media: Media,
@@ -269,9 +271,9 @@ struct Noted<'h> {
     expects: bool,
 }
 
-impl<'h> Noted<'h> {
-    fn note(fields: &[httparse::Header<'h>]) -> Result<Noted<'h>, Fault> {
-        let mut noted = Noted {
+impl<'h> HeadFields<'h> {
+    fn note(fields: &[httparse::Header<'h>]) -> Result<HeadFields<'h>, Fault> {
+        let mut noted = HeadFields {
             fields: Fields::default(),
             host: None,
             media: Media::Other,
@@ -328,7 +330,7 @@ fn media(value: &[u8]) -> Media {
         b"application/x-www-form-urlencoded" => Media::Form(charset),
         b"multipart/form-data" => Media::FormParts,
         b"text/xml" | b"application/xml" => Media::Xml(charset),
-        // RFC 8259, section 8.1: JSON is UTF-8. Some servers believe a parameter that says otherwise.
+        // RFC 8259, section 8.1: JSON is UTF-8. Some servers obey a charset parameter that differs.
         b"application/json" | b"text/json" => Media::Json(charset),
         _ if kind.ends_with(b"+xml") => Media::Xml(charset),
         _ if kind.ends_with(b"+json") => Media::Json(charset),

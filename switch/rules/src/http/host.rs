@@ -1,8 +1,9 @@
-//! Authorities: a host and a port.
+//! Parses authorities: a host and a port.
 
 use super::{Fault, bad};
 
-/// The host of `Host: name:port`: without port and without the dot at its end. The case is the sender's.
+/// Returns the host of an authority such as `name:port`, without the port and a trailing dot, in its original letter
+/// case.
 pub(crate) fn host(authority: &[u8]) -> Result<&[u8], Fault> {
     let (name, port) = match authority {
         [b'[', rest @ ..] => {
@@ -23,7 +24,7 @@ pub(crate) fn host(authority: &[u8]) -> Result<&[u8], Fault> {
     Ok(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// The authority and the rest of an absolute target: `http://host/path`.
+/// Splits an absolute target (`http://host/path`) into the authority and the rest.
 pub(crate) fn absolute(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let scheme = memchr::memmem::find(target, b"://")?;
     let known = target[..scheme].eq_ignore_ascii_case(b"http") || target[..scheme].eq_ignore_ascii_case(b"https");

@@ -1,10 +1,10 @@
-//! HTTP/1: heads, paths and hosts. What two readers might read differently is refused.
+//! HTTP/1: heads, paths and hosts. A request that two parsers might read differently is refused.
 
 pub(crate) mod head;
 pub(crate) mod host;
 pub(crate) mod path;
 
-/// A request that is refused, with a status and a reason.
+/// The reason why a request is refused, with its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub status: u16,

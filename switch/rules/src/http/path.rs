@@ -1,15 +1,15 @@
-//! The normal form of a path, for matching only: what is forwarded are the raw bytes.
+//! The normal form of a path, for matching only: the server gets the original bytes.
 //!
-//! A rule on `/admin` holds for `/%61dmin`, `//admin`, `/a/../admin` and `/admin;x=1`. To rewrite the request would be a second
-//! reading of it, which may differ from the server's. Escaped slashes and backslashes have no single meaning, so they are refused
-//! unless the limits say to keep them.
+//! A rule on `/admin` matches `/%61dmin`, `//admin`, `/a/../admin` and `/admin;x=1`. The request is not rewritten,
+//! because the server might then read it differently. Escaped slashes and backslashes have no single meaning, so they
+//! are refused unless `limits.encoded_slash` keeps them.
 
 use std::borrow::Cow;
 
 use super::{Fault, bad};
 use crate::config::EncodedSlash;
 
-/// Decodes escapes, drops `;parameters`, resolves dot segments and joins slashes. The path begins with a slash.
+/// Decodes escapes, removes `;parameters`, resolves dot segments and merges slashes. The path begins with a slash.
 pub(crate) fn normal(path: &[u8], slash: EncodedSlash) -> Result<Cow<'_, [u8]>, Fault> {
     let special = |pair: &[u8]| matches!(pair, [b'/', b'/' | b'.']);
     if !path.iter().any(|b| matches!(b, b'%' | b';' | b'\\')) && !path.windows(2).any(special) {
@@ -63,12 +63,12 @@ fn decode(segment: &[u8], slash: EncodedSlash, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(crate) fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).map(|value| value as u8)
 }
 
-/// Decodes a name or a value of a query or form: `+` is a space, and a broken escape stands for itself.
+/// Decodes a name or value of a query or form: `+` becomes a space, and a malformed escape stays as it is.
 pub(crate) fn decode_form(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn escaped_slashes_may_be_kept() {
-        let kept = normal(b"/a%2Fb/../%5C\\", EncodedSlash::Keep).unwrap();
-        assert_eq!(&kept[..], b"/%5c\\");
+        let normalized = normal(b"/a%2Fb/../%5C\\", EncodedSlash::Keep).unwrap();
+        assert_eq!(&normalized[..], b"/%5c\\");
     }
 
     #[test]

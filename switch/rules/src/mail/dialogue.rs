@@ -1,82 +1,84 @@
-//! A dialogue from the greeting to the decision.
+//! A mail dialogue from the greeting up to the rules' decision.
 
-use super::act::Act;
-use super::asker::{Asker, SentFields};
-use super::follow::Follower;
+use super::evaluator::{Evaluator, SentFields};
+use super::guard::DialogueGuard;
 use super::imap::Imap;
 use super::line::Line;
+use super::line_action::LineAction;
 use super::pop3::Pop3;
-use super::replay::{Replay, Step};
+use super::replay::{Replay, ReplayCommand};
+use super::responder::Responder;
 use super::smtp::Smtp;
-use super::speaker::Speaker;
 use crate::config::Protocol;
-use crate::decision::{Decision, HandOn, decision};
+use crate::decision::{Decision, Forwarding, decision};
+use crate::evaluation::Outcome;
 use crate::facts::ConnectionFacts;
 use crate::http::Fault;
 use crate::refusal::Refusal;
 use crate::ruleset::RuleSet;
-use crate::run::Outcome;
 
-/// A dialogue as far as it has come.
+/// The state of a dialogue.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
     facts: ConnectionFacts,
     started: bool,
-    /// Where the next line begins, behind bytes that the command before it has counted; and how far its end was looked for.
+    /// Start of the next line, behind the bytes that the command before it counts; and the offset up to which the
+    /// stream was searched for its end.
     at: usize,
-    looked_at: usize,
+    scanned: usize,
     /// The answer that is sent behind the last counted byte.
-    then: Vec<u8>,
-    speaker: Speaker,
+    pending_reply: Vec<u8>,
+    responder: Responder,
 }
 
 impl Dialogue {
     pub(crate) fn new(protocol: Protocol, facts: ConnectionFacts) -> Dialogue {
-        let speaker = match protocol {
-            Protocol::Imap => Speaker::Imap(Imap::default()),
-            Protocol::Pop3 => Speaker::Pop3(Pop3::default()),
-            _ => Speaker::Smtp(Smtp::default()),
+        let responder = match protocol {
+            Protocol::Imap => Responder::Imap(Imap::default()),
+            Protocol::Pop3 => Responder::Pop3(Pop3::default()),
+            _ => Responder::Smtp(Smtp::default()),
         };
-        Dialogue { facts, started: false, at: 0, looked_at: 0, then: Vec::new(), speaker }
+        Dialogue { facts, started: false, at: 0, scanned: 0, pending_reply: Vec::new(), responder }
     }
 
-    /// Memory taken: lines are kept to be repeated to a server, at most all that were read.
+    /// Returns the bytes of memory in use. Lines are stored to repeat them to a server; they are at most all bytes
+    /// read.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Dialogue>() + self.at
     }
 
     pub(crate) fn feed(&mut self, rules: &RuleSet, stream: &[u8]) -> Decision {
         let facts = self.facts;
-        let asker = Asker { rules, facts: &facts };
-        let mut say = Vec::new();
+        let evaluator = Evaluator { rules, facts: &facts };
+        let mut reply = Vec::new();
         if !self.started {
             self.started = true;
-            if let Some(outcome) = asker.ask(&SentFields::default()) {
-                return decision(rules, &facts, outcome, HandOn::Opaque);
+            if let Some(outcome) = evaluator.evaluate(&SentFields::default()) {
+                return decision(rules, &facts, outcome, Forwarding::Opaque);
             }
-            say = self.speaker.greeting(rules, &facts);
+            reply = self.responder.greeting(rules, &facts);
         }
-        match self.read(&asker, stream, &mut say) {
+        match self.read(&evaluator, stream, &mut reply) {
             Ok(Some(decision)) => decision,
-            Ok(None) => Decision::NeedMore { say },
+            Ok(None) => Decision::NeedMore { reply },
             Err(fault) => {
                 let mut refusal = rules.fault(fault);
-                refusal.say.splice(..0, say);
+                refusal.reply.splice(..0, reply);
                 Decision::Refuse(refusal)
             }
         }
     }
 
-    /// Where the current line ends.
+    /// Returns the offset behind the current line.
     fn line_end(&mut self, stream: &[u8]) -> Option<usize> {
-        let from = self.looked_at.max(self.at);
+        let from = self.scanned.max(self.at);
         let end = memchr::memchr(b'\n', &stream[from..]).map(|end| from + end + 1);
-        self.looked_at = end.map_or(stream.len(), |end| end - 1);
+        self.scanned = end.map_or(stream.len(), |end| end - 1);
         end
     }
 
-    fn read(&mut self, asker: &Asker, stream: &[u8], say: &mut Vec<u8>) -> Result<Option<Decision>, Fault> {
-        let rules = asker.rules;
+    fn read(&mut self, evaluator: &Evaluator, stream: &[u8], reply: &mut Vec<u8>) -> Result<Option<Decision>, Fault> {
+        let rules = evaluator.rules;
         loop {
             if self.at > rules.limits.head.0 {
                 return Err(Fault { status: 552, why: "a command has more bytes than the dialogue's limit" });
@@ -84,7 +86,7 @@ impl Dialogue {
             if self.at > stream.len() {
                 break;
             }
-            say.append(&mut self.then);
+            reply.append(&mut self.pending_reply);
             let Some(end) = self.line_end(stream) else { break };
             if end > rules.limits.head.0 {
                 break;
@@ -96,28 +98,28 @@ impl Dialogue {
                 return Err(Fault { status: 500, why: "a line has control characters" });
             }
             let line = Line { text: line, start: self.at, end, stream };
-            match self.speaker.take(asker, line) {
-                Act::Answer(answer) => {
-                    say.extend_from_slice(&answer);
+            match self.responder.take(evaluator, line) {
+                LineAction::Reply(answer) => {
+                    reply.extend_from_slice(&answer);
                     self.at = end;
                 }
-                Act::Counted { say: now, bytes, then } => {
-                    say.extend_from_slice(&now);
+                LineAction::Counted { reply: answer, bytes, reply_behind } => {
+                    reply.extend_from_slice(&answer);
                     self.at = end.saturating_add(bytes);
-                    self.looked_at = self.at;
-                    self.then = then;
+                    self.scanned = self.at;
+                    self.pending_reply = reply_behind;
                 }
-                Act::HandOn(outcome, steps, from) => {
-                    let follower = Follower::new(&self.speaker, self.facts, &steps);
-                    return Ok(Some(hand_on(asker, outcome, (steps, from), follower, say)));
+                LineAction::Forward(outcome, steps, from) => {
+                    let guard = DialogueGuard::new(&self.responder, self.facts, &steps);
+                    return Ok(Some(forward(evaluator, outcome, (steps, from), guard, reply)));
                 }
-                Act::Quit(goodbye) => {
-                    let say = [&std::mem::take(say)[..], goodbye.as_bytes()].concat();
+                LineAction::Quit(goodbye) => {
+                    let reply = [&std::mem::take(reply)[..], goodbye.as_bytes()].concat();
                     return Ok(Some(Decision::Refuse(Refusal {
                         status: 0,
                         why: "the client leaves",
                         rule: None,
-                        say,
+                        reply,
                     })));
                 }
             }
@@ -129,18 +131,18 @@ impl Dialogue {
     }
 }
 
-fn hand_on(
-    asker: &Asker,
+fn forward(
+    evaluator: &Evaluator,
     outcome: Outcome,
-    (steps, from): (Vec<Step>, usize),
-    follower: Follower,
-    say: &mut Vec<u8>,
+    (steps, from): (Vec<ReplayCommand>, usize),
+    guard: DialogueGuard,
+    reply: &mut Vec<u8>,
 ) -> Decision {
-    let answers = std::mem::take(say);
-    let replay = Replay::new(asker.rules.protocol, steps);
-    let hand_on = HandOn::Mail { replay, from, say: answers.clone(), follower: Box::new(follower) };
-    match decision(asker.rules, asker.facts, outcome, hand_on) {
-        Decision::Refuse(refusal) => Decision::Refuse(Refusal { say: [answers, refusal.say].concat(), ..refusal }),
+    let answers = std::mem::take(reply);
+    let replay = Replay::new(evaluator.rules.protocol, steps);
+    let forward = Forwarding::Mail { replay, from, reply: answers.clone(), guard: Box::new(guard) };
+    match decision(evaluator.rules, evaluator.facts, outcome, forward) {
+        Decision::Refuse(refusal) => Decision::Refuse(Refusal { reply: [answers, refusal.reply].concat(), ..refusal }),
         decision => decision,
     }
 }

@@ -1,13 +1,13 @@
-//! IMAP (RFC 9051, RFC 3501) up to the user's name.
+//! IMAP (RFC 9051, RFC 3501), up to the user's name.
 
-use super::act::Act;
-use super::asker::{Asker, SentFields};
+use super::evaluator::{Evaluator, SentFields};
 use super::line::{Line, word};
-use super::replay::{Answer, Step};
+use super::line_action::LineAction;
+use super::replay::{ExpectedReply, ReplayCommand};
 use super::sasl;
 use crate::ruleset::RuleSet;
 
-/// A command of which more is to come.
+/// A command that is not complete.
 #[derive(Debug, Default)]
 pub(super) struct Imap {
     /// The line of an AUTHENTICATE whose response is awaited.
@@ -18,21 +18,22 @@ pub(super) struct Imap {
 /// A command with literals.
 #[derive(Debug)]
 struct Command {
-    /// Where it begins.
+    /// Offset of its first byte.
     start: usize,
-    /// Its parts that end where the client waits to be asked for a literal.
-    steps: Vec<Step>,
-    /// Where the part behind them begins.
+    /// Its parts that end with an announced literal, for which the client awaits a continuation request.
+    steps: Vec<ReplayCommand>,
+    /// Start of the part behind them.
     from: usize,
-    /// A literal came unasked, which was not offered.
+    /// It contains a non-synchronizing literal, which is not offered.
     is_refused: bool,
 }
 
-pub(super) fn capabilities(rules: &RuleSet) -> String {
+pub(super) fn capability_list(rules: &RuleSet) -> String {
     std::iter::once("IMAP4rev1").chain(rules.offer.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// A literal that a line announces (RFC 9051, section 4.3): its bytes, and whether the client waits to be asked for them.
+/// Parses the literal that a line announces (RFC 9051, section 4.3): its length in bytes, and whether the client
+/// waits for a continuation request.
 pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     let size = &line.strip_suffix(b"}")?[memchr::memrchr(b'{', line)? + 1..];
     let (size, waits) = size.strip_suffix(b"+").map_or((size, true), |size| (size, false));
@@ -40,12 +41,12 @@ pub(super) fn literal(line: &[u8]) -> Option<(usize, bool)> {
     is_number.then(|| (std::str::from_utf8(size).ok().and_then(|size| size.parse().ok()).unwrap_or(usize::MAX), waits))
 }
 
-/// Whether servers take a literal unasked (RFC 7888).
-pub(super) fn takes_unasked(asker: &Asker, bytes: usize) -> bool {
-    asker.offers("LITERAL+") || bytes <= 4096 && (asker.offers("LITERAL-") || asker.offers("IMAP4rev2"))
+/// Whether servers take a non-synchronizing literal of this length (RFC 7888).
+pub(super) fn takes_non_synchronizing(evaluator: &Evaluator, bytes: usize) -> bool {
+    evaluator.offers("LITERAL+") || bytes <= 4096 && (evaluator.offers("LITERAL-") || evaluator.offers("IMAP4rev2"))
 }
 
-/// Tag, command and arguments; none when the tag is none.
+/// Returns tag, command and arguments; none when the tag is malformed.
 pub(super) fn parts(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let (tag, rest) = word(text);
     let (command, arguments) = word(rest);
@@ -54,9 +55,9 @@ pub(super) fn parts(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
 }
 
 impl Imap {
-    pub(super) fn take(&mut self, asker: &Asker, line: Line) -> Act {
+    pub(super) fn take(&mut self, evaluator: &Evaluator, line: Line) -> LineAction {
         if let Some(command) = self.authenticate.take() {
-            return respond(asker, line, command);
+            return respond(evaluator, line, command);
         }
         let command = self.command.take();
         let mut command = command.unwrap_or_else(|| Command {
@@ -66,107 +67,116 @@ impl Imap {
             is_refused: false,
         });
         let text = &line.stream[command.start..line.end - 2];
-        let Some((bytes, waits)) = literal(line.text) else { return self.complete(asker, line, text, command) };
-        command.is_refused |= !waits && !takes_unasked(asker, bytes);
+        let Some((bytes, waits)) = literal(line.text) else { return self.complete(evaluator, line, text, command) };
+        command.is_refused |= !waits && !takes_non_synchronizing(evaluator, bytes);
         if let Some((_, name, arguments)) = parts(text)
             && name == b"LOGIN"
             && !command.is_refused
             && let User::Known(user) = user(arguments)
         {
-            return hand_on(asker, &[user], command.steps, command.from);
+            return forward(evaluator, &[user], command.steps, command.from);
         }
-        let say: &[u8] = if waits { b"+ go on\r\n" } else { b"" };
+        let reply: &[u8] = if waits { b"+ go on\r\n" } else { b"" };
         if waits {
-            command.steps.push(Step { say: line.stream[command.from..line.end].to_vec(), answer: Answer::Continue });
+            command.steps.push(ReplayCommand {
+                line: line.stream[command.from..line.end].to_vec(),
+                expected: ExpectedReply::Continue,
+            });
             command.from = line.end;
         }
         self.command = Some(command);
-        Act::Counted { say: say.to_vec(), bytes, then: Vec::new() }
+        LineAction::Counted { reply: reply.to_vec(), bytes, reply_behind: Vec::new() }
     }
 
-    /// Takes a command whose last line has come.
-    fn complete(&mut self, asker: &Asker, line: Line, text: &[u8], command: Command) -> Act {
+    /// Handles a command whose last line has arrived.
+    fn complete(&mut self, evaluator: &Evaluator, line: Line, text: &[u8], command: Command) -> LineAction {
         let Some((tag, name, arguments)) = parts(text) else {
-            return Act::Answer(b"* BAD A tag is missing\r\n".to_vec());
+            return LineAction::Reply(b"* BAD A tag is missing\r\n".to_vec());
         };
-        let say = |text: &str| Act::Answer([tag, text.as_bytes(), b"\r\n"].concat());
+        let reply = |text: &str| LineAction::Reply([tag, text.as_bytes(), b"\r\n"].concat());
         if command.is_refused {
-            return say(" BAD LITERAL+ is not offered");
+            return reply(" BAD LITERAL+ is not offered");
         }
         match &name[..] {
             b"CAPABILITY" => {
-                let list = format!("* CAPABILITY {}\r\n", capabilities(asker.rules));
-                Act::Answer([list.as_bytes(), tag, b" OK done\r\n"].concat())
+                let list = format!("* CAPABILITY {}\r\n", capability_list(evaluator.rules));
+                LineAction::Reply([list.as_bytes(), tag, b" OK done\r\n"].concat())
             }
-            b"NOOP" => say(" OK done"),
-            b"ID" => Act::Answer([b"* ID NIL\r\n", tag, b" OK done\r\n"].concat()),
-            b"LOGOUT" => Act::Quit("* BYE see you\r\n"),
-            b"STARTTLS" if asker.offers("STARTTLS") => {
-                opaque(asker, line).unwrap_or_else(|| say(" NO TLS is not available"))
+            b"NOOP" => reply(" OK done"),
+            b"ID" => LineAction::Reply([b"* ID NIL\r\n", tag, b" OK done\r\n"].concat()),
+            b"LOGOUT" => LineAction::Quit("* BYE see you\r\n"),
+            b"STARTTLS" if evaluator.offers("STARTTLS") => {
+                opaque(evaluator, line).unwrap_or_else(|| reply(" NO TLS is not available"))
             }
-            b"STARTTLS" => say(" BAD STARTTLS is not offered"),
+            b"STARTTLS" => reply(" BAD STARTTLS is not offered"),
             b"AUTHENTICATE" => {
                 let (mechanism, response) = word(arguments);
                 let offered = |offer: &String| offer.as_bytes().eq_ignore_ascii_case(&[b"AUTH=", mechanism].concat());
-                if !asker.rules.offer.iter().any(offered) {
-                    return say(" NO the mechanism is not offered");
+                if !evaluator.rules.offer.iter().any(offered) {
+                    return reply(" NO the mechanism is not offered");
                 }
-                self.authenticate(asker, line, mechanism, response)
-                    .unwrap_or_else(|| say(" NO rules ask about the user, whom this mechanism hides"))
+                self.authenticate(evaluator, line, mechanism, response)
+                    .unwrap_or_else(|| reply(" NO rules ask about the user, whom this mechanism hides"))
             }
             b"LOGIN" => match user(arguments) {
-                User::Known(user) => hand_on(asker, &[user], command.steps, command.from),
-                _ => say(" BAD LOGIN user password is expected"),
+                User::Known(user) => forward(evaluator, &[user], command.steps, command.from),
+                _ => reply(" BAD LOGIN user password is expected"),
             },
-            _ => say(" BAD log in first"),
+            _ => reply(" BAD log in first"),
         }
     }
 
-    /// None when rules would have to guess who logs in.
-    fn authenticate(&mut self, asker: &Asker, line: Line, mechanism: &[u8], response: &[u8]) -> Option<Act> {
+    /// Handles AUTHENTICATE. Returns none when the mechanism hides the user, and a rule on the user may refuse.
+    fn authenticate(
+        &mut self,
+        evaluator: &Evaluator,
+        line: Line,
+        mechanism: &[u8],
+        response: &[u8],
+    ) -> Option<LineAction> {
         if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
-            return opaque(asker, line);
+            return opaque(evaluator, line);
         }
         let command = line.stream[line.start..line.end].to_vec();
         if response.is_empty() {
             self.authenticate = Some(command);
-            return Some(Act::Answer(b"+ \r\n".to_vec()));
+            return Some(LineAction::Reply(b"+ \r\n".to_vec()));
         }
         Some(match sasl::users(response) {
-            Some(users) => hand_on(asker, &users, Vec::new(), line.start),
+            Some(users) => forward(evaluator, &users, Vec::new(), line.start),
             None => malformed(&command),
         })
     }
 }
 
-/// Takes the response to an AUTHENTICATE; `*` takes the command back (RFC 9051, section 6.2.2).
-fn respond(asker: &Asker, line: Line, command: Vec<u8>) -> Act {
+/// Handles the response to an AUTHENTICATE; `*` cancels the command (RFC 9051, section 6.2.2).
+fn respond(evaluator: &Evaluator, line: Line, command: Vec<u8>) -> LineAction {
     let Some(users) = sasl::users(line.text) else { return malformed(&command) };
-    hand_on(asker, &users, vec![Step { say: command, answer: Answer::Continue }], line.start)
+    forward(evaluator, &users, vec![ReplayCommand { line: command, expected: ExpectedReply::Continue }], line.start)
 }
 
-fn malformed(command: &[u8]) -> Act {
-    Act::Answer([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
+fn malformed(command: &[u8]) -> LineAction {
+    LineAction::Reply([word(command).0, b" BAD the command is cancelled, or its response malformed\r\n"].concat())
 }
 
-/// A command that hides the user.
-fn opaque(asker: &Asker, line: Line) -> Option<Act> {
-    Some(Act::HandOn(asker.give_up(&SentFields::default())?, Vec::new(), line.start))
+/// Handles a command that hides the user: the rules decide without a name.
+fn opaque(evaluator: &Evaluator, line: Line) -> Option<LineAction> {
+    Some(LineAction::Forward(evaluator.give_up(&SentFields::default())?, Vec::new(), line.start))
 }
 
-fn hand_on(asker: &Asker, users: &[Vec<u8>], steps: Vec<Step>, from: usize) -> Act {
-    Act::HandOn(asker.conclude_users(users), steps, from)
+fn forward(evaluator: &Evaluator, users: &[Vec<u8>], steps: Vec<ReplayCommand>, from: usize) -> LineAction {
+    LineAction::Forward(evaluator.conclude_users(users), steps, from)
 }
 
-/// How a user's name is written.
+/// The user's name in the arguments of LOGIN.
 pub(super) enum User {
     Known(Vec<u8>),
-    /// It is a literal that is yet to come.
+    /// The name is a literal that has not arrived.
     Open,
     Malformed,
 }
 
-/// The first argument of LOGIN: an atom, a quoted string or a literal.
+/// Parses the first argument of LOGIN: an atom, a quoted string or a literal.
 pub(super) fn user(arguments: &[u8]) -> User {
     match arguments {
         [b'"', rest @ ..] => {

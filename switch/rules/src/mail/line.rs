@@ -1,11 +1,11 @@
-//! Lines of a client, and the words in them.
+//! A client's lines, and the words in them.
 
 use crate::http::head::split;
 
-/// A line of the client.
+/// A line of a client's stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'s> {
-    /// Without its end.
+    /// The line without its end.
     pub(super) text: &'s [u8],
     pub(super) start: usize,
     pub(super) end: usize,
@@ -13,7 +13,7 @@ pub(super) struct Line<'s> {
 }
 
 impl<'s> Line<'s> {
-    /// The first word, and the rest without the spaces between.
+    /// Returns the first word, and the remaining text without the spaces before it.
     pub(super) fn word(self) -> (&'s [u8], &'s [u8]) {
         word(self.text)
     }

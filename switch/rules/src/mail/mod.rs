@@ -1,17 +1,18 @@
-//! Dialogues of mail protocols: the agent greets and answers until rules can decide, and says it again to the server.
+//! Mail protocols: the agent answers a client in the server's place until the rules decide, and then repeats the
+//! commands to the server.
 
-mod act;
-mod asker;
 mod dialogue;
-mod follow;
+mod evaluator;
+mod guard;
 mod imap;
 mod line;
+mod line_action;
 mod pop3;
 mod replay;
+mod responder;
 pub(crate) mod sasl;
 mod smtp;
-mod speaker;
 
 pub(crate) use dialogue::Dialogue;
-pub use follow::{Followed, Follower};
-pub use replay::{Replay, Replayed};
+pub use guard::{DialogueGuard, GuardVerdict};
+pub use replay::{Replay, ReplayStatus};

@@ -1,98 +1,103 @@
-//! What is said to a server again, and what of its answers the client has already had.
+//! Replays a client's commands to a server, and finds which of its answers the client has had from the agent.
 
 use super::line::word;
 use crate::config::Protocol;
 
-/// A line that is said to the server, and the answer that must come before the next.
+/// A command that is sent to the server, and the answer that must arrive before the next command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub say: Vec<u8>,
-    pub answer: Answer,
+pub(crate) struct ReplayCommand {
+    pub line: Vec<u8>,
+    pub expected: ExpectedReply,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A greeting, or the protocol's word for yes.
-    Yes,
-    /// A line that begins with `+` asks for more.
+pub(crate) enum ExpectedReply {
+    /// A greeting, or an answer of success.
+    Success,
+    /// A continuation request, which begins with `+`.
     Continue,
 }
 
-/// Brings a server to where the client believes it is.
+/// Replays commands until the server's state is the one that the client expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     protocol: Protocol,
-    steps: Vec<Step>,
-    /// The step whose answer is awaited.
-    step: usize,
-    said: bool,
+    commands: Vec<ReplayCommand>,
+    /// Index of the command whose answer is awaited.
+    next_command: usize,
+    is_sent: bool,
     /// Bytes of the server that were read.
     at: usize,
-    /// Where the current answer begins.
-    answer: usize,
+    /// Offset of the current answer in the server's stream.
+    answer_start: usize,
 }
 
-/// What to do with the server's bytes so far.
+/// What the caller has to do, given the server's bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Replayed {
-    /// Wait for more of them.
+pub enum ReplayStatus {
+    /// Wait for more bytes of the server.
     Wait,
-    /// Say this to the server.
-    Say(Vec<u8>),
-    /// The server is where the client believes it is. The client has had the first `used` bytes; all others are for it.
+    /// Send this to the server.
+    Send(Vec<u8>),
+    /// The server's state is the one that the client expects. Discard the first `used` bytes of the server, because the
+    /// agent has already answered these commands; forward all later bytes.
     Ready {
-        /// Bytes of the server that the client does not get.
+        /// Bytes of the server to discard.
         used: usize,
     },
-    /// The server refuses what the agent has granted: say this to the client, and close.
+    /// The server refuses a command that the agent has accepted: send this to the client, and close.
     Failed {
-        /// The server's own words where the client understands them.
-        say: Vec<u8>,
+        /// The server's own answer, where the client can interpret it.
+        reply: Vec<u8>,
     },
 }
 
 impl Replay {
-    pub(crate) fn new(protocol: Protocol, steps: Vec<Step>) -> Replay {
-        let greeting = Step { say: Vec::new(), answer: Answer::Yes };
-        let steps = std::iter::once(greeting).chain(steps).collect();
-        Replay { protocol, steps, step: 0, said: true, at: 0, answer: 0 }
+    pub(crate) fn new(protocol: Protocol, commands: Vec<ReplayCommand>) -> Replay {
+        let greeting = ReplayCommand { line: Vec::new(), expected: ExpectedReply::Success };
+        let commands = std::iter::once(greeting).chain(commands).collect();
+        Replay { protocol, commands, next_command: 0, is_sent: true, at: 0, answer_start: 0 }
     }
 
-    /// All that is said to the server, in order.
+    /// Returns all commands for the server, in order.
     pub fn lines(&self) -> Vec<u8> {
-        self.steps.iter().flat_map(|step| step.say.iter().copied()).collect()
+        self.commands.iter().flat_map(|command| command.line.iter().copied()).collect()
     }
 
     /// Takes all bytes of the server so far.
-    pub fn feed(&mut self, server: &[u8]) -> Replayed {
-        while let Some(step) = self.steps.get(self.step) {
-            if !self.said {
-                self.said = true;
-                return Replayed::Say(step.say.clone());
+    pub fn feed(&mut self, server: &[u8]) -> ReplayStatus {
+        while let Some(command) = self.commands.get(self.next_command) {
+            if !self.is_sent {
+                self.is_sent = true;
+                return ReplayStatus::Send(command.line.clone());
             }
-            let Some(end) = memchr::memchr(b'\n', &server[self.at..]) else { return Replayed::Wait };
+            let Some(end) = memchr::memchr(b'\n', &server[self.at..]) else { return ReplayStatus::Wait };
             let line = &server[self.at..=self.at + end];
             self.at += line.len();
-            match self.verdict(step, line) {
+            match self.line_status(command, line) {
                 None => {}
                 Some(true) => {
-                    self.step += 1;
-                    self.said = false;
-                    self.answer = self.at;
+                    self.next_command += 1;
+                    self.is_sent = false;
+                    self.answer_start = self.at;
                 }
-                Some(false) => return Replayed::Failed { say: self.words(step, &server[self.answer..self.at], line) },
+                Some(false) => {
+                    return ReplayStatus::Failed {
+                        reply: self.refusal_reply(command, &server[self.answer_start..self.at], line),
+                    };
+                }
             }
         }
-        Replayed::Ready { used: self.at }
+        ReplayStatus::Ready { used: self.at }
     }
 
-    /// Whether a line ends the awaited answer, and how.
-    fn verdict(&self, step: &Step, line: &[u8]) -> Option<bool> {
+    /// Whether a line completes the awaited answer (`Some`), and whether that answer is a success.
+    fn line_status(&self, command: &ReplayCommand, line: &[u8]) -> Option<bool> {
         match self.protocol {
-            Protocol::Imap => self.imap_verdict(step, line),
-            Protocol::Pop3 => Some(match step.answer {
-                Answer::Yes => line.starts_with(b"+OK"),
-                Answer::Continue => line.starts_with(b"+"),
+            Protocol::Imap => self.imap_line_status(command, line),
+            Protocol::Pop3 => Some(match command.expected {
+                ExpectedReply::Success => line.starts_with(b"+OK"),
+                ExpectedReply::Continue => line.starts_with(b"+"),
             }),
             _ => match line {
                 [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'-', ..] => None,
@@ -102,23 +107,24 @@ impl Replay {
         }
     }
 
-    fn imap_verdict(&self, step: &Step, line: &[u8]) -> Option<bool> {
+    fn imap_line_status(&self, command: &ReplayCommand, line: &[u8]) -> Option<bool> {
         let (tag, rest) = word(line.trim_ascii());
         let is = |expected: &[u8]| word(rest).0.eq_ignore_ascii_case(expected);
-        match (tag, &step.answer) {
-            (b"*", _) if self.step == 0 => Some(is(b"OK")),
+        match (tag, &command.expected) {
+            (b"*", _) if self.next_command == 0 => Some(is(b"OK")),
             (b"*", _) if is(b"BYE") => Some(false),
             (b"*", _) => None,
-            (b"+", Answer::Continue) => Some(true),
-            (_, Answer::Continue) => Some(false),
-            (_, Answer::Yes) => Some(is(b"OK")),
+            (b"+", ExpectedReply::Continue) => Some(true),
+            (_, ExpectedReply::Continue) => Some(false),
+            (_, ExpectedReply::Success) => Some(is(b"OK")),
         }
     }
 
-    /// What the client hears of a refusal: its command is answered, and the connection ends.
-    fn words(&self, step: &Step, answer: &[u8], last: &[u8]) -> Vec<u8> {
+    /// Returns the client's answer to a refusal of the server: the client's command is answered, and the connection
+    /// ends.
+    fn refusal_reply(&self, command: &ReplayCommand, answer: &[u8], last: &[u8]) -> Vec<u8> {
         const GOODBYE: &[u8] = b"* BYE the server refuses\r\n";
-        let tag = word(step.say.trim_ascii()).0;
+        let tag = word(command.line.trim_ascii()).0;
         match self.protocol {
             Protocol::Imap if last.starts_with(b"* BYE") => last.to_vec(),
             Protocol::Imap if !tag.is_empty() && word(last).0 == tag => [last, GOODBYE].concat(),

@@ -1,6 +1,6 @@
-//! SASL's mechanisms: the user in a response of PLAIN (RFC 4616).
+//! Mechanisms of SASL: the user in a response of PLAIN (RFC 4616).
 
-/// The names in a response: the identity to act as, if it is given, and the one that the password is of.
+/// Returns the names in a response: the authorization identity, if present, and then the authentication identity.
 pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
     let text = base64(response)?;
     let parts: Vec<&[u8]> = text.split(|&b| b == 0).collect();
@@ -9,7 +9,8 @@ pub(crate) fn users(response: &[u8]) -> Option<Vec<Vec<u8>>> {
         .filter(|users: &Vec<_>| !users.is_empty())
 }
 
-/// Whether what follows a mechanism's success stays readable: others may agree on a security layer (RFC 4422, section 3.7).
+/// Whether the bytes behind a mechanism's success stay readable. Other mechanisms may negotiate a security layer (RFC
+/// 4422, section 3.7).
 pub(crate) fn is_readable(mechanism: &[u8]) -> bool {
     let name = mechanism.to_ascii_uppercase();
     let known: [&[u8]; 7] = [b"PLAIN", b"LOGIN", b"CRAM-MD5", b"XOAUTH2", b"OAUTHBEARER", b"EXTERNAL", b"ANONYMOUS"];
@@ -22,7 +23,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0_u32, 0);
+    let (mut bits, mut bit_count) = (0_u32, 0);
     for &digit in &text[..text.len() - padding] {
         let value = match digit {
             b'A'..=b'Z' => digit - b'A',
@@ -33,10 +34,10 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
             _ => return None,
         };
         bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            bytes.push((bits >> bit_count) as u8);
         }
     }
     Some(bytes)

@@ -1,26 +1,26 @@
-//! SMTP (RFC 5321) up to the first recipient.
+//! SMTP (RFC 5321), up to the first recipient.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::act::Act;
-use super::asker::{Asker, SentFields};
+use super::evaluator::{Evaluator, SentFields};
 use super::line::{Line, word};
-use super::replay::{Answer, Step};
+use super::line_action::LineAction;
+use super::replay::{ExpectedReply, ReplayCommand};
 use crate::config::Protocol;
 
-/// What the client has said, its lines as they were.
+/// The client's commands so far, with their unchanged lines.
 #[derive(Debug, Default)]
 pub(super) struct Smtp {
-    /// A line, and the name or address in it.
+    /// The line, and the name or address in it.
     helo: Option<(Vec<u8>, Vec<u8>)>,
     mail: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A name and an address of an envelope.
+/// The host name (HELO) and the sender of an envelope, as far as the client has sent them.
 pub(super) type Envelope = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// The agent's name: an address literal.
+/// Formats an address literal, which serves as the agent's host name.
 pub(super) fn literal(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => format!("[{v4}]"),
@@ -28,22 +28,24 @@ pub(super) fn literal(address: IpAddr) -> String {
     }
 }
 
-fn answer(text: &str) -> Act {
-    Act::Answer(format!("{text}\r\n").into_bytes())
+fn answer(text: &str) -> LineAction {
+    LineAction::Reply(format!("{text}\r\n").into_bytes())
 }
 
 impl Smtp {
-    pub(super) fn take(&mut self, asker: &Asker, line: Line) -> Act {
-        debug_assert_eq!(asker.rules.protocol, Protocol::Smtp);
+    pub(super) fn take(&mut self, evaluator: &Evaluator, line: Line) -> LineAction {
+        debug_assert_eq!(evaluator.rules.protocol, Protocol::Smtp);
         let (word, rest) = line.word();
         match &word.to_ascii_uppercase()[..] {
-            command @ (b"EHLO" | b"HELO") => self.helo(asker, line, rest, command == b"EHLO"),
-            b"MAIL" => self.mail(asker, line, rest),
-            b"RCPT" => self.rcpt(asker, line, rest),
-            b"STARTTLS" if asker.offers("STARTTLS") => self.opaque(asker, line, "454 4.7.0 TLS is not available"),
+            command @ (b"EHLO" | b"HELO") => self.helo(evaluator, line, rest, command == b"EHLO"),
+            b"MAIL" => self.mail(evaluator, line, rest),
+            b"RCPT" => self.rcpt(evaluator, line, rest),
+            b"STARTTLS" if evaluator.offers("STARTTLS") => {
+                self.opaque(evaluator, line, "454 4.7.0 TLS is not available")
+            }
             b"STARTTLS" => answer("502 5.5.1 STARTTLS is not offered"),
-            b"AUTH" if !asker.offers("AUTH") => answer("502 5.5.1 AUTH is not offered"),
-            b"AUTH" => self.opaque(asker, line, "454 4.7.0 AUTH is not available: rules ask about what follows it"),
+            b"AUTH" if !evaluator.offers("AUTH") => answer("502 5.5.1 AUTH is not offered"),
+            b"AUTH" => self.opaque(evaluator, line, "454 4.7.0 AUTH is not available: rules ask about what follows it"),
             b"RSET" => {
                 self.mail = None;
                 answer("250 2.0.0 OK")
@@ -52,99 +54,106 @@ impl Smtp {
             b"VRFY" => answer("252 2.0.0 Send a message to find out"),
             b"HELP" | b"EXPN" => answer("502 5.5.1 Not implemented"),
             b"DATA" => answer("503 5.5.1 RCPT first"),
-            b"BDAT" => bdat(rest).map_or(Act::Quit("501 5.5.4 A size is expected\r\n"), |bytes| Act::Counted {
-                say: Vec::new(),
-                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-                then: b"503 5.5.1 RCPT first\r\n".to_vec(),
-            }),
-            b"QUIT" => Act::Quit("221 2.0.0 Bye\r\n"),
+            b"BDAT" => {
+                bdat(rest).map_or(LineAction::Quit("501 5.5.4 A size is expected\r\n"), |bytes| LineAction::Counted {
+                    reply: Vec::new(),
+                    bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+                    reply_behind: b"503 5.5.1 RCPT first\r\n".to_vec(),
+                })
+            }
+            b"QUIT" => LineAction::Quit("221 2.0.0 Bye\r\n"),
             _ => answer("500 5.5.1 Unknown command"),
         }
     }
 
-    /// The fields of the client's lines so far, and of this one.
-    fn sent<'t>(&'t self, asker: &Asker, mail_from: Option<&'t [u8]>, rcpt_to: Option<&'t [u8]>) -> SentFields<'t> {
+    /// Returns the fields of the client's lines so far, and of this one.
+    fn sent<'t>(
+        &'t self,
+        evaluator: &Evaluator,
+        mail_from: Option<&'t [u8]>,
+        rcpt_to: Option<&'t [u8]>,
+    ) -> SentFields<'t> {
         let mail_from = mail_from.or(self.mail.as_ref().map(|(_, from)| &from[..]));
-        sent(asker, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
+        sent(evaluator, self.helo.as_ref().map(|(_, name)| &name[..]), mail_from, rcpt_to)
     }
 
-    /// The name and the sender that the agent repeats to a server.
+    /// Returns the host name and sender that the agent repeats to a server.
     pub(super) fn envelope(&self) -> Envelope {
-        let value = |said: &Option<(Vec<u8>, Vec<u8>)>| said.as_ref().map(|(_, value)| value.clone());
+        let value = |entry: &Option<(Vec<u8>, Vec<u8>)>| entry.as_ref().map(|(_, value)| value.clone());
         (value(&self.helo), value(&self.mail))
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<ReplayCommand> {
         let lines = self.helo.iter().chain(&self.mail);
-        lines.map(|(line, _)| Step { say: line.clone(), answer: Answer::Yes }).collect()
+        lines.map(|(line, _)| ReplayCommand { line: line.clone(), expected: ExpectedReply::Success }).collect()
     }
 
-    /// A command behind which nothing is read any more.
-    fn opaque(&self, asker: &Asker, line: Line, refusal: &str) -> Act {
-        match asker.give_up(&self.sent(asker, None, None)) {
-            Some(outcome) => Act::HandOn(outcome, self.steps(), line.start),
+    /// Handles a command behind which nothing can be read.
+    fn opaque(&self, evaluator: &Evaluator, line: Line, refusal: &str) -> LineAction {
+        match evaluator.give_up(&self.sent(evaluator, None, None)) {
+            Some(outcome) => LineAction::Forward(outcome, self.steps(), line.start),
             None => answer(refusal),
         }
     }
 
-    fn helo(&mut self, asker: &Asker, line: Line, rest: &[u8], extended: bool) -> Act {
+    fn helo(&mut self, evaluator: &Evaluator, line: Line, rest: &[u8], extended: bool) -> LineAction {
         let Some(name) = name(rest) else { return answer("501 5.5.4 One name is expected") };
-        if let Some(outcome) = asker.ask(&sent(asker, Some(name), None, None)) {
-            return Act::HandOn(outcome, Vec::new(), line.start);
+        if let Some(outcome) = evaluator.evaluate(&sent(evaluator, Some(name), None, None)) {
+            return LineAction::Forward(outcome, Vec::new(), line.start);
         }
         self.helo = Some((line.stream[line.start..line.end].to_vec(), name.to_vec()));
         self.mail = None;
-        let offers: &[String] = if extended { &asker.rules.offer } else { &[] };
+        let offers: &[String] = if extended { &evaluator.rules.offer } else { &[] };
         let lines: Vec<&str> = std::iter::once("OK").chain(offers.iter().map(String::as_str)).collect();
         let marked =
             |(i, text): (usize, &&str)| format!("250{}{text}\r\n", if i + 1 < lines.len() { '-' } else { ' ' });
-        Act::Answer(lines.iter().enumerate().map(marked).collect::<String>().into_bytes())
+        LineAction::Reply(lines.iter().enumerate().map(marked).collect::<String>().into_bytes())
     }
 
-    fn mail(&mut self, asker: &Asker, line: Line, rest: &[u8]) -> Act {
+    fn mail(&mut self, evaluator: &Evaluator, line: Line, rest: &[u8]) -> LineAction {
         if self.mail.is_some() {
             return answer("503 5.5.1 There is a sender already");
         }
         let Some(from) = path(rest, b"FROM:") else { return answer("501 5.5.4 MAIL FROM:<address> is expected") };
-        if let Some(outcome) = asker.ask(&self.sent(asker, Some(&from), None)) {
-            return Act::HandOn(outcome, self.steps(), line.start);
+        if let Some(outcome) = evaluator.evaluate(&self.sent(evaluator, Some(&from), None)) {
+            return LineAction::Forward(outcome, self.steps(), line.start);
         }
         self.mail = Some((line.stream[line.start..line.end].to_vec(), from.into_owned()));
         answer("250 2.1.0 OK")
     }
 
-    fn rcpt(&mut self, asker: &Asker, line: Line, rest: &[u8]) -> Act {
+    fn rcpt(&mut self, evaluator: &Evaluator, line: Line, rest: &[u8]) -> LineAction {
         if self.mail.is_none() {
             return answer("503 5.5.1 MAIL first");
         }
         let Some(to) = path(rest, b"TO:") else { return answer("501 5.5.4 RCPT TO:<address> is expected") };
-        let outcome = asker.conclude(self.sent(asker, None, Some(&to)));
-        Act::HandOn(outcome, self.steps(), line.start)
+        let outcome = evaluator.conclude(self.sent(evaluator, None, Some(&to)));
+        LineAction::Forward(outcome, self.steps(), line.start)
     }
 }
 
-/// These values as fields; none where the client has not sent one yet.
+/// Builds the fields from these values; a value is none while the client has not sent it.
 pub(super) fn sent<'t>(
-    asker: &Asker,
+    evaluator: &Evaluator,
     helo: Option<&'t [u8]>,
     mail_from: Option<&'t [u8]>,
     rcpt_to: Option<&'t [u8]>,
 ) -> SentFields<'t> {
-    let lookup = &asker.rules.lookup;
+    let lookup = &evaluator.rules.lookup;
     let all = [(lookup.helo, helo), (lookup.mail_from, mail_from), (lookup.rcpt_to, rcpt_to)];
-    // A client may begin with its sender.
-    let left_out = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
+    // A client may send MAIL without HELO.
+    let skipped = lookup.helo.filter(|_| helo.is_none() && mail_from.or(rcpt_to).is_some());
     let values = all.into_iter().filter_map(|(field, value)| Some((field, value?))).collect();
-    SentFields { values, left_out, is_all: false }
+    SentFields { values, skipped, is_complete: false }
 }
 
-/// The name behind EHLO or HELO: servers read more than one differently.
+/// Parses the name behind EHLO or HELO. Servers read more than one name differently, so that is refused.
 pub(super) fn name(rest: &[u8]) -> Option<&[u8]> {
-    let (name, more) = word(rest);
-    (!name.is_empty() && more.is_empty()).then_some(name)
+    let (name, extra) = word(rest);
+    (!name.is_empty() && extra.is_empty()).then_some(name)
 }
 
-/// The size of a chunk: `BDAT 86 LAST` (RFC 3030, section 2).
+/// Parses the size of a chunk: `BDAT 86 LAST` (RFC 3030, section 2).
 pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
     let (size, last) = word(rest);
     let is_digits = !size.is_empty() && size.iter().all(u8::is_ascii_digit);
@@ -152,7 +161,8 @@ pub(super) fn bdat(rest: &[u8]) -> Option<u64> {
     (is_digits && is_known).then(|| std::str::from_utf8(size).ok()?.parse().ok()).flatten()
 }
 
-/// The address in `FROM:<@route:local@domain> PARAMETERS`, without brackets and route, as servers compare it.
+/// Parses the address in `FROM:<@route:local@domain> PARAMETERS`: without brackets and route, normalized as servers
+/// compare it.
 pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> {
     let (word, rest) = text.split_at_checked(keyword.len())?;
     if !word.eq_ignore_ascii_case(keyword) {
@@ -171,13 +181,13 @@ pub(super) fn path<'l>(text: &'l [u8], keyword: &[u8]) -> Option<Cow<'l, [u8]>> 
     }
     let address = &inner[..end];
     match address {
-        [b'@', ..] => memchr::memchr(b':', address).map(|colon| plain(&address[colon + 1..])),
-        _ => Some(plain(address)),
+        [b'@', ..] => memchr::memchr(b':', address).map(|colon| normalized(&address[colon + 1..])),
+        _ => Some(normalized(address)),
     }
 }
 
-/// An address without what it may be written with or without (RFC 5321, section 4.1.2): quotes, and the domain's last dot.
-fn plain(address: &[u8]) -> Cow<'_, [u8]> {
+/// Removes the optional parts of an address (RFC 5321, section 4.1.2): quotes, and the domain's trailing dot.
+fn normalized(address: &[u8]) -> Cow<'_, [u8]> {
     let address = address.strip_suffix(b".").unwrap_or(address);
     if !address.starts_with(b"\"") {
         return Cow::Borrowed(address);

@@ -1,11 +1,11 @@
-//! Bodies: XML, JSON and forms, in one piece or chunks.
+//! Bodies: XML, JSON and forms, whole and in chunks.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sluice_rules::{Body, Decider, Decision, HandOn, RuleSet};
+use sluice_rules::{Body, Decider, Decision, Forwarding, RuleSet};
 
-use crate::common::{decide, facts, http, pieces, post, short, try_rules, whole};
+use crate::common::{decide, facts, feed_all, feed_pieces, http, post, summary, try_rules};
 
 const XML: &str = "application/soap+xml; charset=utf-8";
 const JSON: &str = "application/json";
@@ -43,7 +43,7 @@ fn other_encodings_of_ascii_keep_their_bytes() {
     assert_eq!(decide(&rules, [head.as_bytes(), b"<a>&lt;\xfc&gt;</a>"].concat()), "yes");
 }
 
-/// However the body is cut: the hyphens of an end stand next to each other, and next to its bracket.
+/// However the body is cut, a comment ends only at two hyphens directly followed by its bracket.
 #[test]
 fn comments_of_xml_end_where_they_end() {
     for comment in [
@@ -132,7 +132,8 @@ fn values_of_json() {
     }
 }
 
-/// Each level of arrays may or may not be a step of the path: 10^7 ways to each element here, which are one place.
+/// A path step may or may not consume each level of arrays. That gives 10^7 ways to each element here, all to one
+/// node.
 #[test]
 fn arrays_in_each_other_do_not_multiply_the_places_of_a_path() {
     let path = format!("a{}", ".*".repeat(9));
@@ -152,7 +153,7 @@ fn texts_of_json() {
     {
         assert_eq!(decide(&rules, member(text)), "yes", "{text}");
     }
-    // Of half a surrogate pair servers make different things.
+    // Servers decode half of a surrogate pair differently.
     for text in [
         r#""\ud83d""#,
         r#""\ud83d\n""#,
@@ -168,7 +169,7 @@ fn texts_of_json() {
     assert_eq!(decide(&rules, member("\"a\u{7f}b\"")), "all");
 }
 
-/// Wherever it stands, but behind what decides.
+/// A byte that is no UTF-8 is refused anywhere, except behind the value that decides.
 #[test]
 fn json_that_is_no_utf_8() {
     let rules = http(json!([{"name": "r", "match": {"json": {"a": "x"}}, "to": "yes"}]));
@@ -230,7 +231,8 @@ fn json_whose_type_names_a_character_set() {
     assert_eq!(decide(&refusing, empty), "all");
 }
 
-/// Servers take the first, the last, or neither. What comes behind the value that decides is not read.
+/// Of a duplicate name, servers use the first value, the last, or neither. Bytes behind the value that decides are
+/// not parsed.
 #[test]
 fn a_name_of_json_that_comes_twice() {
     let rules = http(json!([{"name": "r", "match": {"json": {"a.b": "x", "c": {"present": true}}}, "to": "yes"}]));
@@ -239,11 +241,11 @@ fn a_name_of_json_that_comes_twice() {
         (r#"{"a": {"b": "x", "b": "x"}, "c": 1}"#, "400"),
         (r#"{"a": {"b": "x", "\u0062": "y"}, "c": 1}"#, "400"),
         (r#"{"a": {"b": [], "b": {}}, "c": 1}"#, "400"),
-        // On the way there, too: one server has both, another the last one only.
+        // A duplicate name on the path to the value: a server may merge both objects, or use only the last.
         (r#"{"a": {"b": "x"}, "a": {}, "c": 1}"#, "400"),
         (r#"{"a": 1, "a": {"b": "x"}, "c": 1}"#, "400"),
         (r#"[{"a": {}, "z": {"z": []}, "a": {}}]"#, "400"),
-        // Nobody asks for it, or another object has it.
+        // No rule compares the name, or the names are in different objects.
         (r#"{"z": 1, "a": {"z": 1, "b": "x", "z": 2}, "z": 2, "b": 1, "b": 2, "c": 1}"#, "yes"),
         (r#"[{"a": {"b": "y"}}, {"a": {"b": "x"}, "c": 1}]"#, "yes"),
         (r#"{"a": [{"b": "y"}, {"b": "x"}], "c": 1}"#, "yes"),
@@ -252,11 +254,11 @@ fn a_name_of_json_that_comes_twice() {
     ] {
         assert_eq!(decide(&rules, post(JSON, body)), group, "{body}");
     }
-    let Decision::Refuse(refusal) = whole(&rules, post(JSON, r#"{"c": 1, "c": 1}"#).as_bytes()) else {
+    let Decision::Refuse(refusal) = feed_all(&rules, post(JSON, r#"{"c": 1, "c": 1}"#).as_bytes()) else {
         panic!("taken")
     };
     assert_eq!(refusal.why, "a JSON name that a rule asks for comes twice");
-    // An index, and any element: one object is at both places.
+    // The path with an index and the one with any element both lead to the same object.
     let rules = http(json!([{"name": "r", "match": {"json": {"0.a": "x", "a": "z"}}, "to": "yes"}]));
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}, "a": "x"}]"#)), "400");
     assert_eq!(decide(&rules, post(JSON, r#"[{"a": "x", "0": {"a": "y"}}, {"a": "z"}]"#)), "yes");
@@ -292,10 +294,10 @@ fn chunked_bodies_are_decoded_to_match() {
     assert_eq!(decide(&rules, request("5\r\n<a><b\r\n2;x=y\r\n>1\r\n9\r\n6</b></a>\r\n0\r\nT: x\r\n\r\n")), "yes");
     assert_eq!(decide(&rules, request("6\r\n<a><b>\r\nz\r\n")), "400");
     assert_eq!(decide(&rules, request("0\r\n\r\n")), "all");
-    let Decision::Route(route) = whole(&rules, request("f\r\n<a><b>7</b></a>\r\n").as_bytes()) else {
+    let Decision::Route(route) = feed_all(&rules, request("f\r\n<a><b>7</b></a>\r\n").as_bytes()) else {
         panic!("no route")
     };
-    let HandOn::Http(framing) = route.hand_on else { panic!("opaque") };
+    let Forwarding::Http(framing) = route.forwarding else { panic!("opaque") };
     assert_eq!((framing.head, framing.body), (head.len(), Body::Chunked));
 }
 
@@ -311,7 +313,7 @@ fn body_is_read_only_while_a_rule_may_win() {
     let decided = |path: &str, body: &str| {
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: shop\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n");
-        short(&rules, &whole(&rules, format!("{head}{body}").as_bytes()))
+        summary(&rules, &feed_all(&rules, format!("{head}{body}").as_bytes()))
     };
     assert_eq!(decided("/b", ""), "b");
     assert_eq!(decided("/a", "<y>1</y><x>"), "more");
@@ -358,17 +360,17 @@ fn expect_with_a_rule_on_headers_and_on_the_body() {
             "POST {path} HTTP/1.1\r\nHost: shop\r\nContent-Type: {JSON}\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n"
         )
     };
-    let Decision::Route(route) = whole(&rules, request("/h").as_bytes()) else { panic!("no route") };
-    let HandOn::Http(framing) = route.hand_on else { panic!("opaque") };
+    let Decision::Route(route) = feed_all(&rules, request("/h").as_bytes()) else { panic!("no route") };
+    let Forwarding::Http(framing) = route.forwarding else { panic!("opaque") };
     assert!(framing.expects_continue, "the server says 100");
 
     let mut decider = Decider::new(&rules, facts());
     let mut stream = request("/b").into_bytes();
-    let say = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
-    assert_eq!(decider.feed(&stream), Decision::NeedMore { say }, "the agent says 100");
-    assert_eq!(decider.feed(&stream), Decision::NeedMore { say: vec![] }, "once");
+    let reply = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+    assert_eq!(decider.feed(&stream), Decision::NeedMore { reply }, "the agent says 100");
+    assert_eq!(decider.feed(&stream), Decision::NeedMore { reply: vec![] }, "once");
     stream.extend_from_slice(b"{\"a\": 1}");
-    assert_eq!(short(&rules, &decider.feed(&stream)), "body");
+    assert_eq!(summary(&rules, &decider.feed(&stream)), "body");
 }
 
 #[test]
@@ -392,7 +394,8 @@ fn body_above_its_limit() {
     assert!(try_rules("http", json!([])).is_ok());
 }
 
-/// The most memory that a decider takes for a request that comes in segments, as parts of `limits.body`, and what is decided.
+/// Returns the most memory that a decider takes for a request in segments, as a multiple of `limits.body`, and the
+/// result.
 fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     const LIMIT: usize = 64 << 10;
     let rules = http(rules);
@@ -402,15 +405,15 @@ fn memory(rules: Value, media: &str, body: &str) -> (f64, String) {
     for end in (0..request.len()).step_by(1400).chain([request.len()]) {
         match decider.feed(&request.as_bytes()[..end]) {
             Decision::NeedMore { .. } => most = most.max(decider.memory()),
-            decision => return (most as f64 / LIMIT as f64, short(&rules, &decision)),
+            decision => return (most as f64 / LIMIT as f64, summary(&rules, &decision)),
         }
     }
     (most as f64 / LIMIT as f64, "more".to_owned())
 }
 
-/// Names, tags and texts as long as the body; as many values as it can have, on many paths; as deep as it may be.
+/// Names, tags and texts as long as the body; as many values as fit, on many paths; and the deepest nesting.
 #[test]
-fn what_is_kept_of_a_body_is_bounded() {
+fn memory_for_a_body_is_bounded() {
     let on = |field: &str, paths: &[&str]| {
         let rule =
             |(n, path): (usize, &&str)| json!({"name": n.to_string(), "match": {field: {*path: "no"}}, "to": "yes"});
@@ -441,11 +444,12 @@ fn what_is_kept_of_a_body_is_bounded() {
     }
 }
 
-/// Values that take too much are as a body above its limit: rules that need more do not match, and none that refuses is passed by.
+/// Values that take too much memory count like a body above its limit: rules that need more do not match, and no
+/// refusing rule is bypassed.
 #[test]
 fn values_that_take_too_much() {
     let list = |count: usize| post(JSON, &format!("{{\"a\": [{}1], \"b\": 1}}", "1,".repeat(count)));
-    let decided = |rules: &Arc<RuleSet>, count| short(rules, &whole(rules, list(count).as_bytes()));
+    let decided = |rules: &Arc<RuleSet>, count| summary(rules, &feed_all(rules, list(count).as_bytes()));
     let rule = json!({"name": "r", "match": {"json": {"a": "2", "b": 1}}, "to": "yes"});
     let next = json!({"name": "s", "match": {"json": {"b": 1}}, "to": "b"});
     let rules = http(json!([rule, next]));
@@ -456,20 +460,21 @@ fn values_that_take_too_much() {
     assert_eq!(decided(&rules, 20_300), "413");
 }
 
-/// The number of the length arrives in two segments (Chow, Wang & Prakash, section 4.1), at every offset.
+/// The digits of the length arrive in two segments (Chow, Wang & Prakash, section 4.1), split at every offset.
 #[test]
 fn digits_of_the_length_split() {
     let rules = http(json!([{"name": "r", "match": {"xml": {"a": "7"}}, "to": "yes"}]));
     let request = post(XML, "<a>7</a>    ");
     let digits = request.find("Content-Length").expect("a length");
     for offset in digits..digits + 20 {
-        assert_eq!(short(&rules, &pieces(&rules, request.as_bytes(), [offset].into_iter())), "yes");
+        assert_eq!(summary(&rules, &feed_pieces(&rules, request.as_bytes(), [offset].into_iter())), "yes");
     }
 }
 
-/// A server may take the second of two: where a rule refuses, the document is read to its end before it goes anywhere.
+/// A server may use the second of two equal names: where a rule refuses, the document is parsed to its end before it
+/// is forwarded.
 #[test]
-fn json_names_that_come_again_behind_the_value_that_decides() {
+fn json_names_repeated_behind_the_deciding_value() {
     let list = |last: Value| http(json!([{"name": "a", "match": {"json": {"type": "a"}}, "to": "a"}, last]));
     let (guarding, other) = (list(json!({"name": "b", "refuse": 403})), list(json!({"name": "b", "to": "b"})));
     let twice = r#"{"type": "a", "x": [1], "type": "evil"}"#;
@@ -478,11 +483,11 @@ fn json_names_that_come_again_behind_the_value_that_decides() {
     assert_eq!(decide(&guarding, post("application/json", r#"{"type": "a", "x": [1]}"#)), "a");
     assert_eq!(decide(&guarding, post("application/json", r#"{"type": "b"}"#)), "403");
     let long = format!(r#"{{"type": "a", "x": "{}"}}"#, "x".repeat(70 << 10));
-    let of = |rules: &Arc<RuleSet>| short(rules, &whole(rules, post("application/json", &long).as_bytes()));
+    let of = |rules: &Arc<RuleSet>| summary(rules, &feed_all(rules, post("application/json", &long).as_bytes()));
     assert_eq!((&*of(&guarding), &*of(&other)), ("413", "a"));
 }
 
-/// Bodies that may have what a rule refuses, in a form that is not read.
+/// Bodies that may contain a refused value in a form that is not parsed.
 #[test]
 fn bodies_that_hide_what_a_rule_refuses() {
     for (field, media) in [

@@ -1,4 +1,4 @@
-//! Bodies that a server may read in another character set than the rules: none gets past a rule that refuses.
+//! Bodies that a server may read in another character set than the rules: none bypasses a rule that refuses.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn sent(media: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Rules that refuse a role, rules that route by it, and rules that refuse something else, which the request has not.
+/// Returns rules that refuse a role, rules that route by it, and rules that refuse a path other than the request's.
 fn rules(field: &str) -> [Arc<RuleSet>; 3] {
     let role = json!({field: {"role": "admin"}});
     let elsewhere = json!({"name": "b", "match": {"path": "/x"}, "refuse": 403});
@@ -51,9 +51,9 @@ const DECLARED_OTHERWISE: [&[u8]; 15] = [
     b"<?xml version=\"1.0\" encoding = \t'utf-16' standalone='yes' ?><role>x</role>",
     b"<?xml version=\"1.0\" encoding=\"utf-8\" encoding=\"utf-16\"?><role>x</role>",
     b"<?xml version=\"1.0\" encoding=\"utf-16?><role>x</role>",
-    // NEL ends a line, and so is white space, in XML 1.1 alone.
+    // Only in XML 1.1 does NEL end a line and count as white space.
     b"<?xml version=\"1.1\"?><role\xc2\x85>x</role\xc2\x85>",
-    // A byte order mark says UTF-8.
+    // A byte order mark means UTF-8.
     b"\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><role>x</role>",
 ];
 
@@ -67,7 +67,7 @@ fn xml_that_declares_another_character_set() {
         assert_eq!(decide(&routing, &request), decide(&elsewhere, &request), "{text}");
         assert_ne!(decide(&routing, &request), "415", "{text}");
     }
-    // Without a rule that refuses, what can be read is read: programs label UTF-8 as UTF-16.
+    // Without a refusing rule, readable text is matched: some programs label UTF-8 as UTF-16.
     assert_eq!(decide(&routing, sent(XML, DECLARED_OTHERWISE[0])), "a");
 }
 
@@ -91,7 +91,7 @@ fn xml_that_declares_what_rules_understand() {
     }
 }
 
-/// Rules compare UTF-8. ASCII is the same in character sets of one byte, other characters are not.
+/// Rules compare UTF-8. Single-byte character sets encode ASCII characters in the same way, others differently.
 #[test]
 fn characters_beyond_ascii_in_xml_of_one_byte_each() {
     let name = |action: Value| {
@@ -116,7 +116,7 @@ fn characters_beyond_ascii_in_xml_of_one_byte_each() {
         assert!(["a", "all"].contains(&&*decide(&routing, sent(media, &body))), "{media}");
     }
     assert_eq!(decide(&refusing, sent(XML, utf8)), "403");
-    // What decides comes first.
+    // The undeclared character set comes before the deciding value.
     let refused = b"<a><?xml encoding='latin-1'?><name>x</name></a>";
     assert_eq!(decide(&refusing, sent(XML, refused)), "415");
 }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub fn facts() -> ConnectionFacts {
     }
 }
 
-/// Rules of a protocol, with `all` as the default.
+/// Compiles rules of a protocol, with `all` as the default group.
 pub fn try_rules(protocol: &str, rules: Value) -> Result<Arc<RuleSet>, Vec<Problem>> {
     let content = json!({"protocol": protocol, "default": {"to": "all"}, "rules": rules});
     RuleSet::from_json(content.to_string().as_bytes()).map(Arc::new)
@@ -23,8 +23,8 @@ pub fn http(rules: Value) -> Arc<RuleSet> {
     try_rules("http", rules).expect("valid rules")
 }
 
-/// What becomes of a stream, as a short text: a group, `400`, or `more`.
-pub fn short(rules: &RuleSet, decision: &Decision) -> String {
+/// Summarizes a decision: a group, a status such as `400`, or `more`.
+pub fn summary(rules: &RuleSet, decision: &Decision) -> String {
     match decision {
         Decision::NeedMore { .. } => "more".into(),
         Decision::Route(route) => rules.group(route.group).to_owned(),
@@ -32,13 +32,13 @@ pub fn short(rules: &RuleSet, decision: &Decision) -> String {
     }
 }
 
-/// Feeds a stream whole.
-pub fn whole(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
+/// Feeds a stream at once.
+pub fn feed_all(rules: &Arc<RuleSet>, stream: &[u8]) -> Decision {
     Decider::new(rules, facts()).feed(stream)
 }
 
 /// Feeds a stream up to each of these offsets, and then all of it, until it is decided.
-pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
+pub fn feed_pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item = usize>) -> Decision {
     let mut decider = Decider::new(rules, facts());
     for offset in offsets {
         match decider.feed(&stream[..offset]) {
@@ -49,28 +49,29 @@ pub fn pieces(rules: &Arc<RuleSet>, stream: &[u8], offsets: impl Iterator<Item =
     decider.feed(stream)
 }
 
-/// Feeds a stream whole, split at every offset, byte by byte, and in small pieces: always the same comes of it.
+/// Feeds a stream at once, split at every offset, byte by byte, and in small pieces; asserts that the decision is
+/// always the same.
 pub fn decide(rules: &Arc<RuleSet>, stream: impl AsRef<[u8]>) -> String {
     let stream = stream.as_ref();
-    let decision = whole(rules, stream);
+    let decision = feed_all(rules, stream);
     for offset in 0..stream.len() {
-        assert_eq!(pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
+        assert_eq!(feed_pieces(rules, stream, [offset].into_iter()), decision, "split at {offset}");
     }
-    assert_eq!(pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
+    assert_eq!(feed_pieces(rules, stream, 0..stream.len()), decision, "byte by byte");
     for (size, first) in (2..5).flat_map(|size| (0..size).map(move |first| (size, first))) {
         let offsets = (first..stream.len()).step_by(size);
-        assert_eq!(pieces(rules, stream, offsets), decision, "in pieces of {size} from {first} on");
+        assert_eq!(feed_pieces(rules, stream, offsets), decision, "in pieces of {size} from {first} on");
     }
-    short(rules, &decision)
+    summary(rules, &decision)
 }
 
-/// A request with a body of a media type.
+/// Builds a request with a body of a media type.
 pub fn post(media: &str, body: &str) -> String {
     let length = body.len();
     format!("POST /buy HTTP/1.1\r\nHost: shop\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// A GET of a target.
+/// Builds a GET request for a target.
 pub fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: shop\r\n\r\n")
 }

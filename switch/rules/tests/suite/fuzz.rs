@@ -1,4 +1,4 @@
-//! The fuzz targets' seeds, and what has once failed there.
+//! Runs the fuzz targets on their seeds, and on inputs that have failed before.
 
 #[path = "../../../fuzz/src/content/mod.rs"]
 mod content;

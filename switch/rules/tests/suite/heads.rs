@@ -1,9 +1,9 @@
 //! Heads of requests: what is matched, and what is refused.
 
 use serde_json::{Value, json};
-use sluice_rules::{Body, ConnectionFacts, Decider, Decision, HandOn, Method, Sticky};
+use sluice_rules::{Body, ConnectionFacts, Decider, Decision, Forwarding, Method, Sticky};
 
-use crate::common::{decide, facts, get, http, whole};
+use crate::common::{decide, facts, feed_all, get, http};
 
 fn matches(condition: &Value, request: &str) -> bool {
     let rules = http(json!([{"name": "r", "match": condition, "to": "yes"}]));
@@ -58,7 +58,7 @@ fn value_forms() {
     }
 }
 
-/// Every one of these is read differently by some servers.
+/// Some servers read each of these heads differently than others.
 #[test]
 fn ambiguous_heads_are_refused() {
     let rules = http(json!([]));
@@ -117,7 +117,7 @@ fn ambiguous_heads_are_refused() {
     }
 }
 
-/// RFC 9110, section 8.6: digits alone. Of leading zeros some readers make octal numbers.
+/// RFC 9110, section 8.6: digits only. Some parsers read leading zeros as octal numbers.
 #[test]
 fn lengths_that_two_readers_may_read_differently() {
     let rules = http(json!([]));
@@ -130,7 +130,7 @@ fn lengths_that_two_readers_may_read_differently() {
     }
 }
 
-/// Found by fuzzing: the reason depended on how much had come.
+/// Found by fuzzing: the reason depended on how many bytes had arrived.
 #[test]
 fn reasons_do_not_depend_on_the_pieces() {
     let rules = http(json!([]));
@@ -173,13 +173,13 @@ fn head_above_its_limit() {
         let head = "GET / HTTP/1.1\r\nHost: shop\r\nA: ";
         format!("{head}{}\r\n\r\n", "x".repeat(size - head.len() - 4))
     };
-    let short = |request: &str| crate::common::short(&rules, &whole(&rules, request.as_bytes()));
-    assert_eq!(short(&of(16 << 10)), "all");
-    assert_eq!(short(&of((16 << 10) + 1)), "431");
-    assert_eq!(short(&of(40 << 10)[..16 << 10]), "431");
-    assert_eq!(short(&of(40 << 10)[..(16 << 10) - 1]), "more");
+    let summary = |request: &str| crate::common::summary(&rules, &feed_all(&rules, request.as_bytes()));
+    assert_eq!(summary(&of(16 << 10)), "all");
+    assert_eq!(summary(&of((16 << 10) + 1)), "431");
+    assert_eq!(summary(&of(40 << 10)[..16 << 10]), "431");
+    assert_eq!(summary(&of(40 << 10)[..(16 << 10) - 1]), "more");
     let fields = "A: b\r\n".repeat(200);
-    assert_eq!(short(&format!("GET / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n")), "431");
+    assert_eq!(summary(&format!("GET / HTTP/1.1\r\nHost: shop\r\n{fields}\r\n")), "431");
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn framing_of_requests() {
         ("Content-Length: 15\r\nConnection: close\r\n", Body::Length(15), false, false),
         ("Transfer-Encoding: gzip, Chunked\r\nExpect: 100-Continue\r\n", Body::Chunked, true, true),
     ] {
-        let Decision::Route(route) = whole(&rules, head(fields).as_bytes()) else { panic!("no route") };
-        let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+        let Decision::Route(route) = feed_all(&rules, head(fields).as_bytes()) else { panic!("no route") };
+        let Forwarding::Http(request) = route.forwarding else { panic!("opaque") };
         assert_eq!(request.head, head(fields).len());
         assert_eq!(
             (request.body, request.persistent, request.expects_continue),
@@ -204,13 +204,13 @@ fn framing_of_requests() {
     }
 }
 
-/// Its response says whether the connection is a tunnel.
+/// The response to CONNECT determines whether the connection is a tunnel.
 #[test]
 fn connect_is_a_request() {
     let rules = http(json!([{"name": "r", "match": {"host": "shop"}, "to": "yes", "sticky": "none"}]));
     let head = b"CONNECT shop:443 HTTP/1.1\r\nHost: shop:443\r\n\r\n";
-    let Decision::Route(route) = whole(&rules, head) else { panic!("no route") };
-    let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+    let Decision::Route(route) = feed_all(&rules, head) else { panic!("no route") };
+    let Forwarding::Http(request) = route.forwarding else { panic!("opaque") };
     assert_eq!((route.rule, route.sticky), (Some(0), Sticky::None));
     assert_eq!((request.head, request.body, request.method), (head.len(), Body::Empty, Method::Connect));
 }
@@ -226,16 +226,16 @@ fn a_refused_head_has_no_body() {
         ("HEAD / HTTP/1.1\r\nHost: shop\r\nContent-Length: 010\r\n\r\n", 400),
         (&*long, 431),
     ] {
-        let Decision::Refuse(refusal) = whole(&rules, request.as_bytes()) else { panic!("not refused") };
+        let Decision::Refuse(refusal) = feed_all(&rules, request.as_bytes()) else { panic!("not refused") };
         assert_eq!(refusal.status, status);
-        assert!(refusal.say.ends_with(b"\r\nConnection: close\r\n\r\n"), "{:?}", String::from_utf8(refusal.say));
+        assert!(refusal.reply.ends_with(b"\r\nConnection: close\r\n\r\n"), "{:?}", String::from_utf8(refusal.reply));
     }
     let timeout = rules.refusal(408, "timeout");
-    assert!(timeout.clone().to(b"HEAD / HT").say.ends_with(b"close\r\n\r\n"));
-    assert!(timeout.to(b"GET / HT").say.ends_with(b"Request Timeout\n"));
+    assert!(timeout.clone().to(b"HEAD / HT").reply.ends_with(b"close\r\n\r\n"));
+    assert!(timeout.to(b"GET / HT").reply.ends_with(b"Request Timeout\n"));
 }
 
-/// Only what follows such a request on its connection must be read as well.
+/// A route is guarded only if a later request of the same connection may be refused.
 #[test]
 fn routes_are_guarded_where_a_later_request_may_be_refused() {
     let admin = json!({"name": "r", "match": {"path": "/admin", "source": "!10.0.1.0/24"}, "refuse": 403});
@@ -248,7 +248,7 @@ fn routes_are_guarded_where_a_later_request_may_be_refused() {
 }
 
 #[test]
-fn http_2_goes_by_the_default_or_is_refused() {
+fn http_2_gets_the_default_or_is_refused() {
     let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let rules = http(json!([{"name": "r", "match": {"path": "/x"}, "to": "yes"}]));
     assert_eq!(decide(&rules, preface), "all");

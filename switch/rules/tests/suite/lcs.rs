@@ -1,11 +1,11 @@
-//! The paper's rules R1 to R6, and its document with two roots.
+//! The rules R1 to R6 of Chow, Wang & Prakash (LCS), and their document with two roots.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use sluice_rules::{ConnectionFacts, Decider, Decision, RuleSet, Sticky};
 
-use crate::common::{decide, get, http, post, short};
+use crate::common::{decide, get, http, post, summary};
 
 const PURCHASES: &str = "<purchase>
   <customerName>CCL</customerName>
@@ -52,7 +52,7 @@ fn rule_on_addresses_and_port() {
     assert_eq!((rules.group(route.group), route.sticky), ("LBServerGroup", Sticky::Client));
     let other = ConnectionFacts { port: 81, ..facts };
     let decision = Decider::new(&rules, other).feed(get("/").as_bytes());
-    assert_eq!(short(&rules, &decision), "defaultServers");
+    assert_eq!(summary(&rules, &decision), "defaultServers");
 }
 
 #[test]

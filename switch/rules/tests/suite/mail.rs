@@ -1,39 +1,39 @@
-//! Dialogues of SMTP, IMAP and POP3, and what the server hears again.
+//! Dialogues of SMTP, IMAP and POP3, and their replay to the server.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sluice_rules::{Decider, Decision, HandOn, Replay, Replayed, Route, RuleSet};
+use sluice_rules::{Decider, Decision, Forwarding, Replay, ReplayStatus, Route, RuleSet};
 
-use crate::common::{facts, pieces, short, try_rules};
+use crate::common::{facts, feed_pieces, summary, try_rules};
 
 fn rules(protocol: &str, rules: &Value, offer: &[&str]) -> Arc<RuleSet> {
     let content = json!({"protocol": protocol, "default": {"to": "all"}, "offer": offer, "rules": rules});
     Arc::new(RuleSet::from_json(content.to_string().as_bytes()).expect("valid rules"))
 }
 
-/// A dialogue line by line: what the agent says to each, and the decision in the end.
+/// Feeds a dialogue line by line; returns the agent's answer to each line, and the final decision.
 fn dialogue(rules: &Arc<RuleSet>, lines: &[&str]) -> (Vec<String>, Decision) {
     let mut decider = Decider::new(rules, facts());
-    let (mut stream, mut said) = (Vec::new(), Vec::new());
+    let (mut stream, mut replies) = (Vec::new(), Vec::new());
     for line in std::iter::once(&"").chain(lines) {
         stream.extend_from_slice(line.as_bytes());
         match decider.feed(&stream) {
-            Decision::NeedMore { say } => said.push(String::from_utf8(say).expect("text")),
+            Decision::NeedMore { reply } => replies.push(String::from_utf8(reply).expect("text")),
             decision => {
                 assert_eq!(stream, lines.concat().as_bytes(), "decided before the last line");
                 same_in_pieces(rules, &stream, &decision);
-                return (said, decision);
+                return (replies, decision);
             }
         }
     }
-    (said, Decision::NeedMore { say: Vec::new() })
+    (replies, Decision::NeedMore { reply: Vec::new() })
 }
 
-/// The same is decided whole and byte by byte, but for when the answers are said.
+/// Asserts the same decision at once and byte by byte; only the times of the answers may differ.
 fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
     let silent = |decision: Decision| match decision {
-        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, rule, group, sticky, .. }) => {
+        Decision::Route(Route { forwarding: Forwarding::Mail { replay, from, .. }, rule, group, sticky, .. }) => {
             (Some((rule, group, sticky, Some((replay, from)))), 0)
         }
         Decision::Route(Route { rule, group, sticky, .. }) => (Some((rule, group, sticky, None)), 0),
@@ -41,13 +41,13 @@ fn same_in_pieces(rules: &Arc<RuleSet>, stream: &[u8], decision: &Decision) {
         Decision::NeedMore { .. } => panic!("undecided"),
     };
     let expected = silent(decision.clone());
-    assert_eq!(silent(pieces(rules, stream, std::iter::empty())), expected, "whole");
-    assert_eq!(silent(pieces(rules, stream, 0..stream.len())), expected, "byte by byte");
+    assert_eq!(silent(feed_pieces(rules, stream, std::iter::empty())), expected, "whole");
+    assert_eq!(silent(feed_pieces(rules, stream, 0..stream.len())), expected, "byte by byte");
 }
 
 fn mail(decision: Decision) -> (Replay, usize) {
     match decision {
-        Decision::Route(Route { hand_on: HandOn::Mail { replay, from, .. }, .. }) => (replay, from),
+        Decision::Route(Route { forwarding: Forwarding::Mail { replay, from, .. }, .. }) => (replay, from),
         other => panic!("{other:?}"),
     }
 }
@@ -62,22 +62,25 @@ fn smtp_up_to_the_recipient() {
         &["8BITMIME", "STARTTLS"],
     );
     let lines = ["EHLO Client\r\n", "NOOP\r\n", "MAIL FROM:<a@b> SIZE=5\r\n", "RCPT TO:<c@EXAMPLE.ORG>\r\n"];
-    let (said, decision) = dialogue(&rules, &lines);
-    assert_eq!(said, [GREETING, "250-OK\r\n250-8BITMIME\r\n250 STARTTLS\r\n", "250 2.0.0 OK\r\n", "250 2.1.0 OK\r\n"]);
-    assert_eq!(short(&rules, &decision), "org");
+    let (replies, decision) = dialogue(&rules, &lines);
+    assert_eq!(
+        replies,
+        [GREETING, "250-OK\r\n250-8BITMIME\r\n250 STARTTLS\r\n", "250 2.0.0 OK\r\n", "250 2.1.0 OK\r\n"]
+    );
+    assert_eq!(summary(&rules, &decision), "org");
     let (mut replay, from) = mail(decision);
     assert_eq!(from, lines[..3].concat().len());
 
     let mut server = String::new();
-    assert_eq!(replay.feed(b""), Replayed::Wait);
+    assert_eq!(replay.feed(b""), ReplayStatus::Wait);
     server += "220-hello\r\n220 there\r";
-    assert_eq!(replay.feed(server.as_bytes()), Replayed::Wait);
+    assert_eq!(replay.feed(server.as_bytes()), ReplayStatus::Wait);
     server += "\n";
-    assert_eq!(replay.feed(server.as_bytes()), Replayed::Say(lines[0].into()));
+    assert_eq!(replay.feed(server.as_bytes()), ReplayStatus::Send(lines[0].into()));
     server += "250-a\r\n250 b\r\n";
-    assert_eq!(replay.feed(server.as_bytes()), Replayed::Say(lines[2].into()));
+    assert_eq!(replay.feed(server.as_bytes()), ReplayStatus::Send(lines[2].into()));
     server += "250 ok\r\n";
-    assert_eq!(replay.feed(server.as_bytes()), Replayed::Ready { used: server.len() });
+    assert_eq!(replay.feed(server.as_bytes()), ReplayStatus::Ready { used: server.len() });
 }
 
 #[test]
@@ -89,17 +92,17 @@ fn smtp_decides_as_early_as_it_can() {
     ]);
     let rules = rules("smtp", &content, &[]);
     let (_, decision) = dialogue(&rules, &["HELO SPAM.example\r\n"]);
-    assert_eq!(short(&rules, &decision), "550");
+    assert_eq!(summary(&rules, &decision), "550");
     for (from, group) in [("<news@B>", "news"), ("<>", "bounces"), ("<x@y>", "all")] {
         let mail = format!("MAIL FROM:{from}\r\n");
-        let (said, decision) = dialogue(&rules, &["HELO a\r\n", &mail]);
-        assert_eq!(said[1], "250 OK\r\n");
-        assert_eq!(short(&rules, &decision), group);
+        let (replies, decision) = dialogue(&rules, &["HELO a\r\n", &mail]);
+        assert_eq!(replies[1], "250 OK\r\n");
+        assert_eq!(summary(&rules, &decision), group);
     }
     let rules = try_rules("smtp", json!([{"name": "s", "match": {"source": "10.0.0.0/8"}, "to": "near"}]))
         .expect("valid rules");
     let Decision::Route(route) = Decider::new(&rules, facts()).feed(b"") else { panic!("no route") };
-    assert_eq!((rules.group(route.group), route.hand_on), ("near", HandOn::Opaque));
+    assert_eq!((rules.group(route.group), route.forwarding), ("near", Forwarding::Opaque));
 }
 
 #[test]
@@ -107,9 +110,9 @@ fn smtp_lines_in_one_segment() {
     let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &[]);
     let stream = b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n";
     let Decision::Route(route) = Decider::new(&rules, facts()).feed(stream) else { panic!("no route") };
-    let HandOn::Mail { from, say, .. } = route.hand_on else { panic!("opaque") };
+    let Forwarding::Mail { from, reply, .. } = route.forwarding else { panic!("opaque") };
     assert_eq!(&stream[from..], b"RCPT TO:<c@d>\r\nDATA\r\n");
-    assert_eq!(String::from_utf8(say).unwrap(), format!("{GREETING}250 OK\r\n250 2.1.0 OK\r\n"));
+    assert_eq!(String::from_utf8(reply).unwrap(), format!("{GREETING}250 OK\r\n250 2.1.0 OK\r\n"));
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn starttls_is_opaque() {
     let content = json!([{"name": "h", "match": {"helo": "a"}, "to": "a"}, {"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]);
     let rules = rules("smtp", &content, &["STARTTLS"]);
     let (_, decision) = dialogue(&rules, &["EHLO b\r\n", "STARTTLS\r\n"]);
-    assert_eq!(short(&rules, &decision), "all");
+    assert_eq!(summary(&rules, &decision), "all");
     assert_eq!(mail(decision).1, "EHLO b\r\n".len());
 }
 
@@ -134,45 +137,45 @@ fn smtp_out_of_order() {
         "WHAT\r\n",
         "QUIT\r\n",
     ];
-    let (said, decision) = dialogue(&rules, &lines);
-    let codes: Vec<&str> = said.iter().map(|text| &text[..3]).collect();
+    let (replies, decision) = dialogue(&rules, &lines);
+    let codes: Vec<&str> = replies.iter().map(|text| &text[..3]).collect();
     assert_eq!(codes, ["220", "503", "501", "250", "503", "250", "503", "500"]);
     let Decision::Refuse(refusal) = decision else { panic!("no end") };
-    assert_eq!((refusal.why, &refusal.say[..]), ("the client leaves", &b"221 2.0.0 Bye\r\n"[..]));
+    assert_eq!((refusal.why, &refusal.reply[..]), ("the client leaves", &b"221 2.0.0 Bye\r\n"[..]));
     for line in ["NOOP\n", "NOOP\0\r\n", "NO\rOP\r\n"] {
-        assert_eq!(short(&rules, &dialogue(&rules, &[line]).1), "500", "{line:?}");
+        assert_eq!(summary(&rules, &dialogue(&rules, &[line]).1), "500", "{line:?}");
     }
     let long = "x".repeat(17 << 10);
-    assert_eq!(short(&rules, &Decider::new(&rules, facts()).feed(long.as_bytes())), "500");
+    assert_eq!(summary(&rules, &Decider::new(&rules, facts()).feed(long.as_bytes())), "500");
 }
 
 #[test]
 fn server_that_refuses_what_was_granted() {
     let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &[]);
     let (mut replay, _) = mail(dialogue(&rules, &["HELO a\r\n", "MAIL FROM:<a@b>\r\n", "RCPT TO:<c@d>\r\n"]).1);
-    assert_eq!(replay.feed(b"220 x\r\n"), Replayed::Say(b"HELO a\r\n".to_vec()));
+    assert_eq!(replay.feed(b"220 x\r\n"), ReplayStatus::Send(b"HELO a\r\n".to_vec()));
     let server = b"220 x\r\n554-go\r\n554 away\r\n";
-    assert_eq!(replay.feed(server), Replayed::Failed { say: b"554-go\r\n554 away\r\n".to_vec() });
+    assert_eq!(replay.feed(server), ReplayStatus::Failed { reply: b"554-go\r\n554 away\r\n".to_vec() });
 }
 
-/// What a command counts belongs to it, whatever becomes of it: nothing inside is a command.
+/// The bytes that a command counts belong to it, whether it is accepted or refused: nothing inside is a command.
 #[test]
 fn counted_bytes_of_refused_commands_are_no_commands() {
     let to = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "c@d"}, "to": "d"}]), &["CHUNKING"]);
     let inner = "MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\n";
     for last in ["", " LAST", " last"] {
         let stream = format!("EHLO a\r\nBDAT {}{last}\r\n{inner}NOOP\r\nMAIL FROM:<x@y>\r\nQUIT\r\n", inner.len());
-        let Decision::Refuse(refusal) = whole_of(&to, &stream) else { panic!("the inner mail was taken") };
+        let Decision::Refuse(refusal) = feed_text(&to, &stream) else { panic!("the inner mail was taken") };
         assert_eq!(refusal.why, "the client leaves");
-        let said = String::from_utf8(refusal.say).expect("text");
-        let codes: Vec<&str> = said.lines().map(|line| &line[..3]).collect();
+        let replies = String::from_utf8(refusal.reply).expect("text");
+        let codes: Vec<&str> = replies.lines().map(|line| &line[..3]).collect();
         assert_eq!(codes, ["220", "250", "250", "503", "250", "250", "221"]);
     }
     for size in ["", "x", "-1", "+5", "5 5", "99999999999999999999", "5 LAST x"] {
         let stream = format!("EHLO a\r\nBDAT {size}\r\n{inner}");
-        assert!(matches!(whole_of(&to, &stream), Decision::Refuse(_)), "BDAT {size}");
+        assert!(matches!(feed_text(&to, &stream), Decision::Refuse(_)), "BDAT {size}");
     }
-    assert_eq!(short(&to, &whole_of(&to, "EHLO a\r\nBDAT 20000 LAST\r\n")), "552");
+    assert_eq!(summary(&to, &feed_text(&to, "EHLO a\r\nBDAT 20000 LAST\r\n")), "552");
 
     let inner = "b LOGIN mallory pw\r\n";
     let (size, mallory) = (inner.len(), json!([{"name": "r", "match": {"user": "mallory"}, "to": "m"}]));
@@ -193,23 +196,25 @@ fn counted_bytes_of_refused_commands_are_no_commands() {
         ] {
             let stream = format!("{command}z CAPABILITY\r\n");
             for end in 0..=stream.len() {
-                let decision = pieces(&rules, stream.as_bytes(), [end].into_iter());
+                let decision = feed_pieces(&rules, stream.as_bytes(), [end].into_iter());
                 assert!(
                     matches!(decision, Decision::NeedMore { .. }),
                     "{offer:?} {stream:?} cut at {end}: {decision:?}"
                 );
             }
             let mut decider = Decider::new(&rules, facts());
-            let Decision::NeedMore { say } = decider.feed(stream.as_bytes()) else { panic!("decided") };
-            let said = String::from_utf8(say).expect("text");
-            assert!(said.ends_with("z OK done\r\n"), "{said}");
+            let Decision::NeedMore { reply } = decider.feed(stream.as_bytes()) else { panic!("decided") };
+            let replies = String::from_utf8(reply).expect("text");
+            assert!(replies.ends_with("z OK done\r\n"), "{replies}");
             assert_eq!(
-                said.matches(" OK done").count() + said.matches(" BAD ").count() + said.matches(" NO ").count(),
+                replies.matches(" OK done").count()
+                    + replies.matches(" BAD ").count()
+                    + replies.matches(" NO ").count(),
                 2
             );
         }
-        assert!(matches!(whole_of(&rules, "a ID {99999999999999999999}\r\n"), Decision::Refuse(_)));
-        assert!(matches!(whole_of(&rules, "a ID {20000+}\r\n"), Decision::Refuse(_)));
+        assert!(matches!(feed_text(&rules, "a ID {99999999999999999999}\r\n"), Decision::Refuse(_)));
+        assert!(matches!(feed_text(&rules, "a ID {20000+}\r\n"), Decision::Refuse(_)));
     }
 }
 
@@ -217,25 +222,25 @@ fn counted_bytes_of_refused_commands_are_no_commands() {
 fn commands_with_several_literals() {
     let rules = rules("imap", &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]), &["LITERAL+"]);
     let lines = ["a ID (\"name\" {4}\r\n", "x\r\ny \"v\" {1+}\r\n", "1)\r\n", "b LOGIN {5+}\r\n", "Tim B {4}\r\n"];
-    let (said, decision) = dialogue(&rules, &lines);
-    assert_eq!(said[1..], ["+ go on\r\n", "", "* ID NIL\r\na OK done\r\n", ""]);
-    assert_eq!(short(&rules, &decision), "tim");
+    let (replies, decision) = dialogue(&rules, &lines);
+    assert_eq!(replies[1..], ["+ go on\r\n", "", "* ID NIL\r\na OK done\r\n", ""]);
+    assert_eq!(summary(&rules, &decision), "tim");
     // The server asks for the password itself.
     let (mut replay, from) = mail(decision);
-    assert_eq!((replay.feed(b"* OK hi\r\n"), from), (Replayed::Ready { used: 9 }, lines[..3].concat().len()));
+    assert_eq!((replay.feed(b"* OK hi\r\n"), from), (ReplayStatus::Ready { used: 9 }, lines[..3].concat().len()));
 }
 
 #[test]
 fn literals_that_were_not_offered() {
     let rules = rules("imap", &json!([{"name": "r", "match": {"user": "tim"}, "to": "tim"}]), &["LITERAL-"]);
     let long = "x".repeat(4097);
-    let (said, _) = dialogue(&rules, &[&*format!("a LOGIN {{4097+}}\r\n{long} x\r\n")]);
-    assert_eq!(said[1], "a BAD LITERAL+ is not offered\r\n");
-    assert_eq!(short(&rules, &whole(&rules, &["a LOGIN {3+}\r\n", "tim x\r\n"])), "tim");
+    let (replies, _) = dialogue(&rules, &[&*format!("a LOGIN {{4097+}}\r\n{long} x\r\n")]);
+    assert_eq!(replies[1], "a BAD LITERAL+ is not offered\r\n");
+    assert_eq!(summary(&rules, &feed_all(&rules, &["a LOGIN {3+}\r\n", "tim x\r\n"])), "tim");
     let without = self::rules("imap", &json!([{"name": "r", "match": {"user": "tim"}, "to": "tim"}]), &[]);
-    let (said, decision) = dialogue(&without, &["a LOGIN {3+}\r\ntim x\r\n", "b LOGIN tim x\r\n"]);
-    assert_eq!(said[1], "a BAD LITERAL+ is not offered\r\n");
-    assert_eq!(short(&without, &decision), "tim");
+    let (replies, decision) = dialogue(&without, &["a LOGIN {3+}\r\ntim x\r\n", "b LOGIN tim x\r\n"]);
+    assert_eq!(replies[1], "a BAD LITERAL+ is not offered\r\n");
+    assert_eq!(summary(&without, &decision), "tim");
 }
 
 #[test]
@@ -243,22 +248,22 @@ fn logins_that_the_client_takes_back() {
     let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
     let imap = rules("imap", &refused, &["AUTH=PLAIN"]);
     for response in ["*\r\n", "AHRpb\r\n", "\r\n", "AAA=\r\n"] {
-        let (said, decision) = dialogue(&imap, &["a AUTHENTICATE PLAIN\r\n", response, "b LOGIN mallory pw\r\n"]);
-        assert!(said[2].starts_with("a BAD "), "{said:?}");
+        let (replies, decision) = dialogue(&imap, &["a AUTHENTICATE PLAIN\r\n", response, "b LOGIN mallory pw\r\n"]);
+        assert!(replies[2].starts_with("a BAD "), "{replies:?}");
         assert!(matches!(decision, Decision::Refuse(_)), "{response:?}: {decision:?}");
     }
     let pop3 = rules("pop3", &refused, &["SASL PLAIN"]);
-    let (said, decision) = dialogue(&pop3, &["AUTH PLAIN\r\n", "*\r\n", "USER mallory\r\n"]);
-    assert!(said[2].starts_with("-ERR "), "{said:?}");
+    let (replies, decision) = dialogue(&pop3, &["AUTH PLAIN\r\n", "*\r\n", "USER mallory\r\n"]);
+    assert!(replies[2].starts_with("-ERR "), "{replies:?}");
     assert!(matches!(decision, Decision::Refuse(_)));
 }
 
-/// As most servers compare them, and by both names of a login in another's name.
+/// Users are compared as most servers do, and by both names of a login on behalf of another user.
 #[test]
 fn users_have_no_case() {
     let refused = json!([{"name": "r", "match": {"user": "mallory"}, "refuse": true}]);
     let imap = rules("imap", &refused, &["AUTH=PLAIN"]);
-    // mallory in alice's name, alice in mallory's name.
+    // The last two lines log mallory in on behalf of alice, and alice on behalf of mallory.
     for line in [
         "a LOGIN MALLORY pw\r\n",
         "a LOGIN \"Mal\\lory\" pw\r\n",
@@ -271,7 +276,7 @@ fn users_have_no_case() {
     assert!(matches!(dialogue(&rules("pop3", &refused, &[]), &["USER MALLORY\r\n"]).1, Decision::Refuse(_)));
 }
 
-/// A recipient may be written in several ways.
+/// One recipient may be written in several ways.
 #[test]
 fn smtp_addresses_are_compared_as_servers_do() {
     let rules = rules("smtp", &json!([{"name": "r", "match": {"rcpt_to": "trap@b.example"}, "refuse": 550}]), &[]);
@@ -283,11 +288,11 @@ fn smtp_addresses_are_compared_as_servers_do() {
         "<@x:trap@b.example>",
     ] {
         let (_, decision) = dialogue(&rules, &["HELO a\r\n", "MAIL FROM:<>\r\n", &*format!("RCPT TO:{to}\r\n")]);
-        assert_eq!(short(&rules, &decision), "550", "{to}");
+        assert_eq!(summary(&rules, &decision), "550", "{to}");
     }
 }
 
-fn whole_of(rules: &Arc<RuleSet>, stream: &str) -> Decision {
+fn feed_text(rules: &Arc<RuleSet>, stream: &str) -> Decision {
     Decider::new(rules, facts()).feed(stream.as_bytes())
 }
 
@@ -298,15 +303,15 @@ fn imap_logins() {
         &json!([{"name": "r", "match": {"user": "Tim B"}, "to": "tim"}]),
         &["AUTH=PLAIN", "AUTH=CRAM-MD5", "STARTTLS", "LITERAL+"],
     );
-    let (said, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
+    let (replies, decision) = dialogue(&rules, &["a1 CAPABILITY\r\n", "a2 login \"Tim \\B\" pass\r\n"]);
     assert_eq!(
-        said,
+        replies,
         [
             "* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS LITERAL+] ready\r\n",
             "* CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=CRAM-MD5 STARTTLS LITERAL+\r\na1 OK done\r\n"
         ]
     );
-    assert_eq!(short(&rules, &decision), "tim");
+    assert_eq!(summary(&rules, &decision), "tim");
     assert_eq!(mail(decision).1, "a1 CAPABILITY\r\n".len());
     for lines in [
         &["a LOGIN tim pass\r\n"][..],
@@ -315,23 +320,24 @@ fn imap_logins() {
         &["a AUTHENTICATE CRAM-MD5\r\n"],
         &["a STARTTLS\r\n"],
     ] {
-        assert_eq!(short(&rules, &whole(&rules, lines)), "all", "{lines:?}");
+        assert_eq!(summary(&rules, &feed_all(&rules, lines)), "all", "{lines:?}");
     }
     for lines in [&["a LOGIN {5}\r\n", "Tim B {4}\r\n"][..], &["a AUTHENTICATE plain\r\n", "AFRpbSBCAHg=\r\n"]] {
-        let (said, decision) = dialogue(&rules, lines);
-        assert!(said[1].starts_with("+ "), "{said:?}");
-        assert_eq!(short(&rules, &decision), "tim");
+        let (replies, decision) = dialogue(&rules, lines);
+        assert!(replies[1].starts_with("+ "), "{replies:?}");
+        assert_eq!(summary(&rules, &decision), "tim");
         let (mut replay, from) = mail(decision);
         assert_eq!(from, lines[0].len());
-        assert_eq!(replay.feed(b"* OK hi\r\n"), Replayed::Say(lines[0].into()));
-        assert_eq!(replay.feed(b"* OK hi\r\n* 1 EXISTS\r\n+ x\r\n"), Replayed::Ready { used: 26 });
+        assert_eq!(replay.feed(b"* OK hi\r\n"), ReplayStatus::Send(lines[0].into()));
+        assert_eq!(replay.feed(b"* OK hi\r\n* 1 EXISTS\r\n+ x\r\n"), ReplayStatus::Ready { used: 26 });
         let (mut replay, _) = mail(dialogue(&rules, lines).1);
         replay.feed(b"* OK hi\r\n");
-        assert!(matches!(replay.feed(b"* OK hi\r\na NO\r\n"), Replayed::Failed { .. }));
+        assert!(matches!(replay.feed(b"* OK hi\r\na NO\r\n"), ReplayStatus::Failed { .. }));
     }
-    let (said, decision) = dialogue(&rules, &["\r\n", "a SELECT x\r\n", "a LOGIN x\r\n", "a NOOP\r\n", "a LOGOUT\r\n"]);
+    let (replies, decision) =
+        dialogue(&rules, &["\r\n", "a SELECT x\r\n", "a LOGIN x\r\n", "a NOOP\r\n", "a LOGOUT\r\n"]);
     assert_eq!(
-        said[1..],
+        replies[1..],
         [
             "* BAD A tag is missing\r\n",
             "a BAD log in first\r\n",
@@ -342,7 +348,7 @@ fn imap_logins() {
     assert!(matches!(decision, Decision::Refuse(_)));
 }
 
-fn whole(rules: &Arc<RuleSet>, lines: &[&str]) -> Decision {
+fn feed_all(rules: &Arc<RuleSet>, lines: &[&str]) -> Decision {
     Decider::new(rules, facts()).feed(lines.concat().as_bytes())
 }
 
@@ -353,17 +359,17 @@ fn pop3_users() {
         &json!([{"name": "r", "match": {"user": {"prefix": "t"}}, "to": "t"}]),
         &["STLS", "SASL PLAIN LOGIN"],
     );
-    let (said, decision) = dialogue(&rules, &["CAPA\r\n", "STAT\r\n", "user tim\r\n"]);
-    assert_eq!(said, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\nSASL PLAIN LOGIN\r\n.\r\n", "-ERR log in first\r\n"]);
-    assert_eq!(short(&rules, &decision), "t");
+    let (replies, decision) = dialogue(&rules, &["CAPA\r\n", "STAT\r\n", "user tim\r\n"]);
+    assert_eq!(replies, ["+OK ready\r\n", "+OK\r\nUSER\r\nSTLS\r\nSASL PLAIN LOGIN\r\n.\r\n", "-ERR log in first\r\n"]);
+    assert_eq!(summary(&rules, &decision), "t");
     let (mut replay, from) = mail(decision);
-    assert_eq!((replay.feed(b"+OK hi\r\n"), from), (Replayed::Ready { used: 8 }, 12));
+    assert_eq!((replay.feed(b"+OK hi\r\n"), from), (ReplayStatus::Ready { used: 8 }, 12));
     for (lines, group) in [
         (&["USER ann\r\n"][..], "all"),
         (&["STLS\r\n"], "all"),
         (&["AUTH LOGIN\r\n"], "all"),
         (&["AUTH PLAIN\r\n", "AHRpbQB0YW4=\r\n"], "t"),
     ] {
-        assert_eq!(short(&rules, &dialogue(&rules, lines).1), group, "{lines:?}");
+        assert_eq!(summary(&rules, &dialogue(&rules, lines).1), group, "{lines:?}");
     }
 }

@@ -1,10 +1,10 @@
-//! Requests and rules in, decisions out.
+//! Rules and requests, and the decisions about them.
 
 mod bodies;
 mod charsets;
 mod common;
-mod follow;
 mod fuzz;
+mod guard;
 mod heads;
 mod lcs;
 mod mail;

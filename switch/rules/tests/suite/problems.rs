@@ -1,4 +1,4 @@
-//! Mistakes in rules: each with its place, what is wrong, and what to write.
+//! Mistakes in rules: each is reported with its place, what is wrong, and what to write.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,10 @@ fn places_and_remedies() {
         (on(json!({"xml": {"a.b": "> x"}})), "rules[1].match.xml.a.b: rule 1 (r): 'x' is no number; write \"> 5000\""),
         (on(json!({"xml": {"a..b": "x"}})), "rules[1].match.xml.a..b: rule 1 (r): 'a..b' has an empty step"),
         (on(json!({"xml": {"a:0": "x"}})), "rules[1].match.xml.a:0: rule 1 (r): 'a:0' has no such index; count from 1"),
-        (on(json!({"xml": "x"})), "rules[1].match.xml: rule 1 (r): xml needs names; write xml: {NAME: VALUE}"),
+        (
+            on(json!({"xml": "x"})),
+            "rules[1].match.xml: rule 1 (r): xml needs a mapping of names; write xml: {NAME: VALUE}",
+        ),
         (
             on(json!({"source": "10.0.0.1/8"})),
             "rules[1].match.source: rule 1 (r): '10.0.0.1/8' has bits beyond its prefix; write 10.0.0.0/8",
@@ -67,14 +70,17 @@ fn places_and_remedies() {
 #[test]
 fn actions() {
     for (rule, expected) in [
-        (json!({"name": "r"}), "rules[0]: rule 0 (r): nothing is done; write one of to, goto and refuse"),
+        (json!({"name": "r"}), "rules[0]: rule 0 (r): the rule has no action; write one of to, goto and refuse"),
         (json!({"name": "r", "to": "a", "refuse": 403}), "rules[0]: rule 0 (r): to and refuse exclude each other"),
         (json!({"name": "r", "refuse": 200}), "rules[0].refuse: rule 0 (r): 200 does not refuse"),
         (json!({"name": "r", "refuse": false}), "rules[0].refuse: rule 0 (r): refuse: false does nothing"),
         (json!({"name": "r", "refuse": true, "sticky": "client"}), "rules[0].sticky: rule 0 (r): sticky needs a group"),
         (json!({"name": "r", "goto": "x"}), "rules[0].goto: rule 0 (r): no rule is named 'x'"),
-        (json!({"name": "r", "goto": "r"}), "rules[0].goto: rule 0 (r): 'r' is not below; goto leads to a later rule"),
-        (json!({"name": "r", "to": "a", "else": {}}), "rules[0].else: rule 0 (r): nothing is done"),
+        (
+            json!({"name": "r", "goto": "r"}),
+            "rules[0].goto: rule 0 (r): 'r' is no later rule; write the name of a later rule",
+        ),
+        (json!({"name": "r", "to": "a", "else": {}}), "rules[0].else: rule 0 (r): the rule has no action"),
         (
             json!({"name": "r", "to": "a", "else": {"to": "b", "stiky": 1}}),
             "rules[0].else.stiky: rule 0 (r): unknown field `stiky`",
@@ -87,8 +93,8 @@ fn actions() {
     }
     let named =
         json!([{"name": "a", "match": {"path": "/a"}, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
-    assert!(problem("http", named).starts_with("rules[0].sticky: rule 0 (a): a remembered client passes by the rules"));
-    // Addresses alone: no later connection of a client is refused when its first was not.
+    assert!(problem("http", named).starts_with("rules[0].sticky: rule 0 (a): a remembered client bypasses the rules"));
+    // Addresses alone: a client whose first connection was not refused is not refused later.
     let source = json!({"source": "10.0.0.0/8"});
     let named = json!([{"name": "a", "match": source, "to": "x", "sticky": "client"}, {"name": "b", "refuse": true}]);
     assert!(try_rules("http", named).is_ok());
@@ -112,9 +118,9 @@ fn limits() {
             "limits.head: invalid value: string \"16kb\"; write a number of bytes, or a size such as 16KiB",
         ),
         (json!({"head": -1}), "limits.head: invalid type: integer `-1`; write a number of bytes"),
-        (json!({"head": 10}), "limits.head: 10 bytes are no size of a head; write 256 to 1MiB"),
-        (json!({"depth": 0}), "limits.depth: 0 is no depth"),
-        (json!({"wait_s": 0}), "limits.wait_s: the wait is no time"),
+        (json!({"head": 10}), "limits.head: a head of 10 bytes is out of range; write 256 to 1MiB"),
+        (json!({"depth": 0}), "limits.depth: a depth of 0 is out of range"),
+        (json!({"wait_s": 0}), "limits.wait_s: the wait is no positive number"),
         (json!({"heads": 1}), "limits.heads: unknown field `heads`"),
     ] {
         let content = json!({"protocol": "http", "limits": limits, "default": {"to": "all"}});
@@ -126,7 +132,7 @@ fn limits() {
     }
 }
 
-/// What hides the rest of a dialogue cannot be offered where a rule may refuse something there.
+/// An extension that makes the rest of a dialogue unreadable cannot be offered where a rule may refuse it.
 #[test]
 fn offers_that_hide_what_a_rule_refuses() {
     let by_content = |field: &str| json!([{"name": "r", "match": {field: "x"}, "refuse": true}]);

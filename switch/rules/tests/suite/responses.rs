@@ -1,11 +1,11 @@
-//! Where requests and responses end.
+//! Ends of requests and responses.
 
 use serde_json::json;
-use sluice_rules::{Body, Decision, HandOn, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
+use sluice_rules::{Body, Decision, Forwarding, Method, Reach, Request, RequestFramer, Response, ResponseFramer};
 
-use crate::common::{get, http, whole};
+use crate::common::{feed_all, get, http};
 
-/// What comes of a response in pieces of every size: always the same.
+/// Returns the result for a response; asserts that it is the same in pieces of every size.
 fn framed(method: Method, bytes: &[u8]) -> Response {
     let in_pieces = |size: usize| {
         let mut framer = ResponseFramer::new(method);
@@ -19,11 +19,11 @@ fn framed(method: Method, bytes: &[u8]) -> Response {
         }
         Response::More
     };
-    let whole = in_pieces(bytes.len());
+    let at_once = in_pieces(bytes.len());
     for size in 1..bytes.len() {
-        assert_eq!(in_pieces(size), whole, "in pieces of {size}");
+        assert_eq!(in_pieces(size), at_once, "in pieces of {size}");
     }
-    whole
+    at_once
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn responses_that_change_the_protocol() {
 
 #[test]
 fn responses_without_an_end_that_can_be_found() {
-    let many = (0..129).fold("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned(), |head, _| head + "a: b\r\n");
+    let many_fields = (0..129).fold("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned(), |head, _| head + "a: b\r\n");
     for (method, response) in [
-        (Method::Other, &*format!("{many}\r\nab")),
+        (Method::Other, &*format!("{many_fields}\r\nab")),
         (Method::Other, "HTTP/1.1 200 OK\r\n\r\nuntil the end"),
         (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
         (Method::Other, "HTTP/1.1 200 OK\r\nContent-Length: 05\r\n\r\nhello"),
@@ -123,8 +123,8 @@ fn two_requests_for_different_groups_in_one_segment() {
     let segment = format!("{head}x=1&y{}", get("/b"));
     let mut rest = segment.as_bytes();
     for group in ["a", "b"] {
-        let Decision::Route(route) = whole(&rules, rest) else { panic!("no route") };
-        let HandOn::Http(request) = route.hand_on else { panic!("opaque") };
+        let Decision::Route(route) = feed_all(&rules, rest) else { panic!("no route") };
+        let Forwarding::Http(request) = route.forwarding else { panic!("opaque") };
         assert_eq!(rules.group(route.group), group);
         let reach = RequestFramer::new(&request).feed(rest).expect("well-formed");
         assert!(reach.done);

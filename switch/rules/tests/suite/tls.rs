@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sluice_rules::{Decision, HandOn, RuleSet, Sticky};
+use sluice_rules::{Decision, Forwarding, RuleSet, Sticky};
 
-use crate::common::{decide, short, try_rules, whole};
+use crate::common::{decide, feed_all, summary, try_rules};
 
 fn rules() -> Arc<RuleSet> {
     let rules = json!([
@@ -33,7 +33,7 @@ fn alpn(protocols: &[&str]) -> Vec<u8> {
     extension(16, &vector(2, &list))
 }
 
-/// A message: TLS 1.2, no session, two suites, no compression, and a key share of so many bytes.
+/// Builds a ClientHello of TLS 1.2: no session, two suites, no compression, and a key share of `share` bytes.
 fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     let key_share = extension(51, &vec![7; share]);
     let all = [&key_share[..], &extensions.concat()].concat();
@@ -41,9 +41,9 @@ fn message(share: usize, extensions: &[Vec<u8>]) -> Vec<u8> {
     [&[1][..], &vector(3, &body)].concat()
 }
 
-/// The message in records of so many bytes.
+/// Splits the message into records of `size` bytes.
 fn records(message: &[u8], size: usize) -> Vec<u8> {
-    message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &vector(2, part)].concat()).collect()
+    message.chunks(size).flat_map(|fragment| [&[22, 3, 1][..], &vector(2, fragment)].concat()).collect()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn hello_of_1800_bytes_split_at_every_byte() {
 fn hello_over_several_records() {
     let hello = message(60, &[alpn(&["http/1.1", "h2"]), sni("a.example.")]);
     for size in 1..60 {
-        assert_eq!(short(&rules(), &whole(&rules(), &records(&hello, size))), "h2", "{size}");
+        assert_eq!(summary(&rules(), &feed_all(&rules(), &records(&hello, size))), "h2", "{size}");
     }
     assert_eq!(decide(&rules(), records(&hello, 7)), "h2");
 }
@@ -72,17 +72,17 @@ fn hello_without_a_name() {
 
 /// With ECH the name in the clear is the outer one.
 #[test]
-fn encrypted_hello_goes_by_its_outer_name() {
+fn encrypted_hello_is_matched_by_its_outer_name() {
     let ech = extension(0xfe0d, &[0; 200]);
     assert_eq!(decide(&rules(), records(&message(0, &[ech, sni("shop.example")]), 1000)), "shop");
 }
 
 #[test]
-fn hello_is_handed_on_as_it_came() {
-    let Decision::Route(route) = whole(&rules(), &records(&message(0, &[sni("shop.example")]), 1000)) else {
+fn hello_is_forwarded_unchanged() {
+    let Decision::Route(route) = feed_all(&rules(), &records(&message(0, &[sni("shop.example")]), 1000)) else {
         panic!("no route")
     };
-    assert_eq!((route.rule, route.sticky, route.hand_on), (Some(1), Sticky::Client, HandOn::Opaque));
+    assert_eq!((route.rule, route.sticky, route.forwarding), (Some(1), Sticky::Client, Forwarding::Opaque));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_is_no_hello_is_refused() {
 fn hello_above_its_limit() {
     let rules = rules();
     let hello = records(&message(16 << 10, &[sni("shop.example")]), 1 << 14);
-    assert_eq!(short(&rules, &whole(&rules, &hello)), "400");
-    assert_eq!(short(&rules, &whole(&rules, &hello[..16 << 10])), "400");
-    assert_eq!(short(&rules, &whole(&rules, &hello[..(16 << 10) - 1])), "more");
+    assert_eq!(summary(&rules, &feed_all(&rules, &hello)), "400");
+    assert_eq!(summary(&rules, &feed_all(&rules, &hello[..16 << 10])), "400");
+    assert_eq!(summary(&rules, &feed_all(&rules, &hello[..(16 << 10) - 1])), "more");
 }

@@ -1,109 +1,121 @@
-//! A dialogue with a mail server through the agent: what each side has sent and received.
+//! A dialogue with a mail server through the agent, with all that each side has sent and received.
 
 use sluice_agent::order::Order;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, SYN};
 
-use super::exact::{Exact, ISN, Seen};
+use super::harness::{Harness, ISN, Output};
 
-/// A client and a server, and how far each has come.
-pub struct Talk {
-    pub exact: Exact,
-    /// Bytes that the client has sent, and all that it has received.
+/// A client and a server, and how many bytes each has sent and received.
+pub struct Conversation {
+    pub harness: Harness,
+    /// The number of bytes that the client has sent.
     pub sent: u32,
+    /// The bytes that the client has received.
     pub received: Vec<u8>,
-    /// Bytes that the server has sent, and all that it was sent, from its first number on.
+    /// The number of bytes that the server has sent.
     pub answered: u32,
-    pub handed: Vec<u8>,
+    /// The bytes that the server has received.
+    pub forwarded: Vec<u8>,
+    /// The sequence number of the agent's SYN to the server.
     pub base: Seq,
     pub order: Option<Order>,
     pub is_closed: bool,
 }
 
-impl Talk {
-    /// A client that has shaken hands.
-    pub fn new(content: &str) -> Talk {
-        let mut exact = Exact::new(content);
-        let (options, length) = exact.offer.write();
-        let seen = exact.syn(&options[..length], b"");
-        let [Seen::Client { seq, .. }] = seen[..] else { panic!("{seen:?}") };
-        exact.cookie = seq;
-        let (received, handed) = (Vec::new(), Vec::new());
-        let mut talk = Talk { exact, sent: 0, received, answered: 0, handed, base: ISN, order: None, is_closed: false };
-        talk.client_acknowledges();
-        talk.client_acknowledges();
-        talk
+impl Conversation {
+    /// Creates a client that has completed its handshake.
+    pub fn new(content: &str) -> Conversation {
+        let mut harness = Harness::new(content);
+        let (options, length) = harness.syn_options.write();
+        let outputs = harness.syn(&options[..length], b"");
+        let [Output::Client { seq, .. }] = outputs[..] else { panic!("{outputs:?}") };
+        harness.cookie = seq;
+        let (received, forwarded) = (Vec::new(), Vec::new());
+        let mut conversation = Conversation {
+            harness,
+            sent: 0,
+            received,
+            answered: 0,
+            forwarded,
+            base: ISN,
+            order: None,
+            is_closed: false,
+        };
+        conversation.client_acknowledges();
+        conversation.client_acknowledges();
+        conversation
     }
 
-    pub fn look(&mut self, seen: &[Seen]) {
-        for seen in seen {
-            match seen {
-                // Behind the end come acknowledgements.
-                Seen::Client { data, .. } if self.is_closed && data.is_empty() => {}
-                Seen::Client { seq, data, flags, .. } => {
-                    let at = (*seq - (self.exact.cookie + 1)) as usize;
+    pub fn record(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                // Behind the FIN, only ACKs follow.
+                Output::Client { data, .. } if self.is_closed && data.is_empty() => {}
+                Output::Client { seq, data, flags, .. } => {
+                    let at = (*seq - (self.harness.cookie + 1)) as usize;
                     self.received.truncate(at);
-                    assert_eq!(self.received.len(), at, "a gap: {seen:?}");
+                    assert_eq!(self.received.len(), at, "a gap: {outputs:?}");
                     self.received.extend(data);
                     self.is_closed |= flags & FIN != 0;
                 }
-                Seen::Server { seq, flags, .. } if flags & SYN != 0 => (self.base, self.answered) = (*seq, 0),
-                Seen::Server { seq, data, .. } => {
+                Output::Server { seq, flags, .. } if flags & SYN != 0 => (self.base, self.answered) = (*seq, 0),
+                Output::Server { seq, data, .. } => {
                     let at = (*seq - (self.base + 1)) as usize;
-                    self.handed.truncate(at.min(self.handed.len()));
-                    self.handed.extend(data);
+                    self.forwarded.truncate(at.min(self.forwarded.len()));
+                    self.forwarded.extend(data);
                 }
-                Seen::Order(order) => self.order = Some(*order),
+                Output::Order(order) => self.order = Some(*order),
             }
         }
     }
 
-    pub fn client_acknowledges(&mut self) -> Vec<Seen> {
-        let seen = self.exact.client(self.sent, self.received.len() as u32, ACK, b"");
-        self.look(&seen);
-        seen
+    pub fn client_acknowledges(&mut self) -> Vec<Output> {
+        let outputs = self.harness.client(self.sent, self.received.len() as u32, ACK, b"");
+        self.record(&outputs);
+        outputs
     }
 
-    /// The client sends this, and acknowledges what comes back.
-    pub fn sends(&mut self, text: &str) -> Vec<Seen> {
-        let mut seen = self.exact.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
-        self.look(&seen);
+    /// The client sends this, and acknowledges the reply.
+    pub fn sends(&mut self, text: &str) -> Vec<Output> {
+        let mut outputs = self.harness.client(self.sent, self.received.len() as u32, ACK | PSH, text.as_bytes());
+        self.record(&outputs);
         self.sent += text.len() as u32;
-        seen.extend(self.client_acknowledges());
-        seen
+        outputs.extend(self.client_acknowledges());
+        outputs
     }
 
-    /// What the client receives in reply to this.
+    /// Returns what the client receives in reply to this.
     pub fn replies_to(&mut self, text: &str) -> String {
         let before = self.received.len();
         self.sends(text);
         String::from_utf8(self.received[before..].to_vec()).unwrap()
     }
 
-    /// The server opens.
+    /// The server accepts the connection.
     pub fn opens(&mut self) {
-        let seen = self.exact.opens((self.base - ISN) as u32, Some(7));
-        self.look(&seen);
+        let outputs = self.harness.opens((self.base - ISN) as u32, Some(7));
+        self.record(&outputs);
     }
 
-    /// The server sends this, and acknowledges all that it was sent.
-    pub fn server(&mut self, flags: u8, text: &str) -> Vec<Seen> {
-        let has = (self.base - ISN) as u32 + self.handed.len() as u32;
-        let seen = self.exact.server(self.answered, has, flags, text.as_bytes());
+    /// The server sends this, and acknowledges all that it has received.
+    pub fn server(&mut self, flags: u8, text: &str) -> Vec<Output> {
+        let has = (self.base - ISN) as u32 + self.forwarded.len() as u32;
+        let outputs = self.harness.server(self.answered, has, flags, text.as_bytes());
         self.answered += text.len() as u32;
-        self.look(&seen);
-        seen
+        self.record(&outputs);
+        outputs
     }
 
-    pub fn answers(&mut self, text: &str) -> Vec<Seen> {
+    pub fn answers(&mut self, text: &str) -> Vec<Output> {
         self.server(ACK | PSH, text)
     }
 
-    pub fn handed(&self) -> &str {
-        std::str::from_utf8(&self.handed).unwrap()
+    pub fn forwarded(&self) -> &str {
+        std::str::from_utf8(&self.forwarded).unwrap()
     }
 
-    /// What the client received behind so many bytes.
+    /// Returns what the client has received behind the first `at` bytes.
     pub fn received_after(&self, at: usize) -> &str {
         std::str::from_utf8(&self.received[at..]).unwrap()
     }

@@ -5,53 +5,55 @@ use std::sync::Arc;
 use sluice_agent::facts::Facts;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, PSH, SYN};
-use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::wire::{Link, Segment, SegmentHeader, SynOptions};
 use sluice_agent::{Configuration, Frames, Service};
 
-use super::exact::{Exact, ISN, SERVER_ISN, Seen, service};
+use super::harness::{Harness, ISN, Output, SERVER_ISN, service};
 use super::switch::{AGENT_MAC, SWITCH_MAC};
 
-/// The server that the data plane has guessed: of group `a`, the first. Another is of `b`, one of both.
+/// The number of the server that the data plane has guessed; it is in group `a` only.
 pub const OF_A: u16 = 31;
+/// The number of a server in group `b` only.
 pub const OF_B: u16 = 32;
+/// The number of a server in both groups.
 pub const OF_BOTH: u16 = 33;
 
 pub const FACTS: Facts = Facts {
     server_scale: Some(7),
     client_scale: Some(9),
     sack: true,
-    has_spoken: false,
+    server_has_sent: false,
     mss: 1460,
     server: OF_A,
     isn: ISN,
 };
 
-/// A connection of a service whose servers are known, and that guesses.
-pub fn guessing(content: &str) -> Exact {
+/// Returns a connection of a service that guesses, and whose servers are configured.
+pub fn guessing(content: &str) -> Harness {
     guessing_if(content, true)
 }
 
-/// The same of a service that may guess, or not.
-pub fn guessing_if(content: &str, guess: bool) -> Exact {
-    let mut exact = Exact::new(content);
+/// Returns the connection of [`guessing`]; its service guesses only if `guess` is set.
+pub fn guessing_if(content: &str, guess: bool) -> Harness {
+    let mut harness = Harness::new(content);
     let mut known = Arc::into_inner(service(content)).unwrap();
     known.guess = guess;
     for (group, servers) in known.groups.iter_mut().zip([vec![OF_A, OF_BOTH], vec![OF_B, OF_BOTH], vec![]]) {
         group.servers = servers;
     }
-    use_service(&mut exact, known);
-    // The client knows the server's numbers.
-    exact.cookie = SERVER_ISN;
-    exact
+    use_service(&mut harness, known);
+    // The client's acknowledgements are in the server's numbers.
+    harness.cookie = SERVER_ISN;
+    harness
 }
 
-fn use_service(exact: &mut Exact, service: Service) {
-    exact.service = Arc::new(service);
-    let services = vec![Arc::clone(&exact.service)];
-    exact.engine.configure(exact.now, Configuration { services, generation: 1, key: [7; 16], former_key: None });
+fn use_service(harness: &mut Harness, service: Service) {
+    harness.service = Arc::new(service);
+    let services = vec![Arc::clone(&harness.service)];
+    harness.engine.configure(harness.now, Configuration { services, generation: 1, key: [7; 16], former_key: None });
 }
 
-/// A ClientHello without extensions (RFC 8446, section 4.1.2).
+/// Returns a ClientHello without extensions (RFC 8446, section 4.1.2).
 pub fn client_hello() -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
@@ -60,37 +62,37 @@ pub fn client_hello() -> Vec<u8> {
     [&[22, 3, 1, 0, message.len() as u8][..], &message].concat()
 }
 
-impl Exact {
-    /// A segment of the client, as the data plane hands it to an agent.
-    pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
+impl Harness {
+    /// Gives the engine a segment of the client, as the data plane sends it to an agent.
+    pub fn guessed_with(&mut self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
         let frame = self.guessed_frame(facts, at, received, flags, data);
         self.take(&frame)
     }
 
-    /// That frame.
+    /// Returns the frame of such a segment.
     pub fn guessed_frame(&self, facts: Facts, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<u8> {
         let seq: Seq = facts.isn + 1 + at;
         let (source, destination) = (self.client, self.own());
-        let head = Head { source, destination, seq, ack: self.cookie + 1 + received, flags, window: 100 };
+        let head = SegmentHeader { source, destination, seq, ack: self.cookie + 1 + received, flags, window: 100 };
         let mut frame = Vec::new();
         head.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &[], [data, b""], &mut frame);
         facts.write(&frame)
     }
 
-    /// Data of the client.
-    pub fn guessed(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
+    /// Sends data of the client.
+    pub fn guessed(&mut self, at: u32, data: &[u8]) -> Vec<Output> {
         self.guessed_with(FACTS, at, 0, ACK | PSH, data)
     }
 
-    /// What the SYNs say that answer a frame.
-    pub fn offers(&mut self, frame: &[u8]) -> Vec<RawOffer> {
+    /// Returns the options of the SYNs that the engine sends for a frame.
+    pub fn offers(&mut self, frame: &[u8]) -> Vec<SynOptions> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
         let segments = out.iter().filter_map(|frame| Segment::read(frame).ok());
-        segments.filter(|segment| segment.has(SYN)).map(|segment| segment.offer()).collect()
+        segments.filter(|segment| segment.has(SYN)).map(|segment| segment.syn_options()).collect()
     }
 
-    /// Right, wrong, reset.
+    /// Returns the numbers of right, wrong and reset guesses.
     pub fn guesses(&self) -> [u64; 3] {
         let counters = &self.service.counters;
         [&counters.guesses_right, &counters.guesses_wrong, &counters.guesses_reset].map(|counter| counter.get())

@@ -1,4 +1,4 @@
-//! A host with a TCP of its own (smoltcp), which knows nothing of the agent.
+//! A host with a real TCP stack (smoltcp), unaware of the agent.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
-/// Packets in and out.
+/// Packets in both directions.
 #[derive(Default)]
 pub struct Wire {
     pub incoming: VecDeque<Vec<u8>>,
@@ -60,7 +60,7 @@ pub struct Host {
     pub wire: Wire,
     pub interface: Interface,
     pub sockets: SocketSet<'static>,
-    /// Bytes of a socket's buffers; its window scale follows.
+    /// Size of a socket's buffers in bytes, which determines its window scale.
     pub buffer: usize,
 }
 

@@ -1,8 +1,8 @@
-//! A switch, a client and servers around the agent, with links that lose, repeat and reorder.
+//! A switch, a client and servers around the agent, with links that lose, repeat and reorder packets.
 
 pub mod dialogue;
-pub mod exact;
 pub mod guess;
+pub mod harness;
 pub mod host;
 pub mod play;
 pub mod rules;

@@ -1,19 +1,21 @@
-//! Rules for tests: the first letter of the path is the group, the second what is special.
+//! A policy for tests: in the path, the first letter is the group, and the second selects a special behavior.
 //!
-//! `/b...`: group `b`. A second letter `n`: for this request only; `c`: for the client; `w`: the whole body is wanted;
-//! `x`: refused.
+//! `/b...`: group `b`. The second letter `n`: for this request only; `c`: for the client; `w`: the whole body has to
+//! be read; `x`: refused.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use sluice_agent::decider::{Decider, Decision, Framing, Progress, Reader, Reason, Refusal, Route, Sticky};
+use sluice_agent::policy::{
+    Assignment, Disposition, Framing, Progress, Reason, Rejection, RequestReader, ServicePolicy, Sticky,
+};
 
-/// Rules, and how many seconds a request may take.
+/// The policy, with the seconds that a request may take.
 #[derive(Debug)]
 pub struct Letters(pub u64);
 
-impl Decider for Letters {
-    fn begin(&self, _: SocketAddrV4, _: SocketAddrV4) -> Box<dyn Reader> {
+impl ServicePolicy for Letters {
+    fn begin(&self, _: SocketAddrV4, _: SocketAddrV4) -> Box<dyn RequestReader> {
         Box::new(Letters(self.0))
     }
 
@@ -33,7 +35,7 @@ impl Decider for Letters {
         4
     }
 
-    fn apology(&self, reason: Reason, _: &[u8]) -> Vec<u8> {
+    fn error_reply(&self, reason: Reason, _: &[u8]) -> Vec<u8> {
         let status = match reason {
             Reason::Timeout | Reason::Crowded => 408,
             Reason::CutShort => 400,
@@ -48,7 +50,7 @@ fn refusal(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// Head and body of a message, as long as they are known.
+/// Returns the lengths of a message's head and body, once the head is complete.
 pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
     let head = message.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&message[..head]).ok()?;
@@ -56,16 +58,16 @@ pub fn lengths(message: &[u8]) -> Option<(usize, usize)> {
     Some((head, length.map_or(0, |length| length.parse().unwrap())))
 }
 
-impl Reader for Letters {
-    fn read(&mut self, bytes: &[u8]) -> Decision {
-        let Some((head, body)) = lengths(bytes) else { return Decision::NeedMore { say: Vec::new() } };
+impl RequestReader for Letters {
+    fn read(&mut self, bytes: &[u8]) -> Disposition {
+        let Some((head, body)) = lengths(bytes) else { return Disposition::NeedMore { reply: Vec::new() } };
         let path = bytes.split(|byte| *byte == b' ').nth(1).unwrap();
         let special = path.get(2).copied().unwrap_or(b' ');
         if special == b'x' {
-            return Decision::Refuse(Refusal { why: "a rule refuses", rule: Some(0), say: refusal(403) });
+            return Disposition::Refuse(Rejection { why: "a rule refuses", rule: Some(0), reply: refusal(403) });
         }
         if special == b'w' && bytes.len() < head + body {
-            return Decision::NeedMore { say: Vec::new() };
+            return Disposition::NeedMore { reply: Vec::new() };
         }
         let sticky = match special {
             b'n' => Sticky::None,
@@ -74,23 +76,29 @@ impl Reader for Letters {
         };
         let is_single = sticky == Sticky::None;
         let framing = is_single.then(|| Box::new(Lengths::default()) as Box<dyn Framing>);
-        Decision::Route(Route { rule: None, group: usize::from(path[1] - b'a'), sticky, framing, repetition: None })
+        Disposition::Assignment(Assignment {
+            rule: None,
+            group: usize::from(path[1] - b'a'),
+            sticky,
+            framing,
+            dialogue_replay: None,
+        })
     }
 }
 
-/// Frames by `Content-Length`.
+/// Finds the end of messages by `Content-Length`.
 #[derive(Default)]
 struct Lengths {
     request: Vec<u8>,
     response: Vec<u8>,
 }
 
-fn follow(so_far: &mut Vec<u8>, bytes: &[u8]) -> Progress {
-    let before = so_far.len();
-    so_far.extend_from_slice(bytes);
-    match lengths(so_far) {
-        Some((head, body)) if so_far.len() >= head + body => {
-            Progress::Ended { used: head + body - before, goes_on: true }
+fn follow(received: &mut Vec<u8>, bytes: &[u8]) -> Progress {
+    let before = received.len();
+    received.extend_from_slice(bytes);
+    match lengths(received) {
+        Some((head, body)) if received.len() >= head + body => {
+            Progress::Ended { used: head + body - before, persistent: true }
         }
         _ => Progress::More,
     }

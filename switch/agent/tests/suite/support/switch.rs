@@ -1,4 +1,4 @@
-//! What the data plane does for a content service, written down a second time: slots, turns, translation.
+//! A second implementation of the data plane for a content service: slots, turns, translation.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,7 +12,7 @@ use smoltcp::wire::{Ipv4Packet, TcpPacket, TcpSeqNumber};
 pub const AGENT_MAC: [u8; 6] = [2, 0, 0, 0, 9, 2];
 pub const SWITCH_MAC: [u8; 6] = [2, 0, 0, 0, 9, 1];
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Port {
     Agent,
@@ -23,7 +23,7 @@ pub enum Port {
 pub struct Slot {
     pub server: SocketAddrV4,
     pub is_spliced: bool,
-    /// Nobody's turn: what is known of the guessed connection.
+    /// The facts of a guessed connection that no agent has taken.
     guess: Option<Facts>,
     pub has_ended: bool,
     delta: u32,
@@ -47,14 +47,14 @@ pub struct Switch {
     pub spliced: usize,
     /// Packets of guessed connections that passed no agent.
     pub guessed: usize,
-    /// The last servers of clients, and whether they are guesses.
+    /// The last server of each client, and whether it is a guess.
     pub remembered: HashMap<Ipv4Addr, (SocketAddrV4, bool)>,
-    /// Servers by their numbers, which begin with 1.
+    /// The servers in the order of their numbers, which begin with 1.
     pub numbers: Vec<SocketAddrV4>,
     next: usize,
 }
 
-struct Seen {
+struct Headers {
     source: SocketAddrV4,
     destination: SocketAddrV4,
     is_syn: bool,
@@ -65,12 +65,12 @@ struct Seen {
     seq: Seq,
 }
 
-fn look(packet: &[u8]) -> Option<Seen> {
+fn parse(packet: &[u8]) -> Option<Headers> {
     let ip = Ipv4Packet::new_checked(packet).ok()?;
     let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
     let (from, to) = (ip.src_addr(), ip.dst_addr());
     assert!(tcp.verify_checksum(&from.into(), &to.into()), "a checksum is wrong");
-    Some(Seen {
+    Some(Headers {
         source: SocketAddrV4::new(from, tcp.src_port()),
         destination: SocketAddrV4::new(to, tcp.dst_port()),
         is_syn: tcp.syn(),
@@ -82,12 +82,12 @@ fn look(packet: &[u8]) -> Option<Seen> {
     })
 }
 
-/// Changes a packet, and sets its checksums.
+/// Rewrites a packet, and updates its checksums.
 fn change(
     packet: &mut [u8],
     source: SocketAddrV4,
     destination: SocketAddrV4,
-    more: impl FnOnce(&mut TcpPacket<&mut [u8]>),
+    rewrite_tcp: impl FnOnce(&mut TcpPacket<&mut [u8]>),
 ) {
     let mut ip = Ipv4Packet::new_unchecked(packet);
     ip.set_src_addr(*source.ip());
@@ -96,7 +96,7 @@ fn change(
     let mut tcp = TcpPacket::new_unchecked(ip.payload_mut());
     tcp.set_src_port(source.port());
     tcp.set_dst_port(destination.port());
-    more(&mut tcp);
+    rewrite_tcp(&mut tcp);
     tcp.fill_checksum(&(*source.ip()).into(), &(*destination.ip()).into());
 }
 
@@ -137,76 +137,76 @@ impl Switch {
         }
     }
 
-    /// A SYN of a client whose last server is remembered claims a slot.
-    fn claim(&mut self, seen: &Seen, packet: &[u8]) {
-        let is_vacant = self.slots.get(&seen.source).is_none_or(|slot| slot.has_ended);
-        let Some(&(server, is_guess)) = self.remembered.get(seen.source.ip()) else { return };
-        if seen.is_syn && is_vacant {
-            let offer = Segment::of_packet(packet).unwrap().offer();
+    /// Lets a SYN of a client whose last server is remembered claim a slot.
+    fn claim(&mut self, headers: &Headers, packet: &[u8]) {
+        let is_vacant = self.slots.get(&headers.source).is_none_or(|slot| slot.has_ended);
+        let Some(&(server, is_guess)) = self.remembered.get(headers.source.ip()) else { return };
+        if headers.is_syn && is_vacant {
+            let syn_options = Segment::of_packet(packet).unwrap().syn_options();
             let facts = Facts {
                 server_scale: None,
-                client_scale: offer.scale,
-                sack: offer.sack,
-                has_spoken: false,
-                mss: offer.mss.unwrap_or(536),
+                client_scale: syn_options.scale,
+                sack: syn_options.sack,
+                server_has_sent: false,
+                mss: syn_options.mss.unwrap_or(536),
                 server: 1 + self.numbers.iter().position(|number| *number == server).unwrap() as u16,
-                isn: seen.seq,
+                isn: headers.seq,
             };
             let guess = is_guess.then_some(facts);
-            self.slots.insert(seen.source, Slot { is_spliced: !is_guess, guess, ..Slot::new(server) });
+            self.slots.insert(headers.source, Slot { is_spliced: !is_guess, guess, ..Slot::new(server) });
         }
     }
 
-    /// A client's packet of a guessed connection.
-    fn client_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
-        let slot = self.slots.get_mut(&seen.source).unwrap();
+    /// Forwards a client's packet of a guessed connection.
+    fn client_guessed(&mut self, headers: &Headers, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
+        let slot = self.slots.get_mut(&headers.source).unwrap();
         let facts = slot.guess.unwrap();
-        if seen.payload > 0 && !seen.is_syn && !seen.is_rst {
-            change(&mut packet, seen.source, self.agent, |_| {});
+        if headers.payload > 0 && !headers.is_syn && !headers.is_rst {
+            change(&mut packet, headers.source, self.agent, |_| {});
             return (Port::Agent, facts.write(&Switch::frame(&packet)));
         }
-        slot.has_ended |= seen.is_rst;
+        slot.has_ended |= headers.is_rst;
         self.guessed += 1;
         let server = slot.server;
-        change(&mut packet, seen.source, server, |_| {});
+        change(&mut packet, headers.source, server, |_| {});
         (Port::Server(*server.ip()), packet)
     }
 
-    /// A server's packet of a guessed connection.
-    fn server_guessed(&mut self, seen: &Seen, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
-        let slot = self.slots.get_mut(&seen.destination).unwrap();
+    /// Forwards a server's packet of a guessed connection.
+    fn server_guessed(&mut self, headers: &Headers, mut packet: Vec<u8>) -> (Port, Vec<u8>) {
+        let slot = self.slots.get_mut(&headers.destination).unwrap();
         let facts = slot.guess.as_mut().unwrap();
-        if seen.is_syn {
-            let offer = Segment::of_packet(&packet).unwrap().offer();
-            facts.server_scale = offer.scale;
-            facts.sack &= offer.sack;
+        if headers.is_syn {
+            let syn_options = Segment::of_packet(&packet).unwrap().syn_options();
+            facts.server_scale = syn_options.scale;
+            facts.sack &= syn_options.sack;
         }
-        facts.has_spoken |= seen.payload > 0 || seen.is_fin;
-        slot.has_ended |= seen.is_rst;
+        facts.server_has_sent |= headers.payload > 0 || headers.is_fin;
+        slot.has_ended |= headers.is_rst;
         self.guessed += 1;
-        change(&mut packet, self.service, seen.destination, |_| {});
+        change(&mut packet, self.service, headers.destination, |_| {});
         (Port::Client, packet)
     }
 
-    /// A packet of a client or a server.
+    /// Forwards a packet of a client or a server.
     pub fn host_sends(&mut self, mut packet: Vec<u8>) -> Option<(Port, Vec<u8>)> {
-        let seen = look(&packet)?;
-        if seen.destination == self.service {
-            let client = seen.source;
-            self.claim(&seen, &packet);
+        let headers = parse(&packet)?;
+        if headers.destination == self.service {
+            let client = headers.source;
+            self.claim(&headers, &packet);
             match self.slots.get_mut(&client) {
-                Some(slot) if slot.guess.is_some() && !(slot.has_ended && seen.is_syn) => {
-                    Some(self.client_guessed(&seen, packet))
+                Some(slot) if slot.guess.is_some() && !(slot.has_ended && headers.is_syn) => {
+                    Some(self.client_guessed(&headers, packet))
                 }
-                Some(slot) if slot.is_spliced && !(slot.has_ended && seen.is_syn) => {
-                    slot.has_ended |= seen.is_rst;
+                Some(slot) if slot.is_spliced && !(slot.has_ended && headers.is_syn) => {
+                    slot.has_ended |= headers.is_rst;
                     self.spliced += 1;
                     let (delta, server, shift) = (slot.delta, slot.server, slot.client_shift);
                     change(&mut packet, client, server, |tcp| {
-                        if !seen.is_syn {
+                        if !headers.is_syn {
                             tcp.set_window_len(shifted(tcp.window_len(), shift as i8));
                         }
-                        if seen.has_ack {
+                        if headers.has_ack {
                             tcp.set_ack_number(TcpSeqNumber(tcp.ack_number().0.wrapping_sub(delta as i32)));
                         }
                         shift_sacks(tcp, delta);
@@ -219,12 +219,12 @@ impl Switch {
                 }
             }
         } else {
-            let client = seen.destination;
-            let slot = self.slots.get_mut(&client).filter(|slot| slot.server == seen.source && !slot.has_ended)?;
+            let client = headers.destination;
+            let slot = self.slots.get_mut(&client).filter(|slot| slot.server == headers.source && !slot.has_ended)?;
             if slot.guess.is_some() {
-                return Some(self.server_guessed(&seen, packet));
+                return Some(self.server_guessed(&headers, packet));
             }
-            slot.has_ended |= seen.is_rst && slot.is_spliced;
+            slot.has_ended |= headers.is_rst && slot.is_spliced;
             if !slot.is_spliced {
                 change(&mut packet, self.service, client, |_| {});
                 return Some((Port::Agent, packet));
@@ -233,7 +233,7 @@ impl Switch {
             let (delta, shift) = (slot.delta, slot.shift);
             change(&mut packet, self.service, client, |tcp| {
                 tcp.set_seq_number(TcpSeqNumber(tcp.seq_number().0.wrapping_add(delta as i32)));
-                if !seen.is_syn {
+                if !headers.is_syn {
                     tcp.set_window_len(shifted(tcp.window_len(), shift));
                 }
             });
@@ -241,7 +241,7 @@ impl Switch {
         }
     }
 
-    /// A frame of the agent.
+    /// Handles a frame of the agent.
     pub fn agent_sends(&mut self, frame: &[u8]) -> Option<(Port, Vec<u8>)> {
         assert_eq!((&frame[..6], &frame[6..12]), (&SWITCH_MAC[..], &AGENT_MAC[..]));
         if frame[12..14] == [0x88, 0xb5] {
@@ -275,13 +275,13 @@ impl Switch {
         }
         let length = usize::from(u16::from_be_bytes([frame[ETHERNET + 2], frame[ETHERNET + 3]]));
         let mut packet = frame[ETHERNET..ETHERNET + length].to_vec();
-        let seen = look(&packet)?;
-        if seen.source == self.agent {
-            change(&mut packet, self.service, seen.destination, |_| {});
+        let headers = parse(&packet)?;
+        if headers.source == self.agent {
+            change(&mut packet, self.service, headers.destination, |_| {});
             return Some((Port::Client, packet));
         }
-        let (client, group) = (seen.source, &self.groups[&seen.destination]);
-        if seen.is_syn {
+        let (client, group) = (headers.source, &self.groups[&headers.destination]);
+        if headers.is_syn {
             let is_live = self.slots.get(&client).is_some_and(|slot| !slot.has_ended);
             if is_live && (self.slots[&client].is_spliced || self.slots[&client].guess.is_some()) {
                 return None;
@@ -294,12 +294,12 @@ impl Switch {
         }
         let slot = self.slots.get_mut(&client)?;
         let server = slot.server;
-        slot.has_ended |= seen.is_rst;
+        slot.has_ended |= headers.is_rst;
         change(&mut packet, client, server, |_| {});
         Some((Port::Server(*server.ip()), packet))
     }
 
-    /// A packet as a frame for the agent.
+    /// Returns a packet as a frame for the agent.
     pub fn frame(packet: &[u8]) -> Vec<u8> {
         let mut frame = [&AGENT_MAC[..], &SWITCH_MAC[..], &[8, 0], packet].concat();
         frame.resize(frame.len().max(60), 0);

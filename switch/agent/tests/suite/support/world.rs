@@ -1,4 +1,4 @@
-//! Everything together, moved by a clock of its own.
+//! All hosts, the switch and the agent together, driven by a simulated clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -37,7 +37,7 @@ impl Rng {
     }
 }
 
-/// What links do to packets, in percent.
+/// How often links lose, repeat and delay packets, in percent.
 #[derive(Clone, Copy, Default)]
 pub struct Links {
     pub lost: u64,
@@ -45,30 +45,30 @@ pub struct Links {
     pub delayed: u64,
 }
 
-/// A server of a group, and what it was sent.
+/// A server of a group, and the bytes that it has received.
 pub struct Server {
     pub host: Host,
     pub address: SocketAddrV4,
     pub group: usize,
     sockets: Vec<SocketHandle>,
-    /// The connections that sockets have now.
+    /// The current connections of the sockets.
     streams: HashMap<SocketHandle, Stream>,
-    /// What came on connections that are over.
-    over: Vec<Vec<u8>>,
+    /// The bytes received on connections that are over.
+    finished: Vec<Vec<u8>>,
     pub is_deaf: bool,
-    /// A server that speaks first.
-    pub speaks: Option<Speaks>,
+    /// Replies of a server that sends first.
+    pub responder: Option<Responder>,
 }
 
-/// All that a server answers to these bytes.
-pub type Speaks = fn(&[u8]) -> Vec<u8>;
+/// Returns all that a server sends, given all bytes that it has received.
+pub type Responder = fn(&[u8]) -> Vec<u8>;
 
 /// A connection of a server.
 #[derive(Default)]
 struct Stream {
-    /// What came, whole.
-    came: Vec<u8>,
-    /// How much of it is answered, and what of the answers is still to be sent.
+    /// All bytes received.
+    received: Vec<u8>,
+    /// The number of received bytes (or sent reply bytes) that are handled, and the reply bytes that wait to be sent.
     answered: usize,
     answers: Vec<u8>,
 }
@@ -76,13 +76,13 @@ struct Stream {
 /// A client's connection.
 pub struct Client {
     pub socket: SocketHandle,
-    /// What it is to send.
+    /// All bytes that it has to send.
     pub to_send: Vec<u8>,
-    /// How much at a time.
+    /// The number of bytes that it sends at a time.
     pub piece: usize,
     pub sent: usize,
     pub received: Vec<u8>,
-    /// Ends its side when all is sent.
+    /// Whether it closes its side when all is sent.
     pub ends: bool,
     pub was_reset: bool,
     was_open: bool,
@@ -98,7 +98,7 @@ pub struct World {
     pub links: Links,
     pub rng: Rng,
     pub service: Arc<Service>,
-    /// Packets to and from the agent.
+    /// Packets to the agent.
     pub at_agent: usize,
     travelling: BTreeMap<(u64, u64), (Port, Vec<u8>)>,
     serial: u64,
@@ -106,7 +106,7 @@ pub struct World {
     next_port: u16,
 }
 
-/// Buffers and MTU of a host.
+/// Buffer size and MTU of a host, in bytes.
 pub type Build = (usize, usize);
 
 pub fn service(groups: usize, wait_s: u64) -> Arc<Service> {
@@ -121,8 +121,8 @@ pub fn service(groups: usize, wait_s: u64) -> Arc<Service> {
     ))
 }
 
-/// The service, which guesses and knows its servers: each has its place among them as its number, from 1 on.
-fn knowing(service: Arc<Service>, servers: usize) -> Arc<Service> {
+/// Makes the service guess, and numbers its servers from 1 on.
+fn guessing_service(service: Arc<Service>, servers: usize) -> Arc<Service> {
     let mut service = Arc::into_inner(service).unwrap();
     service.guess = true;
     for number in 0..servers {
@@ -149,7 +149,7 @@ pub fn engine(service: &Arc<Service>) -> Engine {
     let mut engine = Engine::new(settings());
     let services = vec![Arc::clone(service)];
     engine.configure(0, Configuration { services, generation: 1, key: [7; 16], former_key: None });
-    // The router announces its address.
+    // The router announces its hardware address.
     let mut reply =
         [&AGENT_MAC[..], &SWITCH_MAC, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &SWITCH_MAC, &[10, 0, 9, 1]].concat();
     reply.extend([&AGENT_MAC[..], &[10, 0, 9, 2]].concat());
@@ -160,8 +160,8 @@ pub fn engine(service: &Arc<Service>) -> Engine {
 
 impl World {
     pub fn new(seed: u64, links: Links, client: Build, servers: &[Build]) -> World {
-        // Links that lose take their time.
-        let service = knowing(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
+        // With lossy links, requests take longer.
+        let service = guessing_service(service(GROUPS, if links.lost > 0 { 600 } else { 2 }), servers.len());
         World::of(service, seed, links, client, servers)
     }
 
@@ -170,8 +170,8 @@ impl World {
             let address = SocketAddrV4::new(Ipv4Addr::new(10, 0, 2, 1 + n as u8), 80);
             let mut host = Host::new(*address.ip(), *buffer, *mtu, seed ^ (77 + n as u64));
             let sockets = (0..40).map(|_| host.add_socket()).collect();
-            let (streams, over) = (HashMap::new(), Vec::new());
-            Server { host, address, group: n % GROUPS, sockets, streams, over, is_deaf: false, speaks: None }
+            let (streams, finished) = (HashMap::new(), Vec::new());
+            Server { host, address, group: n % GROUPS, sockets, streams, finished, is_deaf: false, responder: None }
         };
         let servers: Vec<_> = servers.iter().enumerate().map(build).collect();
         let mut groups: HashMap<SocketAddrV4, Vec<SocketAddrV4>> = HashMap::new();
@@ -220,7 +220,7 @@ impl World {
         self.clients.len() - 1
     }
 
-    /// Another agent, with the same key and no memory, takes over.
+    /// Replaces the agent by another one with the same key and without any connection.
     pub fn replace_agent(&mut self) {
         self.engine = engine(&self.service);
     }
@@ -234,8 +234,8 @@ impl World {
         self.run_for(2_000_000_000_000, until);
     }
 
-    pub fn run_for(&mut self, most: u64, until: impl Fn(&World) -> bool) {
-        let end = self.now + most;
+    pub fn run_for(&mut self, duration_ns: u64, until: impl Fn(&World) -> bool) {
+        let end = self.now + duration_ns;
         while self.now < end && !until(self) {
             self.work();
             let now_us = (self.now / 1000) as i64;
@@ -243,9 +243,9 @@ impl World {
             let hosts = hosts.min(self.client_host.due_us(now_us)).max(now_us + 1);
             let hosts = u64::try_from(hosts).unwrap().saturating_mul(1000);
             let packet = self.travelling.keys().next().map_or(u64::MAX, |(at, _)| *at);
-            // Where something has moved, an application may have something to do.
-            let soon = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
-            let next = hosts.min(packet).min(self.engine.due()).min(soon);
+            // After a packet has moved, an application may have data to send.
+            let application_due = if std::mem::take(&mut self.has_moved) { self.now + 1000 } else { u64::MAX };
+            let next = hosts.min(packet).min(self.engine.due()).min(application_due);
             self.now = next.max(self.now + 1);
         }
     }
@@ -321,8 +321,8 @@ impl World {
         }
     }
 
-    /// What goes to the agent keeps its order, and so do acknowledgements (smoltcp believes the window of an older one); the rest
-    /// may be delayed.
+    /// Sends a packet. Packets to the agent stay in order, and so do ACKs, because smoltcp applies the window of an
+    /// older one; other packets may be delayed.
     fn travel(&mut self, port: Port, packet: Vec<u8>) {
         let packet = match port {
             Port::Agent if ![ORDER, GUESSED].contains(&&packet[12..14]) => Switch::frame(&packet),
@@ -362,35 +362,35 @@ impl World {
 }
 
 impl Server {
-    /// Listens, and answers whole requests with [`response`].
+    /// Listens, and answers complete requests by [`response`].
     fn answer(&mut self) {
         for handle in self.sockets.clone() {
             let socket = self.host.sockets.get_mut::<Socket<'_>>(handle);
             if !socket.is_open() {
                 socket.listen(self.address.port()).unwrap();
-                self.over.extend(self.streams.remove(&handle).map(|stream| stream.came));
+                self.finished.extend(self.streams.remove(&handle).map(|stream| stream.received));
                 continue;
             }
-            let Stream { came, answered, answers } = self.streams.entry(handle).or_default();
+            let Stream { received, answered, answers } = self.streams.entry(handle).or_default();
             while socket.can_recv() {
                 socket
                     .recv(|bytes| {
-                        came.extend_from_slice(bytes);
+                        received.extend_from_slice(bytes);
                         (bytes.len(), ())
                     })
                     .unwrap();
             }
-            if let Some(speaks) = self.speaks
+            if let Some(responder) = self.responder
                 && socket.may_send()
             {
-                let spoken = speaks(came);
-                answers.extend(&spoken[*answered..]);
-                *answered = spoken.len();
+                let replies = responder(received);
+                answers.extend(&replies[*answered..]);
+                *answered = replies.len();
             }
-            while self.speaks.is_none()
-                && let Some((head, body)) = lengths(&came[*answered..])
+            while self.responder.is_none()
+                && let Some((head, body)) = lengths(&received[*answered..])
             {
-                let Some(request) = came[*answered..].get(..head + body) else { break };
+                let Some(request) = received[*answered..].get(..head + body) else { break };
                 answers.extend(response(request, self.group));
                 *answered += head + body;
             }
@@ -405,7 +405,7 @@ impl Server {
     }
 }
 
-/// A request: `POST` with a body, of so many bytes.
+/// Returns a `POST` request with a body of `body` bytes.
 pub fn request(path: &str, body: usize) -> Vec<u8> {
     let mut request =
         format!("POST {path} HTTP/1.1\r\nHost: shop.example\r\nContent-Length: {body}\r\n\r\n").into_bytes();
@@ -413,7 +413,7 @@ pub fn request(path: &str, body: usize) -> Vec<u8> {
     request
 }
 
-/// What a server of a group answers: a body that depends on the request, as long as the path's digits say.
+/// Returns the answer of a server of this group: a body derived from the request, of the length in the path's digits.
 pub fn response(request: &[u8], group: usize) -> Vec<u8> {
     let path = String::from_utf8_lossy(request.split(|byte| *byte == b' ').nth(1).unwrap()).into_owned();
     let length = path.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(10);
@@ -424,11 +424,11 @@ pub fn response(request: &[u8], group: usize) -> Vec<u8> {
     response
 }
 
-/// The bytes that each group's servers were sent.
+/// Returns the bytes that each group's servers have received, by connection.
 pub fn streams(world: &World) -> HashSet<(usize, Vec<u8>)> {
-    let came = |server: &Server| -> Vec<_> {
-        let all = server.streams.values().map(|stream| &stream.came).chain(&server.over);
-        all.filter(|came| !came.is_empty()).map(|came| (server.group, came.clone())).collect()
+    let received = |server: &Server| -> Vec<_> {
+        let all = server.streams.values().map(|stream| &stream.received).chain(&server.finished);
+        all.filter(|received| !received.is_empty()).map(|received| (server.group, received.clone())).collect()
     };
-    world.servers.iter().flat_map(came).collect()
+    world.servers.iter().flat_map(received).collect()
 }

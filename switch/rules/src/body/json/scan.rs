@@ -1,34 +1,34 @@
-//! The grammar of JSON (RFC 8259), in pieces: every byte is looked at once, and a text that nobody asks about is neither copied
-//! nor decoded.
+//! Scans the grammar of JSON (RFC 8259) incrementally. Each byte is read once, and a text that no rule compares is
+//! neither copied nor decoded.
 
-use crate::body::asking::{Flow, refuse};
-use crate::values::taken;
+use crate::body::evaluation::{Flow, refuse};
+use crate::values::allocated;
 
-/// Who hears what a document has.
+/// Receives the events of a scanned document.
 pub(super) trait Sink {
     /// An array or an object begins.
     fn open(&mut self, array: bool);
-    /// The innermost one ends.
+    /// The innermost open array or object ends.
     fn close(&mut self);
-    /// The name of the member whose value comes next.
+    /// The name of a member, whose value comes next.
     fn name(&mut self, name: &[u8]) -> Result<(), Flow>;
-    /// A value that is neither array nor object comes: whether its text is asked for.
-    fn wants(&mut self) -> bool;
-    /// The text that was asked for.
+    /// A value that is neither array nor object begins. Returns whether the scanner has to deliver its text.
+    fn needs_text(&mut self) -> bool;
+    /// The text of a value for which `needs_text` was true.
     fn value(&mut self, text: &[u8]) -> Result<(), Flow>;
 }
 
 #[derive(Debug)]
 pub(super) struct Scanner {
     state: State,
-    /// What is open: true for an array.
+    /// The open arrays (true) and objects (false), outermost first.
     open: Vec<bool>,
     depth: usize,
-    /// Whether the current text is asked for.
-    wanted: bool,
-    /// What earlier pieces, or escapes, have of it.
+    /// Whether the text of the current string, number or word is needed.
+    is_needed: bool,
+    /// The part of the current text from earlier pieces and from escapes.
     text: Vec<u8>,
-    /// The first half of a surrogate pair; 0: none.
+    /// The first half of a surrogate pair (UTF-16); 0: none.
     high: u16,
 }
 
@@ -46,21 +46,21 @@ enum State {
     Text(Role),
     /// Behind a backslash.
     Escape(Role),
-    /// Behind `\u` and so many digits.
+    /// Behind `\u`, this many hexadecimal digits, and their value.
     Unicode(Role, u8, u16),
     Number(Number),
-    /// In a word, of which so many bytes have come.
+    /// In the word `true`, `false` or `null`, of which this many bytes were read.
     Word(&'static [u8], usize),
 }
 
-/// What a string is.
+/// Whether a string is the name of a member or a value.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Name,
     Value,
 }
 
-/// Where in a number.
+/// The position in a number.
 #[derive(Clone, Copy, Debug)]
 enum Number {
     Sign,
@@ -74,7 +74,7 @@ enum Number {
 }
 
 impl Number {
-    /// Behind a byte that is no further digit of a part.
+    /// Returns the position behind a byte that is no further digit of the current digits.
     fn next(self, byte: u8) -> Option<Number> {
         Some(match (self, byte) {
             (Number::Sign, b'0') => Number::Zero,
@@ -88,22 +88,22 @@ impl Number {
         })
     }
 
-    fn is_whole(self) -> bool {
+    fn is_complete_number(self) -> bool {
         matches!(self, Number::Zero | Number::Integer | Number::Fraction | Number::Exponent)
     }
 }
 
-/// What is left of a piece, or why reading ends.
+/// The remaining bytes of a piece, or the reason to end the scan.
 type Rest<'b> = Result<&'b [u8], Flow>;
 
 impl Scanner {
-    /// For a document with at most so many arrays and objects in each other.
+    /// Scans a document with at most `depth` nested arrays and objects.
     pub(super) fn new(depth: usize) -> Scanner {
-        Scanner { state: State::Value, open: Vec::new(), depth, wanted: false, text: Vec::new(), high: 0 }
+        Scanner { state: State::Value, open: Vec::new(), depth, is_needed: false, text: Vec::new(), high: 0 }
     }
 
     pub(super) fn memory(&self) -> usize {
-        taken(&self.open) + taken(&self.text)
+        allocated(&self.open) + allocated(&self.text)
     }
 
     pub(super) fn push(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
@@ -126,11 +126,11 @@ impl Scanner {
         Ok(())
     }
 
-    /// Takes the document's end.
+    /// Handles the end of the document.
     pub(super) fn end(&mut self, sink: &mut impl Sink) -> Result<(), Flow> {
         match self.state {
             _ if !self.open.is_empty() => Err(malformed()),
-            State::Number(number) if number.is_whole() => self.finish(b"", sink),
+            State::Number(number) if number.is_complete_number() => self.finish(b"", sink),
             State::After => Ok(()),
             _ => Err(malformed()),
         }
@@ -147,7 +147,7 @@ impl Scanner {
             sink.open(array);
             return Ok(rest);
         }
-        self.wanted = sink.wants();
+        self.is_needed = sink.needs_text();
         self.text.clear();
         self.state = match byte {
             b'"' => return self.string(Role::Value, rest, sink),
@@ -159,7 +159,7 @@ impl Scanner {
             b'1'..=b'9' => State::Number(Number::Integer),
             _ => return Err(malformed()),
         };
-        self.keep(&[byte]);
+        self.append(&[byte]);
         Ok(rest)
     }
 
@@ -167,7 +167,7 @@ impl Scanner {
         if byte != b'"' {
             return Err(malformed());
         }
-        self.wanted = true;
+        self.is_needed = true;
         self.text.clear();
         self.string(Role::Name, rest, sink)
     }
@@ -198,41 +198,41 @@ impl Scanner {
         Ok(())
     }
 
-    /// Keeps a part of a text that is asked for.
-    fn keep(&mut self, part: &[u8]) {
-        if self.wanted {
-            self.text.extend_from_slice(part);
+    /// Appends bytes to the current text, if it is needed.
+    fn append(&mut self, chunk: &[u8]) {
+        if self.is_needed {
+            self.text.extend_from_slice(chunk);
         }
     }
 
-    /// A value ends with this part.
-    fn finish(&mut self, part: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
+    /// Ends the current value, whose last bytes are given.
+    fn finish(&mut self, chunk: &[u8], sink: &mut impl Sink) -> Result<(), Flow> {
         self.state = State::After;
-        match self.wanted {
-            true => sink.value(whole(&mut self.text, part)),
+        match self.is_needed {
+            true => sink.value(joined(&mut self.text, chunk)),
             false => Ok(()),
         }
     }
 
     fn string<'b>(&mut self, role: Role, bytes: &'b [u8], sink: &mut impl Sink) -> Rest<'b> {
-        let length = plain(bytes);
+        let length = unescaped_length(bytes);
         if self.high != 0 && bytes.first().is_some_and(|&byte| byte != b'\\') {
             return Err(malformed());
         }
-        let part = &bytes[..length];
+        let chunk = &bytes[..length];
         match (bytes.get(length), role) {
-            (Some(b'"'), Role::Value) => self.finish(part, sink)?,
+            (Some(b'"'), Role::Value) => self.finish(chunk, sink)?,
             (Some(b'"'), Role::Name) => {
                 self.state = State::Colon;
-                sink.name(whole(&mut self.text, part))?;
+                sink.name(joined(&mut self.text, chunk))?;
             }
             (Some(b'\\'), _) => {
-                self.keep(part);
+                self.append(chunk);
                 self.state = State::Escape(role);
             }
             (Some(_), _) => return Err(malformed()),
             (None, _) => {
-                self.keep(part);
+                self.append(chunk);
                 self.state = State::Text(role);
             }
         }
@@ -254,7 +254,7 @@ impl Scanner {
             b't' => b'\t',
             _ => return Err(malformed()),
         };
-        self.keep(&[character]);
+        self.append(&[character]);
         self.state = State::Text(role);
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Scanner {
         self.high = 0;
         let mut characters = char::decode_utf16(units.iter().copied());
         let (Some(Ok(character)), None) = (characters.next(), characters.next()) else { return Err(malformed()) };
-        self.keep(character.encode_utf8(&mut [0; 4]).as_bytes());
+        self.append(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
     }
 
@@ -287,19 +287,19 @@ impl Scanner {
             }
             number = match number.next(byte) {
                 Some(next) => next,
-                None if number.is_whole() && self.may_follow(byte) => {
+                None if number.is_complete_number() && self.may_follow(byte) => {
                     self.finish(&bytes[..at], sink)?;
                     return Ok(&bytes[at..]);
                 }
                 None => return Err(malformed()),
             };
         }
-        self.keep(bytes);
+        self.append(bytes);
         self.state = State::Number(number);
         Ok(b"")
     }
 
-    /// Whether a byte may stand behind a value.
+    /// Whether a byte may follow a value.
     fn may_follow(&self, byte: u8) -> bool {
         match byte {
             b',' => !self.open.is_empty(),
@@ -324,13 +324,13 @@ impl Scanner {
     }
 }
 
-/// The text of this part and what was kept before it.
-fn whole<'t>(kept: &'t mut Vec<u8>, part: &'t [u8]) -> &'t [u8] {
-    if kept.is_empty() {
-        return part;
+/// Returns the text saved from earlier pieces, extended by these bytes.
+fn joined<'t>(saved: &'t mut Vec<u8>, chunk: &'t [u8]) -> &'t [u8] {
+    if saved.is_empty() {
+        return chunk;
     }
-    kept.extend_from_slice(part);
-    kept
+    saved.extend_from_slice(chunk);
+    saved
 }
 
 fn malformed() -> Flow {
@@ -341,9 +341,10 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// The number of bytes in front of a quote, a backslash or a control character, eight at a time. In a word without them the
-/// highest bits stay clear; the lowest of those that are set is the first (Mycroft; a borrow only reaches higher bytes).
-fn plain(bytes: &[u8]) -> usize {
+/// Returns the number of bytes before a quote, a backslash or a control character. It tests eight bytes at a time: in
+/// a 64-bit word without such a byte, all high bits stay clear. The lowest set high bit marks the first such byte
+/// (Mycroft); a borrow only affects higher bytes.
+fn unescaped_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
@@ -352,9 +353,9 @@ fn plain(bytes: &[u8]) -> usize {
     for word in &mut words {
         let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
         let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-        let found = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & TOPS;
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+        let marks = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & TOPS;
+        if marks != 0 {
+            return at + marks.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
@@ -364,17 +365,21 @@ fn plain(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::unescaped_length;
 
     #[test]
-    fn the_first_special_byte_is_found_at_every_place() {
+    fn the_first_special_byte_is_located_at_every_offset() {
         for first in 0..=255u8 {
             for second in [b'"', b'\\', 0, 0x1f, b' ', b'!', b'#', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
                 for at in 0..20 {
                     let mut text = [b'a'; 21];
                     (text[at], text[at + 1]) = (first, second);
                     let special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-                    assert_eq!(plain(&text), text.iter().position(special).unwrap_or(21), "{first} {second} at {at}");
+                    assert_eq!(
+                        unescaped_length(&text),
+                        text.iter().position(special).unwrap_or(21),
+                        "{first} {second} at {at}"
+                    );
                 }
             }
         }

@@ -1,18 +1,18 @@
-//! A server's lines.
+//! Splits a server's bytes into lines.
 
 use crate::mail::imap::literal;
-use crate::values::taken;
+use crate::values::allocated;
 
-/// Bytes that a line may have. What is read of servers is shorter.
-const LONGEST: usize = 16 << 10;
+/// Bytes of a line that are stored. The lines that matter are shorter.
+const MAX_LINE_BYTES: usize = 16 << 10;
 
-/// Cuts what a server says into lines.
+/// Splits a server's bytes into lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     line: Vec<u8>,
-    /// Bytes of a literal that are yet to come.
+    /// Bytes of an announced literal that have not arrived.
     literal: usize,
-    /// Where lines may announce literals.
+    /// Whether lines may announce literals (IMAP).
     has_literals: bool,
 }
 
@@ -21,20 +21,20 @@ impl Lines {
         Lines { has_literals, ..Lines::default() }
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
-        taken(&self.line)
+        allocated(&self.line)
     }
 
-    /// Takes bytes, and hands out each line that ends in them, without its end. A line's literals are left out.
+    /// Takes bytes, and passes each line that ends in them to `each`, without its line end and its literals.
     pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut impl FnMut(&[u8])) {
         while !bytes.is_empty() {
             let skipped = self.literal.min(bytes.len());
             (self.literal, bytes) = (self.literal - skipped, &bytes[skipped..]);
             let end = memchr::memchr(b'\n', bytes);
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
-            let kept = part.len().min(LONGEST.saturating_sub(self.line.len()));
-            self.line.extend_from_slice(&part[..kept]);
+            let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            let stored = piece.len().min(MAX_LINE_BYTES.saturating_sub(self.line.len()));
+            self.line.extend_from_slice(&piece[..stored]);
             bytes = rest;
             if end.is_none() {
                 return;
@@ -44,7 +44,7 @@ impl Lines {
             match literal(line).filter(|_| self.has_literals) {
                 Some((bytes, _)) => {
                     self.literal = bytes;
-                    self.line.truncate(LONGEST / 2);
+                    self.line.truncate(MAX_LINE_BYTES / 2);
                 }
                 None => {
                     each(line);

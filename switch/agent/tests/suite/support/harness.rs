@@ -1,4 +1,4 @@
-//! One connection, segment by segment: what is sent to the engine, and what comes out.
+//! One connection, segment by segment: the segments given to the engine, and its outputs.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use sluice_agent::order::{Order, Status};
 use sluice_agent::rules::Rules;
 use sluice_agent::seq::Seq;
 use sluice_agent::wire::flags::{ACK, FIN, PSH, RST, SYN};
-use sluice_agent::wire::{Head, Link, RawOffer, Segment};
+use sluice_agent::wire::{Link, Segment, SegmentHeader, SynOptions};
 use sluice_agent::{Configuration, Engine, Frames, Service};
 use sluice_rules::RuleSet;
 
@@ -21,7 +21,7 @@ pub const RULES: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits"
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
     {"name": "xml", "match": {"xml": {"purchase.total": "> 5000"}}, "to": "c"}]}"#;
 
-/// The same, with a rule that refuses.
+/// The rules of `RULES` behind a rule that refuses.
 pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limits": {"wait_s": 2}, "rules": [
     {"name": "admin", "match": {"path": {"prefix": "/admin"}}, "refuse": 403},
     {"name": "each", "match": {"path": {"prefix": "/b"}}, "to": "b", "sticky": "none"},
@@ -29,42 +29,42 @@ pub const GUARDING: &str = r#"{"protocol": "http", "default": {"to": "a"}, "limi
 
 /// A request for the default group.
 pub const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
-/// A request of the rule by which each request has its own group.
+/// A request that matches the rule by which each request has its own group.
 pub const EACH: &[u8] = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What came out.
+/// An output of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum Output {
     Client { seq: Seq, ack: Seq, flags: u8, window: u16, data: Vec<u8> },
     Server { to: SocketAddrV4, seq: Seq, ack: Seq, flags: u8, window: u16, data: Vec<u8> },
     Order(Order),
 }
 
-impl Seen {
+impl Output {
     pub fn data(&self) -> &[u8] {
         match self {
-            Seen::Client { data, .. } | Seen::Server { data, .. } => data,
-            Seen::Order(_) => &[],
+            Output::Client { data, .. } | Output::Server { data, .. } => data,
+            Output::Order(_) => &[],
         }
     }
 
     pub fn flags(&self) -> u8 {
         match self {
-            Seen::Client { flags, .. } | Seen::Server { flags, .. } => *flags,
-            Seen::Order(_) => 0,
+            Output::Client { flags, .. } | Output::Server { flags, .. } => *flags,
+            Output::Order(_) => 0,
         }
     }
 }
 
-pub struct Exact {
+pub struct Harness {
     pub engine: Engine,
     pub service: Arc<Service>,
     pub now: u64,
     pub client: SocketAddrV4,
-    /// The agent's number for the connection.
+    /// The agent's initial number for the connection.
     pub cookie: Seq,
-    pub offer: RawOffer,
+    pub syn_options: SynOptions,
 }
 
 pub fn group(n: u8) -> SocketAddrV4 {
@@ -79,16 +79,16 @@ pub fn service(content: &str) -> Arc<Service> {
     Arc::new(Service::new("shop".to_owned(), address, 8080, groups, Arc::new(Rules(rules))))
 }
 
-impl Exact {
-    pub fn new(content: &str) -> Exact {
+impl Harness {
+    pub fn new(content: &str) -> Harness {
         let service = service(content);
-        Exact {
+        Harness {
             engine: super::world::engine(&service),
             service,
             now: 1,
             client: "10.0.1.1:4711".parse().unwrap(),
             cookie: Seq(0),
-            offer: RawOffer { mss: Some(1460), scale: Some(9), sack: true },
+            syn_options: SynOptions { mss: Some(1460), scale: Some(9), sack: true },
         }
     }
 
@@ -102,17 +102,17 @@ impl Exact {
         "10.0.9.2:8080".parse().unwrap()
     }
 
-    /// Gives the engine a frame.
-    pub fn take(&mut self, frame: &[u8]) -> Vec<Seen> {
+    /// Gives the engine a frame, and returns its outputs.
+    pub fn take(&mut self, frame: &[u8]) -> Vec<Output> {
         let mut out = Frames::default();
         self.engine.receive(self.now, frame, &mut out);
-        self.seen(&out)
+        self.outputs(&out)
     }
 
-    fn seen(&self, out: &Frames) -> Vec<Seen> {
-        let look = |frame: &[u8]| {
+    fn outputs(&self, out: &Frames) -> Vec<Output> {
+        let record = |frame: &[u8]| {
             if frame[12..14] == [0x88, 0xb5] {
-                return Some(Seen::Order(Order::read(frame).unwrap()));
+                return Some(Output::Order(Order::read(frame).unwrap()));
             }
             if frame[12..14] == [8, 6] {
                 return None;
@@ -123,23 +123,23 @@ impl Exact {
             let data = segment.payload().to_vec();
             let to = segment.destination();
             Some(if segment.source() == self.own() {
-                Seen::Client { seq, ack, flags, window, data }
+                Output::Client { seq, ack, flags, window, data }
             } else {
-                Seen::Server { to, seq, ack, flags, window, data }
+                Output::Server { to, seq, ack, flags, window, data }
             })
         };
-        out.iter().filter_map(look).collect()
+        out.iter().filter_map(record).collect()
     }
 
-    pub fn sends(&mut self, head: Head, options: &[u8], data: &[u8]) -> Vec<Seen> {
+    pub fn sends(&mut self, head: SegmentHeader, options: &[u8], data: &[u8]) -> Vec<Output> {
         let mut frame = Vec::new();
         head.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, options, [data, b""], &mut frame);
         self.take(&frame)
     }
 
-    /// A segment of the client: numbers count from its first byte, and the agent's from the cookie.
-    pub fn client(&mut self, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
-        let head = Head {
+    /// Sends a segment of the client. `at` counts from its first byte, `received` from the agent's first byte.
+    pub fn client(&mut self, at: u32, received: u32, flags: u8, data: &[u8]) -> Vec<Output> {
+        let head = SegmentHeader {
             source: self.client,
             destination: self.own(),
             seq: ISN + 1 + at,
@@ -150,14 +150,14 @@ impl Exact {
         self.sends(head, &[], data)
     }
 
-    /// Data of the client.
-    pub fn data(&mut self, at: u32, data: &[u8]) -> Vec<Seen> {
+    /// Sends data of the client.
+    pub fn data(&mut self, at: u32, data: &[u8]) -> Vec<Output> {
         self.client(at, 0, ACK | PSH, data)
     }
 
-    /// A segment of the server: numbers count from its first byte, and the client's from the client's first.
-    pub fn server(&mut self, at: u32, has: u32, flags: u8, data: &[u8]) -> Vec<Seen> {
-        let head = Head {
+    /// Sends a segment of the server. `at` counts from its first byte, `has` from the client's first byte.
+    pub fn server(&mut self, at: u32, has: u32, flags: u8, data: &[u8]) -> Vec<Output> {
+        let head = SegmentHeader {
             source: self.service.address,
             destination: self.client,
             seq: SERVER_ISN + 1 + at,
@@ -168,104 +168,106 @@ impl Exact {
         self.sends(head, &[], data)
     }
 
-    pub fn syn(&mut self, options: &[u8], data: &[u8]) -> Vec<Seen> {
+    pub fn syn(&mut self, options: &[u8], data: &[u8]) -> Vec<Output> {
         let (source, destination) = (self.client, self.own());
-        let head = Head { source, destination, seq: ISN, ack: Seq(0), flags: SYN, window: 64_000 };
+        let head = SegmentHeader { source, destination, seq: ISN, ack: Seq(0), flags: SYN, window: 64_000 };
         self.sends(head, options, data)
     }
 
-    /// The client's handshake, which costs nothing.
+    /// Performs the client's handshake, and asserts that it costs no memory.
     pub fn handshake(&mut self) {
         self.shake();
         assert_eq!((self.engine.connections(), self.engine.memory()), (0, 0));
     }
 
-    /// The client's handshake.
+    /// Performs the client's handshake.
     pub fn shake(&mut self) {
-        let (options, length) = self.offer.write();
-        let seen = self.syn(&options[..length], b"");
-        let [Seen::Client { seq, ack, flags, .. }] = seen[..] else { panic!("{seen:?}") };
+        let (options, length) = self.syn_options.write();
+        let outputs = self.syn(&options[..length], b"");
+        let [Output::Client { seq, ack, flags, .. }] = outputs[..] else { panic!("{outputs:?}") };
         assert_eq!((ack, flags), (ISN + 1, SYN | ACK));
         self.cookie = seq;
         assert_eq!(self.client(0, 0, ACK, b""), []);
     }
 
-    /// A server's SYN-ACK, with a window scale, for a request whose first byte is at `base`.
-    pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Seen> {
+    /// Sends a server's SYN-ACK with a window scale, for a request whose first byte is at `base`.
+    pub fn opens(&mut self, base: u32, scale: Option<u8>) -> Vec<Output> {
         self.opens_from(SERVER_ISN, base, scale)
     }
 
-    /// The same, from another initial number.
-    pub fn opens_from(&mut self, isn: Seq, base: u32, scale: Option<u8>) -> Vec<Seen> {
+    /// Sends a server's SYN-ACK as [`Self::opens`] does, with another initial number.
+    pub fn opens_from(&mut self, isn: Seq, base: u32, scale: Option<u8>) -> Vec<Output> {
         let (source, destination) = (self.service.address, self.client);
-        let head = Head { source, destination, seq: isn, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
-        let (options, length) = RawOffer { mss: Some(1460), scale, sack: true }.write();
+        let head =
+            SegmentHeader { source, destination, seq: isn, ack: ISN + 1 + base, flags: SYN | ACK, window: 60_000 };
+        let (options, length) = SynOptions { mss: Some(1460), scale, sack: true }.write();
         self.sends(head, &options[..length], b"")
     }
 
-    /// All servers that are asked refuse; the last answer's consequence.
-    pub fn refuses_all(&mut self, has: u32) -> Vec<Seen> {
-        let mut seen = Vec::new();
+    /// Lets all servers refuse, and returns the outputs behind the last refusal.
+    pub fn refuses_all(&mut self, has: u32) -> Vec<Output> {
+        let mut outputs = Vec::new();
         for _ in 0..4 {
-            assert!(seen.iter().all(|seen| matches!(seen, Seen::Server { .. })), "{seen:?}");
-            seen = self.server(0, has, RST | ACK, b"");
+            assert!(outputs.iter().all(|output| matches!(output, Output::Server { .. })), "{outputs:?}");
+            outputs = self.server(0, has, RST | ACK, b"");
         }
-        seen
+        outputs
     }
 
-    pub fn confirms(&mut self, order: &Order, status: Status) -> Vec<Seen> {
+    pub fn confirms(&mut self, order: &Order, status: Status) -> Vec<Output> {
         let mut frame = Vec::new();
         Order { status, ..*order }.write(&Link { own: SWITCH_MAC, router: AGENT_MAC }, &mut frame);
         self.take(&frame)
     }
 
-    /// Lets time pass.
-    pub fn waits(&mut self, ms: u64) -> Vec<Seen> {
+    /// Lets time pass, and returns the outputs.
+    pub fn waits(&mut self, ms: u64) -> Vec<Output> {
         let end = self.now + ms * MS;
-        let mut seen = Vec::new();
+        let mut outputs = Vec::new();
         while self.engine.due() <= end {
             self.now = self.now.max(self.engine.due());
             let mut out = Frames::default();
             self.engine.poll(self.now, &mut out);
-            seen.extend(self.seen(&out));
+            outputs.extend(self.outputs(&out));
         }
         self.now = end;
-        seen
+        outputs
     }
 
-    /// The agent begins to end.
-    pub fn drains(&mut self) -> Vec<Seen> {
+    /// Begins to drain the agent.
+    pub fn drains(&mut self) -> Vec<Output> {
         let mut out = Frames::default();
         self.engine.drain(self.now, &mut out);
-        self.seen(&out)
+        self.outputs(&out)
     }
 
-    /// What has been refused, by the reason.
+    /// Returns the refusals by reason.
     pub fn refused(&self) -> Vec<(&'static str, u64)> {
         self.service.counters.refused().into_iter().collect()
     }
 }
 
-/// A connection to a service with `RULES`, behind its handshake.
-pub fn connected() -> Exact {
-    let mut exact = Exact::new(RULES);
-    exact.handshake();
-    exact
+/// Returns a connection of a service with `RULES`, after its handshake.
+pub fn connected() -> Harness {
+    let mut harness = Harness::new(RULES);
+    harness.handshake();
+    harness
 }
 
-/// Whether this is a SYN to a group, and nothing else.
-pub fn asks(seen: &[Seen], base: u32, n: u8) -> bool {
-    matches!(seen, [Seen::Server { to, seq, flags: SYN, .. }] if *to == group(n) && *seq == ISN + base)
+/// Returns whether the output is a SYN to group `n`, and nothing else.
+pub fn is_syn_to(outputs: &[Output], base: u32, n: u8) -> bool {
+    matches!(outputs, [Output::Server { to, seq, flags: SYN, .. }] if *to == group(n) && *seq == ISN + base)
 }
 
-/// The splice order among these. Fails without one.
-pub fn order(seen: &[Seen]) -> Order {
-    let found = seen.iter().find_map(|seen| if let Seen::Order(order) = seen { Some(*order) } else { None });
-    found.unwrap_or_else(|| panic!("no order in {seen:?}"))
+/// Returns the splice order among the outputs; panics without one.
+pub fn order(outputs: &[Output]) -> Order {
+    let order_output =
+        outputs.iter().find_map(|output| if let Output::Order(order) = output { Some(*order) } else { None });
+    order_output.unwrap_or_else(|| panic!("no order in {outputs:?}"))
 }
 
-/// Whether this is a whole answer of the agent's own, with its status, that ends the connection.
-pub fn is_answer(seen: &[Seen], status: &str) -> bool {
-    let [Seen::Client { data, flags, .. }] = seen else { return false };
+/// Returns whether the output is a complete reply of the agent with this status, which ends the connection.
+pub fn is_answer(outputs: &[Output], status: &str) -> bool {
+    let [Output::Client { data, flags, .. }] = outputs else { return false };
     data.starts_with(format!("HTTP/1.1 {status} ").as_bytes()) && flags & FIN != 0
 }

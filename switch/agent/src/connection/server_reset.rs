@@ -2,9 +2,9 @@
 
 use crate::seq::Seq;
 
-/// A reset with this number, to the address of a group that reaches it.
+/// A reset with this sequence number, to the address of a group that leads to the server.
 #[derive(Debug, Clone, Copy)]
-pub struct End {
+pub struct ServerReset {
     pub group: usize,
     pub seq: Seq,
 }

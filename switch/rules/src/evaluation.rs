@@ -1,15 +1,15 @@
-//! Asks a rule set about values as they come.
+//! Evaluates a rule set on values as they arrive.
 //!
-//! Values of the head are all there at the beginning; late values (of a body or a dialogue) come one by one, until their
-//! field closes. A run is decided as soon as no late value can change the answer.
+//! The values of the head are known at the beginning. Late values (of a body or a dialogue) arrive one by one, until
+//! their field is closed. The evaluation ends as soon as no late value can change the outcome.
 
 use crate::field::FieldId;
 use crate::index::{Alt, Visit};
 use crate::ruleset::{Action, Alternative, Block, RuleSet};
 use crate::test::Cond;
-use crate::values::{Values, taken};
+use crate::values::{Values, allocated};
 
-/// What came of the rules.
+/// The outcome of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The rule that decided; none: the default.
@@ -17,42 +17,42 @@ pub(crate) struct Outcome {
     pub action: Action,
 }
 
-/// No alternative.
-const NONE: Alt = Alt::MAX;
+/// The value of `best` while no alternative holds.
+const NO_ALTERNATIVE: Alt = Alt::MAX;
 
-/// A question to a rule set, which every method is handed anew.
+/// The evaluation of a rule set on one request. Every method gets the rule set as a parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct Evaluation {
     known: Known,
     block: u32,
-    /// The first alternative of the block that holds.
+    /// The first alternative of the block that holds; `NO_ALTERNATIVE` if none does.
     best: Alt,
-    /// Alternatives of which some conditions hold, and the rest may yet.
-    unsure: Vec<Unsure>,
-    /// Alternatives whose head holds, with the late field that would find them.
+    /// Alternatives with unknown conditions, of which none is false.
+    tracked: Vec<Tracked>,
+    /// Alternatives found by a value of the head. Each waits for a value of its late field (of a body or dialogue).
     active: Vec<(Alt, FieldId)>,
-    /// So many entries of the block's `late`, and of `active`, have closed fields.
+    /// How many leading entries of the block's `late`, and of `active`, have closed fields.
     passed: [usize; 2],
 }
 
-/// An alternative, and for each of its conditions whether it holds whatever comes.
+/// An alternative, and for each of its conditions whether it holds whatever values follow.
 #[derive(Clone, Debug)]
-struct Unsure {
+struct Tracked {
     alt: Alt,
-    held: Vec<bool>,
+    satisfied: Vec<bool>,
 }
 
-/// The values so far, and which fields will have more.
+/// The values so far, and the fields that get no more values.
 #[derive(Clone, Debug, Default)]
 struct Known {
     values: Values,
-    /// So many of them are of the head.
+    /// The number of values that are of the head.
     heads: usize,
     closed: Vec<bool>,
     all_closed: bool,
 }
 
-/// Whether something holds, whatever is still to come.
+/// Whether a condition holds, whatever values follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     True,
@@ -85,25 +85,25 @@ impl Known {
         truth
     }
 
-    fn unsure(&self, alt: Alt, alternative: &Alternative) -> Unsure {
-        let held = |(index, cond)| self.cond(cond, index >= alternative.heads) == Truth::True;
-        Unsure { alt, held: alternative.conds.iter().enumerate().map(held).collect() }
+    fn tracked(&self, alt: Alt, alternative: &Alternative) -> Tracked {
+        let satisfied = |(index, cond)| self.cond(cond, index >= alternative.heads) == Truth::True;
+        Tracked { alt, satisfied: alternative.conds.iter().enumerate().map(satisfied).collect() }
     }
 }
 
-/// Checks what an index finds.
+/// Checks the candidates that an index search visits.
 struct Search<'r> {
     rules: &'r RuleSet,
     known: &'r Known,
-    /// What is followed value by value: nobody looks through all values again for each of them.
-    unsure: &'r [Unsure],
+    /// The alternatives that are tracked value by value, and so need no check of all values.
+    tracked: &'r [Tracked],
     best: Alt,
     unknown: Vec<Alt>,
 }
 
 impl Visit for Search<'_> {
     fn candidate(&mut self, alt: Alt) {
-        if self.unsure.iter().any(|unsure| unsure.alt == alt) {
+        if self.tracked.iter().any(|tracked| tracked.alt == alt) {
             return;
         }
         match self.known.alternative(self.rules.alternative(alt)) {
@@ -118,33 +118,33 @@ impl Visit for Search<'_> {
     }
 }
 
-impl Run {
-    /// Asks about the values of a head.
-    pub(crate) fn new(rules: &RuleSet, values: Values) -> Run {
+impl Evaluation {
+    /// Begins an evaluation with the values of a head.
+    pub(crate) fn new(rules: &RuleSet, values: Values) -> Evaluation {
         let heads = values.len();
         let known = Known { values, heads, ..Known::default() };
-        let (unsure, active) = (Vec::new(), Vec::new());
-        let mut run = Run { known, block: 0, best: NONE, unsure, active, passed: [0; 2] };
-        run.enter(rules);
-        run
+        let (tracked, active) = (Vec::new(), Vec::new());
+        let mut evaluation = Evaluation { known, block: 0, best: NO_ALTERNATIVE, tracked, active, passed: [0; 2] };
+        evaluation.enter(rules);
+        evaluation
     }
 
-    /// Memory taken.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory(&self) -> usize {
-        let held: usize = self.unsure.iter().map(|unsure| taken(&unsure.held)).sum();
-        let known = self.known.values.memory() + taken(&self.known.closed);
-        known + taken(&self.unsure) + held + taken(&self.active)
+        let satisfied: usize = self.tracked.iter().map(|tracked| allocated(&tracked.satisfied)).sum();
+        let known = self.known.values.memory() + allocated(&self.known.closed);
+        known + allocated(&self.tracked) + satisfied + allocated(&self.active)
     }
 
-    /// Bytes that are in use for late values.
+    /// Returns the bytes in use for late values.
     pub(crate) fn late_bytes(&self) -> usize {
         self.known.values.used_behind(self.known.heads)
     }
 
-    /// Begins the current block: the head's values first, then the late ones so far.
+    /// Begins the current block: evaluates the head's values first, then the late ones so far.
     fn enter(&mut self, rules: &RuleSet) {
-        (self.best, self.passed) = (NONE, [0; 2]);
-        self.unsure.clear();
+        (self.best, self.passed) = (NO_ALTERNATIVE, [0; 2]);
+        self.tracked.clear();
         self.active.clear();
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
         for index in 0..self.known.heads {
@@ -157,7 +157,7 @@ impl Run {
             match self.known.alternative(rules.alternative(alt)) {
                 Truth::True => self.best = alt,
                 Truth::False => {}
-                Truth::Unknown => self.keep(rules, alt, true),
+                Truth::Unknown => self.track(rules, alt, true),
             }
         }
         self.active.sort_unstable();
@@ -166,49 +166,50 @@ impl Run {
         }
     }
 
-    /// Looks a value up.
+    /// Searches the index of a value's field.
     fn search(&mut self, rules: &RuleSet, block: &Block, value: usize) {
         let (field, text) = self.known.values.get(value);
         let Some(index) = block.indexes.get(&field) else { return };
-        let (known, unsure) = (&self.known, &self.unsure);
-        let mut search = Search { rules, known, unsure, best: self.best, unknown: Vec::new() };
+        let (known, tracked) = (&self.known, &self.tracked);
+        let mut search = Search { rules, known, tracked, best: self.best, unknown: Vec::new() };
         index.search(text, &mut search);
         let Search { best, unknown, .. } = search;
         self.best = best;
         for alt in unknown {
-            self.keep(rules, alt, value < self.known.heads);
+            self.track(rules, alt, value < self.known.heads);
         }
     }
 
-    /// Keeps an alternative that may yet hold. Found by its head, it waits for the late value that finds it.
-    fn keep(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
+    /// Records an alternative that may yet hold. If a value of the head found the alternative, it waits for a value of
+    /// its late field.
+    fn track(&mut self, rules: &RuleSet, alt: Alt, by_head: bool) {
         let alternative = rules.alternative(alt);
         match alternative.late_cover {
             Some(field) if by_head => self.active.push((alt, field)),
-            _ if self.unsure.iter().any(|unsure| unsure.alt == alt) => {}
-            _ => self.unsure.push(self.known.unsure(alt, alternative)),
+            _ if self.tracked.iter().any(|tracked| tracked.alt == alt) => {}
+            _ => self.tracked.push(self.known.tracked(alt, alternative)),
         }
     }
 
-    /// Takes a late value.
+    /// Evaluates a late value.
     pub(crate) fn observe(&mut self, rules: &RuleSet, field: FieldId, value: &[u8]) {
         self.known.values.push(field, value);
         let Some(block) = rules.blocks.get(self.block as usize) else { return };
         let best = &mut self.best;
-        self.unsure.retain_mut(|unsure| {
-            for (held, cond) in unsure.held.iter_mut().zip(&rules.alternative(unsure.alt).conds) {
-                *held = *held || cond.field == field && cond.settled_by(value);
+        self.tracked.retain_mut(|tracked| {
+            for (satisfied, cond) in tracked.satisfied.iter_mut().zip(&rules.alternative(tracked.alt).conds) {
+                *satisfied = *satisfied || cond.field == field && cond.settled_by(value);
             }
-            let all = unsure.held.iter().all(|&held| held);
+            let all = tracked.satisfied.iter().all(|&satisfied| satisfied);
             if all {
-                *best = unsure.alt.min(*best);
+                *best = tracked.alt.min(*best);
             }
             !all
         });
         self.search(rules, block, self.known.values.len() - 1);
     }
 
-    /// No more values of these fields will come.
+    /// Closes fields: no more values of these will arrive.
     pub(crate) fn close(&mut self, rules: &RuleSet, fields: impl IntoIterator<Item = FieldId>) {
         if self.known.closed.is_empty() {
             self.known.closed.resize(rules.fields.len(), false);
@@ -219,43 +220,43 @@ impl Run {
         self.review(rules);
     }
 
-    /// No more values will come.
+    /// Closes all fields.
     pub(crate) fn close_all(&mut self, rules: &RuleSet) {
         self.known.all_closed = true;
         self.review(rules);
     }
 
-    /// Settles what closed fields settle.
+    /// Re-evaluates unknown conditions after fields were closed.
     fn review(&mut self, rules: &RuleSet) {
         let (known, best) = (&self.known, &mut self.best);
-        self.unsure.retain_mut(|unsure| {
-            let alternative = rules.alternative(unsure.alt);
+        self.tracked.retain_mut(|tracked| {
+            let alternative = rules.alternative(tracked.alt);
             let truth = known.alternative(alternative);
             match truth {
-                Truth::True => *best = unsure.alt.min(*best),
+                Truth::True => *best = tracked.alt.min(*best),
                 Truth::False => {}
-                Truth::Unknown => *unsure = known.unsure(unsure.alt, alternative),
+                Truth::Unknown => *tracked = known.tracked(tracked.alt, alternative),
             }
             truth == Truth::Unknown
         });
     }
 
-    /// The first alternative that may yet hold.
+    /// Returns the first alternative that may yet hold.
     fn first_open(&mut self, block: &Block) -> Alt {
         if self.known.all_closed {
-            return NONE;
+            return NO_ALTERNATIVE;
         }
-        let mut first = self.unsure.iter().map(|unsure| unsure.alt).min().unwrap_or(NONE);
+        let mut first = self.tracked.iter().map(|tracked| tracked.alt).min().unwrap_or(NO_ALTERNATIVE);
         for (passed, list) in self.passed.iter_mut().zip([&block.late, &self.active]) {
             while list.get(*passed).is_some_and(|&(_, field)| self.known.is_closed(field)) {
                 *passed += 1;
             }
-            first = first.min(list.get(*passed).map_or(NONE, |&(alt, _)| alt));
+            first = first.min(list.get(*passed).map_or(NO_ALTERNATIVE, |&(alt, _)| alt));
         }
         first
     }
 
-    /// What came of the rules, if nothing that is still to come can change it.
+    /// Returns the outcome, if no later value can change it.
     pub(crate) fn outcome(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             if self.first_open(block) < self.best {
@@ -268,8 +269,8 @@ impl Run {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// Ends the run although more could come: what is unknown does not hold. None when an alternative that is unknown
-    /// could have led to a refusal.
+    /// Ends the evaluation although values are missing: unknown conditions count as false. Returns none when an
+    /// unknown alternative could have led to a refusal.
     pub(crate) fn give_up(&mut self, rules: &RuleSet) -> Option<Outcome> {
         while let Some(block) = rules.blocks.get(self.block as usize) {
             let unknown =
@@ -284,13 +285,13 @@ impl Run {
         Some(Outcome { rule: None, action: rules.default })
     }
 
-    /// What a decided block does. None: it has led to another block.
+    /// Applies the action of a decided block. Returns none when it leads to another block.
     fn leave(&mut self, rules: &RuleSet, block: &Block) -> Option<Outcome> {
-        let taken = match self.best {
-            NONE => block.miss,
+        let selected = match self.best {
+            NO_ALTERNATIVE => block.miss,
             best => Some(rules.alternative(best).rule).map(|rule| (rule, rules.actions[rule as usize])),
         };
-        match taken {
+        match selected {
             Some((_, Action::Goto(target))) => self.block = target,
             Some((rule, action)) => return Some(Outcome { rule: Some(rule), action }),
             None => self.block += 1,
