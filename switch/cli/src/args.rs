@@ -1,4 +1,4 @@
-//! The command line: flags mean what they mean on `simple_switch_grpc`, and those it does not have are this switch's own.
+//! The command line: flags of `simple_switch_grpc` with the same meaning, and flags of this switch's own.
 
 mod together;
 
@@ -14,12 +14,12 @@ use tracing::level_filters::LevelFilter;
 use crate::flags::{self, Section};
 use crate::rotation::Rotation;
 
-/// The port of P4Runtime.
+/// The default address of P4Runtime.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9559";
 const DEFAULT_DROP_PORT: u32 = 511;
-/// Numbers that the original takes for ports without an interface.
+/// The port numbers that BMv2 accepts for a port without an interface.
 const ANY_PORT: RangeInclusive<u64> = 0..=u32::MAX as u64;
-/// As many MiB still fit 32 bits.
+/// The range of limits on the command line. The upper bound in MiB, as a number of bytes, still fits into 32 bits.
 const LIMITS: RangeInclusive<u64> = 1..=4095;
 
 /// The text of `--help`.
@@ -68,16 +68,16 @@ SIGHUP: opens the log file anew. Without it, that happens within a second of a r
 SIGUSR1 and SIGUSR2, and SIGHUP without a log file: a line in the log, no more.
 ";
 
-/// A port of the switch and the interface behind it.
+/// A port of the switch and its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
-    /// The number the program sees.
+    /// The port number that the program uses.
     pub number: u32,
     /// The interface's name.
     pub interface: String,
 }
 
-/// What the per-packet trace looks like.
+/// The format of the per-packet trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceFormat {
     /// A line for each step.
@@ -86,69 +86,69 @@ pub enum TraceFormat {
     Json,
 }
 
-/// The flags of TLS.
+/// The flags for TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// TLS is asked for.
+    /// Whether TLS is requested.
     pub on: bool,
     /// The server's certificate chain (PEM).
     pub certificate: Option<PathBuf>,
-    /// Its key (PEM).
+    /// The server's key (PEM).
     pub key: Option<PathBuf>,
-    /// Whose certificates clients have to have (PEM).
+    /// The authority that signs the clients' certificates (PEM).
     pub ca: Option<PathBuf>,
-    /// Clients need a certificate.
+    /// Whether clients need a certificate.
     pub client_auth: bool,
 }
 
-/// Everything the command line decides.
+/// All settings of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// The program to start with.
     pub program: Option<PathBuf>,
-    /// Its P4Info.
+    /// The program's P4Info.
     pub p4info: Option<PathBuf>,
     /// The ports, in order of the command line.
     pub ports: Vec<PortSpec>,
     /// P4Runtime's device id.
     pub device_id: u64,
-    /// Where P4Runtime is served.
+    /// The address at which P4Runtime is served.
     pub address: String,
-    /// Encryption of P4Runtime.
+    /// The encryption of P4Runtime.
     pub tls: TlsFiles,
-    /// Controllers that may be connected at a time; `None`: as many as usual.
+    /// The most controllers that may be connected at the same time; `None` for the default.
     pub max_connections: Option<usize>,
-    /// Largest request in MiB; `None`: as usual.
+    /// The largest request in MiB; `None` for the default.
     pub max_request_mib: Option<usize>,
-    /// The port that stands for the controller.
+    /// The port number that stands for the controller.
     pub cpu_port: Option<u32>,
-    /// The `egress_spec` that drops.
+    /// The `egress_spec` that drops a packet.
     pub drop_port: u32,
-    /// Interpret the program instead of compiling it.
+    /// Whether to interpret the program instead of compiling it.
     pub interpret: bool,
-    /// Log to standard output.
+    /// Whether to log to standard output.
     pub log_console: bool,
-    /// Log to this file, as `rotation` names it.
+    /// The log file, without the suffix that `rotation` appends.
     pub log_file: Option<PathBuf>,
-    /// When that file is renamed and a new one begun, and how many renamed ones stay.
+    /// When the log file is renamed and a new one begun, and how many renamed files are kept.
     pub log_rotation: Rotation,
-    /// How much to log; `None` when neither a level nor a place was asked for.
+    /// The log level; `None` if the command line has neither a level nor a place for the log.
     pub log_level: Option<LevelFilter>,
-    /// Where captures go, if any.
+    /// The folder for captures, if there are any.
     pub pcap: Option<PathBuf>,
-    /// What to warn of: flags that have no effect here.
+    /// Warnings about flags that have no effect here.
     pub warnings: Vec<String>,
-    /// Files in place of interfaces, read after this time.
+    /// If files replace interfaces, the time to wait before they are read.
     pub use_files: Option<Duration>,
-    /// Look for packets all the time.
+    /// Whether to poll for packets without waiting.
     pub busy_poll: bool,
-    /// Send past the queueing disciplines.
+    /// Whether to bypass the queueing disciplines.
     pub qdisc_bypass: bool,
-    /// Log what happens to each packet.
+    /// Whether and how to log each packet's path.
     pub trace: Option<TraceFormat>,
-    /// Where metrics are served, if anywhere.
+    /// The address at which metrics are served, if any.
     pub metrics_address: Option<String>,
-    /// Where statistics go, if anywhere but the end of standard error.
+    /// The file for statistics; without it, they are written once, to standard error at the end.
     pub stats_file: Option<PathBuf>,
 }
 
@@ -183,17 +183,17 @@ impl Default for Args {
 }
 
 impl Args {
-    /// Adds a warning for the log, unless it is there.
+    /// Adds a warning for the log, unless the same one exists.
     fn warn(&mut self, text: String) {
         if !self.warnings.contains(&text) {
             self.warnings.push(text);
         }
     }
 
-    /// Takes a flag of the original that means nothing here, with its value.
+    /// Skips a flag of BMv2 that has no effect here, with its value, and adds a warning.
     fn has_no_effect(&mut self, flag: &str, parser: &mut Parser) -> Result<(), UsageError> {
-        let found = flags::WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag);
-        let &(name, takes_value, why) = found.ok_or_else(|| usage(format!("unknown flag --{flag}")))?;
+        let matching = flags::WITHOUT_EFFECT.iter().find(|(name, ..)| *name == flag);
+        let &(name, takes_value, why) = matching.ok_or_else(|| usage(format!("unknown flag --{flag}")))?;
         if takes_value {
             parser.value()?;
         }
@@ -201,7 +201,7 @@ impl Args {
         Ok(())
     }
 
-    /// Gives a port its interface. Of two for one port the last one counts, as on `simple_switch_grpc`.
+    /// Sets a port's interface. Of two interfaces for one port the last one counts, as on `simple_switch_grpc`.
     fn add_port(&mut self, port: PortSpec) {
         if let Some(place) = self.ports.iter().position(|earlier| earlier.number == port.number) {
             let PortSpec { number, interface } = self.ports.remove(place);
@@ -211,7 +211,7 @@ impl Args {
     }
 }
 
-/// What the command line asks for.
+/// What the command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     /// Run the switch.
@@ -237,10 +237,10 @@ fn usage(text: impl Into<String>) -> UsageError {
     UsageError(text.into())
 }
 
-/// Reads the command line, without the program's own name.
+/// Parses the command line, without the program's own name.
 ///
 /// # Errors
-/// Names the flag that is unknown, incomplete or contradictory.
+/// The error names the flag that is unknown, incomplete or contradictory.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let mut arguments = arguments.into_iter();
     let general = arguments.by_ref().take_while(|word| word != "--").collect();
@@ -258,16 +258,16 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     Ok(Command::Run(Box::new(args)))
 }
 
-/// The command line as far as it has been read.
+/// The state of parsing the command line.
 struct Reading {
     args: Args,
     no_p4: bool,
-    /// Words that are to be read as if behind `--`.
+    /// Words that are to be read as if they came after `--`.
     further: Vec<OsString>,
 }
 
 impl Reading {
-    /// Reads the words on one side of `--`; a command when there is nothing to run.
+    /// Reads the words on one side of `--`. Returns a command if the switch is not to be run.
     fn section(&mut self, section: Section, words: Vec<OsString>) -> Result<Option<Command>, UsageError> {
         let mut parser = Parser::from_args(words);
         while let Some(argument) = parser.next()? {
@@ -286,7 +286,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// A word that belongs to no flag: the first one is the program, and the original ignores further ones.
+    /// Reads a word that belongs to no flag: the first one is the program, and BMv2 ignores further ones.
     fn word(&mut self, word: OsString) {
         if self.args.program.is_none() {
             self.args.program = Some(word.into());
@@ -325,10 +325,10 @@ impl Reading {
             "log-console" => args.log_console = true,
             "log-file" => args.log_file = Some(parser.value()?.into()),
             "log-level" => args.log_level = Some(level(&parser.value()?.string()?)?),
-            // Every line is flushed.
+            // Every line is flushed in any case.
             "log-flush" => {}
             "log-file-max-size" => {
-                args.log_rotation.most_bytes = number(parser.value()?, "--log-file-max-size", 1..=u64::MAX)?;
+                args.log_rotation.max_bytes = number(parser.value()?, "--log-file-max-size", 1..=u64::MAX)?;
             }
             "log-file-max-files" => {
                 args.log_rotation.backups =
@@ -353,7 +353,8 @@ impl Reading {
     }
 }
 
-/// The value of a flag that need not have one: behind `=`, or the next word unless that is a flag.
+/// The value of a flag whose value is optional: the text after `=`, or the next word unless that is a flag, or
+/// `otherwise`.
 fn implied(parser: &mut Parser, otherwise: &str) -> Result<OsString, UsageError> {
     if let Some(value) = parser.optional_value() {
         return Ok(value);
@@ -370,10 +371,10 @@ fn wait(text: &str) -> Result<Duration, UsageError> {
 }
 
 fn port(text: &str) -> Result<PortSpec, UsageError> {
-    // p4c's runner gives "-i 1@veth1" as one word
-    let parts =
+    // p4c's runner passes "-i 1@veth1" as one word.
+    let fields =
         text.trim_start().split_once('@').and_then(|(number, interface)| Some((number.parse().ok()?, interface)));
-    match parts {
+    match fields {
         Some((number, interface)) if !interface.is_empty() => Ok(PortSpec { number, interface: interface.to_owned() }),
         _ => Err(usage(format!("-i {text}: it has to be PORT@IFACE, for example 1@veth1"))),
     }
@@ -467,9 +468,9 @@ mod tests {
         }
     }
 
-    /// What `simple_switch_grpc` makes of these, by its own parser, is the same.
+    /// `simple_switch_grpc`'s own parser gives the same results.
     #[test]
-    fn an_implied_value_is_the_next_word_if_that_is_no_flag() {
+    fn an_optional_value_is_the_next_word_unless_that_is_a_flag() {
         for (line, directory) in [
             ("prog.json --pcap d", "d"),
             ("--pcap d prog.json", "d"),
@@ -499,7 +500,7 @@ mod tests {
         for words in ["p.json", "--input-config p.json", "--input p.json", "-- p.json --cpu-port 5", "p.json --"] {
             assert_eq!(run(words).program, Some("p.json".into()), "{words}");
         }
-        // Behind `--` the target's flags go first.
+        // After `--`, the target's flags take precedence.
         assert_eq!(
             run("p.json --max 5").warnings,
             ["--max-port-count has no effect: the number of ports is not limited"]
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_without_effect_are_accepted_and_warned_of_once() {
+    fn flags_without_effect_cause_one_warning() {
         for (name, takes_value, why) in flags::WITHOUT_EFFECT {
             let value = if *takes_value { " 7" } else { "" };
             for line in [
@@ -525,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_original_ignores_is_warned_of() {
+    fn flags_that_bmv2_ignores_cause_warnings() {
         for (line, text) in [
             ("--no-p4 p.json", "the program p.json has no effect beside --no-p4"),
             ("p.json q.json", "the word q.json has no effect: there is a program already"),
@@ -540,7 +541,7 @@ mod tests {
             ),
             (
                 "p.json --grpc-server-ssl --grpc-server-cert c --grpc-server-key k --grpc-server-cacert a",
-                "--grpc-server-cacert checks nobody without --grpc-server-with-client-auth",
+                "--grpc-server-cacert has no effect without --grpc-server-with-client-auth",
             ),
         ] {
             assert_eq!(run(line).warnings, [text], "{line}");

@@ -1,4 +1,4 @@
-//! `--pcap`: what every port receives and sends, as simple_switch names the files.
+//! `--pcap`: captures of the frames that every port receives and sends, in files named as `simple_switch` names them.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -9,19 +9,20 @@ use sluice_ports::pcap::PcapWriter;
 
 use crate::fileid::FileId;
 
-/// The two captures of one port.
+/// The two captures of one port: received and sent frames.
 pub struct Captures {
     interface: String,
     files: Option<(Capture, Capture)>,
     unflushed: bool,
 }
 
-/// The frames of one direction.
+/// The capture of one direction.
 struct Capture {
     path: PathBuf,
     writer: PcapWriter<BufWriter<File>>,
     id: FileId,
-    /// The name leads to another file, in which no capture can be started. An error of the log says so.
+    /// Whether the name leads to another file, and no new capture can be started under it. This has been logged as an
+    /// error.
     is_cut_off: bool,
 }
 
@@ -32,8 +33,8 @@ impl Capture {
         Ok(Self { path, writer: PcapWriter::new(BufWriter::new(file))?, id, is_cut_off: false })
     }
 
-    /// Starts a new capture where another program has renamed or removed the file in use. While that fails, frames go on
-    /// into the file in use.
+    /// Starts a new capture if another program has renamed or removed the file in use. While that fails, frames
+    /// continue to go to the file in use.
     fn follow(&mut self) {
         if self.id.is_at(&self.path) {
             self.is_cut_off = false;
@@ -45,7 +46,7 @@ impl Capture {
             Err(error) => {
                 if !self.is_cut_off {
                     let path = self.path.display();
-                    tracing::error!(%path, %error, "the capture goes on in the renamed file: no new one can be started");
+                    tracing::error!(%path, %error, "the capture goes on in the renamed file, because no new one can be started");
                 }
                 self.is_cut_off = true;
             }
@@ -54,22 +55,22 @@ impl Capture {
 }
 
 impl Captures {
-    /// Starts `IFACE_in.pcap` and `IFACE_out.pcap` in `directory`.
+    /// Creates `IFACE_in.pcap` and `IFACE_out.pcap` in `directory`.
     ///
     /// # Errors
-    /// When a file cannot be created.
+    /// If a file cannot be created.
     pub fn create(directory: &Path, interface: &str) -> io::Result<Self> {
         let create = |direction: &str| Capture::create(directory.join(format!("{interface}_{direction}.pcap")));
         let files = Some((create("in")?, create("out")?));
         Ok(Self { interface: interface.to_owned(), files, unflushed: true })
     }
 
-    /// Adds received frames.
+    /// Captures received frames.
     pub fn received<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.0);
     }
 
-    /// Adds frames that are about to be sent.
+    /// Captures frames that are about to be sent.
     pub fn sent<'f>(&mut self, frames: impl Iterator<Item = &'f [u8]>) {
         self.write(frames, |files| &mut files.1);
     }
@@ -86,8 +87,8 @@ impl Captures {
         self.stop_on_error(result);
     }
 
-    /// Makes what was written visible to readers, and starts new captures in place of those that another program, such as
-    /// logrotate, has renamed or removed.
+    /// Makes the captured frames visible to readers, and starts new captures in place of those that another program,
+    /// such as logrotate, has renamed or removed.
     pub fn flush(&mut self) {
         let Some((input, output)) = self.files.as_mut().filter(|_| self.unflushed) else { return };
         let result = input.writer.flush().and_then(|()| output.writer.flush());
@@ -99,7 +100,7 @@ impl Captures {
         self.stop_on_error(result);
     }
 
-    /// Whether something waits to be flushed.
+    /// Whether frames wait to be flushed.
     pub fn is_unflushed(&self) -> bool {
         self.unflushed && self.files.is_some()
     }

@@ -1,4 +1,4 @@
-//! The data-plane thread: frames from the interfaces through the program to the interfaces, in order.
+//! The data-plane thread: passes frames from the interfaces through the program to the interfaces, in order.
 
 use std::io;
 use std::sync::Arc;
@@ -18,50 +18,48 @@ use crate::queues::Queues;
 use crate::statistics::PortStatistics;
 use crate::trace;
 
-/// How often lost interfaces are looked for, captures flushed and the kernel's drop counts fetched, while there is
-/// something of the kind to do.
+/// How often vanished interfaces are looked for, captures flushed and the kernel's drop counts read, while any of these
+/// is necessary.
 const CHORES: Duration = Duration::from_millis(250);
-/// With busy polling: rounds over the rings before the kernel is asked for other events, and the most batches in them.
+/// With busy polling: how many rounds over the rings are made, and how many batches forwarded, before the kernel is
+/// queried for other events.
 const SPINS: usize = 256;
 
-/// One port at work.
+/// The state of one port.
 struct Port {
     number: u32,
     link: Link,
-    present: Arc<AtomicBool>,
+    is_present: Arc<AtomicBool>,
     out: TxBatch,
     captures: Option<Captures>,
-    /// Why the last try to open the interface again failed; none where the interface is just missing.
-    complaint: Option<String>,
+    /// Why the last attempt to open the interface again failed; `None` if the interface just does not exist.
+    last_failure: Option<String>,
 }
 
 impl Port {
-    fn is_gone(&self) {
+    fn mark_gone(&self) {
         tracing::warn!(interface = self.link.name(), "interface is gone; waiting for it to come back");
-        self.present.store(false, Relaxed);
+        self.is_present.store(false, Relaxed);
     }
 
-    /// Tries to open the interface again. Logs why that fails, once for each reason; a missing interface is no reason.
+    /// Tries to open the interface again. Logs each reason for a failure once; that the interface does not exist is not
+    /// logged.
     fn try_to_reopen(&mut self, poller: &Poller, place: usize) {
-        let complaint = match self.link.reopen(poller, place) {
+        let last_failure = match self.link.reopen(poller, place) {
             Ok(()) => {
                 tracing::warn!(interface = self.link.name(), "interface is back");
-                self.present.store(true, Relaxed);
+                self.is_present.store(true, Relaxed);
                 None
             }
             Err(OpenError::Missing { .. }) => None,
             Err(error) => Some(error.to_string()),
         };
-        if let Some(error) = &complaint
-            && self.complaint != complaint
+        if let Some(error) = &last_failure
+            && self.last_failure != last_failure
         {
-            tracing::error!(
-                interface = self.link.name(),
-                error,
-                "interface cannot be opened yet; trying again and again"
-            );
+            tracing::error!(interface = self.link.name(), error, "interface cannot be opened yet; trying again");
         }
-        self.complaint = complaint;
+        self.last_failure = last_failure;
     }
 }
 
@@ -70,21 +68,21 @@ pub struct DataPlane {
     device: Arc<Device>,
     poller: Poller,
     ports: Vec<Port>,
-    /// Place in `ports` by port number.
+    /// The index in `ports`, by port number.
     by_number: Vec<Option<usize>>,
     queues: Queues,
     no_such_port: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
-    /// The statistics are read while the switch runs.
+    /// Whether the statistics are read while the switch runs.
     watched: bool,
     busy_poll: bool,
-    /// Packets traced so far, and how.
+    /// The number of packets traced so far, and the trace's format.
     traced: Option<(u64, TraceFormat)>,
-    /// Read when the thread starts.
+    /// The inputs, which are read when the thread starts.
     files: Option<Inputs>,
 }
 
-/// Takes what the program sends, port by port.
+/// Receives the frames that the program sends, and queues them by port.
 struct Outputs<'a> {
     ports: &'a mut [Port],
     by_number: &'a [Option<usize>],
@@ -108,7 +106,7 @@ impl Sink for Outputs<'_> {
     }
 }
 
-/// Ends the thread.
+/// A handle that ends the thread.
 #[derive(Clone)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -116,34 +114,34 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Has the thread finish the batch at hand and end.
+    /// Makes the thread end after the current batch.
     pub fn stop(&self) {
         self.flag.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// Whether the thread goes on.
+    /// A handle that checks whether the thread still makes progress.
     pub fn pulse(&self) -> Pulse {
         Pulse::new(self.waker.clone())
     }
 }
 
-/// How the thread is to work.
+/// How the thread works.
 #[derive(Debug, Clone, Copy)]
 pub struct RunOptions {
-    /// Log what happens to each packet.
+    /// Whether and how to log each packet's path.
     pub trace: Option<TraceFormat>,
-    /// Keep the statistics current, since they are read while the switch runs.
+    /// Whether to keep the statistics current, because they are read while the switch runs.
     pub watched: bool,
-    /// Look for frames all the time, in place of waiting for them.
+    /// Whether to poll for frames without waiting.
     pub busy_poll: bool,
 }
 
 impl DataPlane {
-    /// A data plane over these ports (number, link, captures), with what comes in by files.
+    /// Creates a data plane for these ports (number, link, captures) and input files.
     ///
     /// # Errors
-    /// When the kernel refuses what waiting needs.
+    /// If the kernel refuses what is needed for waiting.
     pub fn new(
         device: Arc<Device>,
         ports: Vec<(u32, Link, Option<Captures>)>,
@@ -159,8 +157,8 @@ impl DataPlane {
                 poller.add(socket, place)?;
             }
             by_number[number as usize] = Some(place);
-            let present = Arc::new(AtomicBool::new(true));
-            running.push(Port { number, link, present, out: TxBatch::default(), captures, complaint: None });
+            let is_present = Arc::new(AtomicBool::new(true));
+            running.push(Port { number, link, is_present, out: TxBatch::default(), captures, last_failure: None });
         }
         let waker = poller.waker();
         device.on_packet_out(move || waker.wake());
@@ -189,21 +187,21 @@ impl DataPlane {
         let port = |port: &Port| PortStatistics {
             number: port.number,
             interface: port.link.name().to_owned(),
-            present: Arc::clone(&port.present),
+            is_present: Arc::clone(&port.is_present),
             counters: Arc::clone(port.link.counters()),
         };
         self.ports.iter().map(port).collect()
     }
 
-    /// Counts packets that the program sent to a port without interface.
+    /// The counter of packets that the program sent to a port without an interface.
     pub fn no_such_port(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.no_such_port)
     }
 
-    /// Works until stopped.
+    /// Forwards packets until stopped.
     ///
     /// # Errors
-    /// When the kernel refuses to let it wait, or an input file is broken.
+    /// If the kernel refuses to let the thread wait, or an input file is invalid.
     pub fn run(&mut self) -> io::Result<()> {
         let (mut rx, mut events) = (RxBatch::default(), Vec::new());
         let mut chores_due = Instant::now() + CHORES;
@@ -232,7 +230,7 @@ impl DataPlane {
                     }
                 }
             }
-            // The clock is asked only where the answer matters.
+            // Read the clock only if the result matters.
             if chores && Instant::now() >= chores_due {
                 self.do_chores();
                 chores_due = Instant::now() + CHORES;
@@ -242,7 +240,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Forwards what is in the rings for SPINS rounds; the caller then asks the kernel for other events.
+    /// Forwards the frames in the rings for `SPINS` rounds; the caller then queries the kernel for other events.
     fn spin(&mut self, rx: &mut RxBatch) {
         let mut batches = 0;
         for _ in 0..SPINS {
@@ -265,7 +263,7 @@ impl DataPlane {
         match interface.receive(rx) {
             Received::Frames => {}
             Received::Down => tracing::info!(interface = interface.name(), "interface is down"),
-            Received::Lost => port.is_gone(),
+            Received::Lost => port.mark_gone(),
         }
         if rx.is_empty() {
             return;
@@ -285,7 +283,8 @@ impl DataPlane {
         }
     }
 
-    /// Takes what was read from files, a batch at a time so that packet-outs get their turn. True when that was all.
+    /// Forwards frames read from files, one batch at a time so that packet-outs are handled in between. Returns true at
+    /// the end of the files.
     fn inject_files(&mut self, inputs: &Receiver<Input>) -> io::Result<bool> {
         for _ in 0..BATCH {
             let input = match inputs.try_recv() {
@@ -304,7 +303,7 @@ impl DataPlane {
         Ok(false)
     }
 
-    /// Runs frames through the program and sends what comes out.
+    /// Runs frames through the program and sends the resulting frames.
     fn forward<'f>(&mut self, number: u32, frames: impl ExactSizeIterator<Item = &'f [u8]>) {
         if self.traced.is_some() {
             frames.for_each(|frame| self.forward_traced(number, frame));
@@ -314,7 +313,7 @@ impl DataPlane {
         self.send(|_, _| {});
     }
 
-    /// Runs one frame through the program, sends what comes out and logs all that happened.
+    /// Runs one frame through the program, sends the resulting frames and logs the trace.
     fn forward_traced(&mut self, number: u32, frame: &[u8]) {
         let mut events = Vec::new();
         self.run_program(number, std::iter::once(frame), Some(&mut events));
@@ -349,7 +348,8 @@ impl DataPlane {
         self.device.receive(number, frames, &mut outputs, trace);
     }
 
-    /// Sends what the program has put out; calls `lost` for each frame that could not be sent, with its port.
+    /// Sends the frames that the program has produced; calls `lost` with the port for each frame that could not be
+    /// sent.
     fn send(&mut self, mut lost: impl FnMut(u32, Loss)) {
         for port in &mut self.ports {
             if port.out.is_empty() {
@@ -362,7 +362,7 @@ impl DataPlane {
         }
     }
 
-    /// Place in `ports` of the port with this number.
+    /// The index in `ports` of the port with this number.
     fn place(&self, number: u32) -> Option<usize> {
         self.by_number.get(number as usize).copied().flatten()
     }
@@ -381,7 +381,7 @@ impl DataPlane {
             }
             port.link.update_kernel_drops();
             if port.link.was_down() && !port.link.is_still_there() {
-                port.is_gone();
+                port.mark_gone();
             }
             if !port.link.is_open() {
                 port.try_to_reopen(&self.poller, place);

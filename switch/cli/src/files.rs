@@ -1,7 +1,8 @@
-//! `--use-files`: packets from `IFACE_in.pcap` instead of interfaces, and out to `IFACE_out.pcap`.
+//! `--use-files`: reads packets from `IFACE_in.pcap` instead of interfaces, and writes them to `IFACE_out.pcap`.
 //!
-//! As on BMv2, the inputs are read in the order of the frames' times but without waiting between them, may be named pipes (opened
-//! in the order of the ports), and have to be whole. The switch goes on when they are at their end.
+//! As on BMv2, the inputs are read in the order of the frames' times but without waiting between frames. They may be
+//! named pipes (opened in the order of the ports), and must not be truncated. The switch continues to run after their
+//! end.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -14,42 +15,42 @@ use sluice_ports::pcap::PcapWriter;
 use sluice_ports::pcap_reader::{PcapReader, Record};
 use sluice_ports::{Counters, Loss, TxBatch, Waker};
 
-/// Frames that are read ahead of the data plane.
+/// The number of frames that are read ahead of the data plane.
 const AHEAD: usize = 256;
 
-/// The output of a port.
+/// The output file of a port.
 pub struct Output {
     interface: String,
-    /// None: it could not be written any more.
+    /// `None` after an error of writing.
     file: Option<PcapWriter<BufWriter<File>>>,
     counters: Arc<Counters>,
 }
 
 impl Output {
-    /// Starts `IFACE_out.pcap`.
+    /// Creates `IFACE_out.pcap`.
     ///
     /// # Errors
-    /// Names the file that cannot be written.
+    /// The error names the file that cannot be written.
     pub fn create(interface: &str) -> Result<Self, String> {
         let path = PathBuf::from(format!("{interface}_out.pcap"));
-        // Readers may look at a file to which nothing was sent.
+        // Flush the header, so that readers can read a file to which no packet was sent.
         let file = PcapWriter::create(&path).and_then(|mut file| file.flush().map(|()| file));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(Self { interface: interface.to_owned(), file: Some(file), counters: Arc::default() })
     }
 
-    /// The interface the files are named for.
+    /// The interface that the files are named after.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// What went in and out.
+    /// The counts of packets read and written.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Writes and forgets the frames of `batch`; readers can see them afterwards. Where they cannot be written the file
-    /// ends: `lost` is called for each of them, and for those to come.
+    /// Writes the frames of `batch` and removes them from it; readers can then see them. After an error of writing, the
+    /// file ends: `lost` is called for each of these frames and of all later ones.
     pub fn send(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         let now = SystemTime::now();
         let written = match &mut self.file {
@@ -73,7 +74,7 @@ impl Output {
     }
 }
 
-/// A frame for the port at this place of the command line, or why the inputs cannot be read on.
+/// A frame for the port with this index, or the reason why reading the inputs failed.
 pub type Input = Result<(usize, Vec<u8>), String>;
 
 struct Source {
@@ -83,29 +84,29 @@ struct Source {
 }
 
 impl Source {
-    /// Reads the next frame, waiting for it when this is a pipe.
+    /// Reads the next frame. For a pipe, waits until there is one.
     fn advance(&mut self) -> Result<(), String> {
         self.next = self.reader.next_record().map_err(|error| format!("{}: {error}", self.path.display()))?;
         Ok(())
     }
 }
 
-/// The inputs of all ports.
+/// The input files of all ports.
 pub struct Inputs {
     sources: Vec<Source>,
     wait: Duration,
 }
 
 impl Inputs {
-    /// No inputs yet; they are read after `wait`.
+    /// Creates an empty list of inputs, which are read after `wait`.
     pub fn new(wait: Duration) -> Self {
         Self { sources: Vec::new(), wait }
     }
 
-    /// Opens `IFACE_in.pcap` for the next port. Waits for the other end of a named pipe.
+    /// Opens `IFACE_in.pcap` for the next port. For a named pipe, waits until its other end is opened.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or is no capture.
+    /// The error names the file that cannot be read or is not a capture.
     pub fn open(&mut self, interface: &str) -> Result<(), String> {
         let path = PathBuf::from(format!("{interface}_in.pcap"));
         let reader = File::open(&path).and_then(|file| PcapReader::new(BufReader::new(file)));
@@ -114,10 +115,11 @@ impl Inputs {
         Ok(())
     }
 
-    /// Reads in a thread of its own, which ends with the inputs or with the receiver.
+    /// Starts a thread that reads the inputs. It ends at their end or when the receiver is dropped. It wakes the data
+    /// plane by `waker` for each frame.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// If no thread can be started.
     pub fn start(self, waker: Waker) -> io::Result<Receiver<Input>> {
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::Builder::new().name("files".to_owned()).spawn(move || {
@@ -132,7 +134,7 @@ impl Inputs {
     }
 }
 
-/// Hands over every frame, the earliest first and those of equal times in the order of the ports.
+/// Sends every frame, the earliest first, and those of equal times in the order of the ports.
 fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker) -> Result<(), String> {
     for source in &mut sources {
         source.advance()?;
@@ -145,7 +147,7 @@ fn read_all(mut sources: Vec<Source>, sender: &SyncSender<Input>, waker: &Waker)
             return Ok(());
         }
         waker.wake();
-        // After the frame is on its way: the next one of a pipe may take its time.
+        // Only now read the next frame, after this one was passed on: a pipe may deliver it much later.
         sources[place].advance()?;
     }
     Ok(())

@@ -1,18 +1,20 @@
-//! The names of flags and how they may be spelt: as `boost::program_options` reads them for `simple_switch_grpc`.
+//! The names of flags and their spellings, as `boost::program_options` reads them for `simple_switch_grpc`.
 //!
-//! Its long flags may be cut short as long as one flag of their section fits. The sections are the flags before `--` and those of
-//! the target behind it. Here each flag may stand in either section, and those of the section itself go first.
+//! A long flag may be abbreviated as long as only one flag of its section begins with the abbreviation. The sections
+//! are the flags before `--` and those of the target after it. Here each flag may stand in either section, and those of
+//! the section itself take precedence.
 
 /// The side of `--` on which a word stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     /// Before `--`: the flags of every BMv2 target.
     General,
-    /// Behind it: those of `simple_switch` and `simple_switch_grpc`.
+    /// After `--`: the flags of `simple_switch` and `simple_switch_grpc`.
     Target,
 }
 
-/// The flags of every target (`options_parse.cpp`); `input-config` is a spelling of the program's word.
+/// The flags of every BMv2 target (`options_parse.cpp`). `input-config` is another spelling for the word that names the
+/// program.
 const GENERAL: &[&str] = &[
     "help",
     "interface",
@@ -41,7 +43,7 @@ const GENERAL: &[&str] = &[
     "to-pass-further",
 ];
 
-/// Those of the targets `simple_switch_grpc` and `simple_switch`.
+/// The flags of the targets `simple_switch_grpc` and `simple_switch`.
 const TARGET: &[&str] = &[
     "load-modules",
     "disable-swap",
@@ -61,7 +63,7 @@ const TARGET: &[&str] = &[
     "max-l2-entries",
 ];
 
-/// This switch's own.
+/// The flags of this switch's own.
 const OWN: &[&str] = &[
     "p4info",
     "trace",
@@ -75,7 +77,8 @@ const OWN: &[&str] = &[
     "protoset",
 ];
 
-/// Flags of the original without effect here, whether they take a value, and why. Scripts that give them run.
+/// Flags of BMv2 without effect here: name, whether they take a value, and why they have no effect. They are accepted,
+/// so that scripts with them run.
 pub const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("packet-in", true, "there is no nanomsg packet input; packets come by -i"),
     ("thrift-port", true, "there is no Thrift server, simple_switch_CLI cannot connect; P4Runtime has registers too"),
@@ -96,7 +99,7 @@ pub const WITHOUT_EFFECT: &[(&str, bool, &str)] = &[
     ("max-l2-entries", true, "the number of multicast entries is not limited"),
 ];
 
-/// The flag that one letter stands for.
+/// The flag that a letter stands for.
 pub fn short(letter: char) -> Result<&'static str, String> {
     match letter {
         'h' => Ok("help"),
@@ -107,7 +110,7 @@ pub fn short(letter: char) -> Result<&'static str, String> {
     }
 }
 
-/// The flag that a name stands for, which may be cut short.
+/// The flag that a name, possibly abbreviated, stands for.
 pub fn long(name: &str, section: Section) -> Result<&'static str, String> {
     let groups = match section {
         Section::General => [GENERAL, TARGET, OWN],
@@ -117,12 +120,12 @@ pub fn long(name: &str, section: Section) -> Result<&'static str, String> {
         return Ok(flag);
     }
     for group in groups {
-        let fitting: Vec<_> = group.iter().filter(|flag| !name.is_empty() && flag.starts_with(name)).collect();
-        match fitting[..] {
+        let matching: Vec<_> = group.iter().filter(|flag| !name.is_empty() && flag.starts_with(name)).collect();
+        match matching[..] {
             [] => {}
             [flag] => return Ok(flag),
             _ => {
-                let names: Vec<_> = fitting.iter().map(|flag| format!("--{flag}")).collect();
+                let names: Vec<_> = matching.iter().map(|flag| format!("--{flag}")).collect();
                 return Err(format!("--{name} may be {}; write more of it", names.join(" or ")));
             }
         }

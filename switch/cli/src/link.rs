@@ -1,4 +1,4 @@
-//! What is behind a port: a network interface, or files.
+//! The source and destination of a port's packets: a network interface, or files.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use sluice_ports::{Counters, Interface, Loss, OpenError, Poller, Received, TxBat
 
 use crate::files::Output;
 
-/// Where a port's packets go, and where they come from.
+/// Where a port's packets come from and go to.
 pub enum Link {
     /// A network interface.
     Interface(Interface),
-    /// A capture that is written; what comes in is read elsewhere, for all ports together.
+    /// A capture that is written. The input files are read elsewhere, for all ports together.
     Files(Output),
 }
 
@@ -40,7 +40,7 @@ impl Link {
         }
     }
 
-    /// The interface's number, while there is one.
+    /// The interface's index, while the interface exists.
     pub fn index(&self) -> Option<i32> {
         match self {
             Self::Interface(interface) => interface.index(),
@@ -48,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Whether it is there.
+    /// Whether the interface is open. Files always are.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.is_open(),
@@ -56,7 +56,7 @@ impl Link {
         }
     }
 
-    /// Whether it is there, but down: the kernel then does not report that it goes away.
+    /// Whether the interface is open but went down. The kernel does not report it if such an interface is removed.
     pub fn was_down(&self) -> bool {
         match self {
             Self::Interface(interface) => interface.was_down(),
@@ -64,7 +64,7 @@ impl Link {
         }
     }
 
-    /// Whether one that was there still is.
+    /// Whether an interface that was open still exists.
     pub fn is_still_there(&mut self) -> bool {
         match self {
             Self::Interface(interface) => interface.check() != Received::Lost,
@@ -80,10 +80,10 @@ impl Link {
         }
     }
 
-    /// Tries to open a lost interface again, for `poller` to wait on under the name of `place`.
+    /// Tries to open a vanished interface again, and adds its socket to `poller` with the token `place`.
     ///
     /// # Errors
-    /// While it is not there, or the kernel refuses what it takes; it stays lost then.
+    /// If the interface does not exist, or the kernel refuses to open or wait for it. It then stays closed.
     pub fn reopen(&mut self, poller: &Poller, place: usize) -> Result<(), OpenError> {
         let Self::Interface(interface) = self else { return Ok(()) };
         interface.reopen()?;
@@ -94,7 +94,7 @@ impl Link {
         })
     }
 
-    /// Sends and forgets the frames of `batch`; calls `lost` for each that could not be sent.
+    /// Sends the frames of `batch` and removes them from it; calls `lost` for each frame that could not be sent.
     pub fn send(&mut self, batch: &mut TxBatch, lost: impl FnMut(Loss)) {
         match self {
             Self::Interface(interface) => interface.send_with(batch, lost),
@@ -102,7 +102,7 @@ impl Link {
         }
     }
 
-    /// Adds what the kernel has dropped since the last call to the counters.
+    /// Adds the frames that the kernel has dropped since the last call to the counters.
     pub fn update_kernel_drops(&mut self) {
         if let Self::Interface(interface) = self {
             interface.update_kernel_drops();

@@ -1,4 +1,4 @@
-//! Sets the state of the switch's ports whenever an interface's link changes.
+//! Updates the state of the switch's ports whenever an interface's link changes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ pub struct Links {
 }
 
 impl Links {
-    /// Sets the state of these ports in the device, and listens for changes.
+    /// Sets the state of these ports in the device, and subscribes to changes.
     ///
     /// # Errors
-    /// When the kernel refuses a netlink socket.
+    /// If the kernel refuses a netlink socket.
     pub fn new(device: Arc<Device>, ports: &[PortSpec]) -> std::io::Result<Self> {
         let links = Self { watch: LinkWatch::new()?, ports: ports.to_vec(), device };
-        tell(&links.watch, ports, &links.device, |_, _| {});
+        update_ports(&links.watch, ports, &links.device, |_, _| {});
         Ok(links)
     }
 
-    /// Passes changes on for as long as it is polled.
+    /// Updates the device on every change, as long as this is polled.
     ///
     /// # Errors
-    /// When the socket cannot be waited for.
+    /// If the socket cannot be waited for.
     pub async fn follow(self) -> std::io::Result<Infallible> {
         let Self { watch, ports, device } = self;
         // SAFETY: `watch` owns its socket and keeps it open for as long as the `AsyncFd` that owns `watch` lives.
@@ -40,14 +40,14 @@ impl Links {
             let mut ready = watch.readable().await?;
             watch.get_ref().drain();
             ready.clear_ready();
-            tell(watch.get_ref(), &ports, &device, |PortSpec { number, interface }, up| {
+            update_ports(watch.get_ref(), &ports, &device, |PortSpec { number, interface }, up| {
                 tracing::info!(port = number, interface, up, "the port's link");
             });
         }
     }
 }
 
-fn tell(watch: &LinkWatch, ports: &[PortSpec], device: &Device, changed: impl Fn(&PortSpec, bool)) {
+fn update_ports(watch: &LinkWatch, ports: &[PortSpec], device: &Device, changed: impl Fn(&PortSpec, bool)) {
     for port in ports {
         let up = watch.is_up(&port.interface);
         if device.set_port(port.number, up) {

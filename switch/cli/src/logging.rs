@@ -1,4 +1,4 @@
-//! Where log lines go, and how many of them.
+//! Sets up logging: the destination of log lines, and their level.
 
 use std::io;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Args, TraceFormat};
 use crate::rotation::RotatingFile;
 
-/// The target of the per-packet trace, which is switched apart from the log level.
+/// The target of the per-packet trace, which is enabled independently of the log level.
 pub const PACKETS: &str = "packet";
 
-/// How each packet is to be traced, if at all.
+/// The format of the per-packet trace; `None` if packets are not traced.
 pub fn packet_trace(args: &Args) -> Option<TraceFormat> {
     args.trace.or_else(|| (args.log_level == Some(LevelFilter::TRACE)).then_some(TraceFormat::Text))
 }
 
-/// Starts logging, and returns the log file, if there is one. Without a place on the command line, warnings go to standard
-/// error.
+/// Starts logging, and returns the log file, if there is one. Without a log destination on the command line, warnings
+/// go to standard error.
 ///
 /// # Errors
-/// When the log file cannot be written.
+/// If the log file cannot be written.
 pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
-    let asked = args.log_console || args.log_file.is_some();
-    let level = args.log_level.unwrap_or(if asked { LevelFilter::INFO } else { LevelFilter::WARN });
+    let has_destination = args.log_console || args.log_file.is_some();
+    let level = args.log_level.unwrap_or(if has_destination { LevelFilter::INFO } else { LevelFilter::WARN });
     let packets = packet_trace(args);
     let filter = filter_fn(move |event| {
         if event.target() == PACKETS {
             return packets == Some(TraceFormat::Text);
         }
-        // Of libraries, only warnings and errors.
+        // Libraries log only warnings and errors.
         let own = event.target().starts_with("sluice");
         *event.level() <= if own { level } else { level.min(LevelFilter::WARN) }
     });
@@ -48,7 +48,7 @@ pub fn start(args: &Args) -> io::Result<Option<Arc<RotatingFile>>> {
         None => BoxMakeWriter::new(io::stderr),
     };
     let lines = fmt::layer().with_ansi(false).with_target(false).with_writer(writer());
-    // A packet's JSON object is alone in its line.
+    // A packet's JSON object is the only text in its line.
     let objects =
         fmt::layer().with_ansi(false).with_target(false).with_level(false).without_time().with_writer(writer());
     let is_object = filter_fn(move |event| event.target() == PACKETS && packets == Some(TraceFormat::Json));

@@ -49,21 +49,21 @@ fn main() -> ExitCode {
         Ok(Command::Print(text)) => return print(text.as_bytes()),
         Ok(Command::Protoset) => return print(DESCRIPTORS),
         Err(error) => {
-            say(&format!("sluice-switch: {error}"));
+            print_error(&format!("sluice-switch: {error}"));
             return ExitCode::from(2);
         }
     };
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("sluice-switch: {error}"));
+            print_error(&format!("sluice-switch: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Writes a line to standard error, which may have no reader any more.
-fn say(line: &str) {
+/// Writes a line to standard error, and ignores an error, because standard error may have no reader any more.
+fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -115,7 +115,7 @@ fn run(args: &Args) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name("data-plane".to_owned())
         .spawn(move || {
-            // Dropped without a message when the thread panics, which the receiver notices as well.
+            // If the thread panics, `ended` is dropped without a message, which the receiver notices as well.
             let _ = ended.send(data_plane.run());
         })
         .map_err(|error| format!("cannot start the data plane: {error}"))?;
@@ -134,7 +134,7 @@ fn run(args: &Args) -> Result<(), String> {
     joined.map_err(|_| "the data plane has failed".to_owned())
 }
 
-/// What moves packets, with its ports open.
+/// Opens the ports and creates the data plane.
 fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> Result<DataPlane, String> {
     let options = RunOptions {
         trace,
@@ -149,7 +149,7 @@ fn data_plane(args: &Args, device: &Arc<Device>, trace: Option<TraceFormat>) -> 
         .map_err(|error| format!("cannot wait for packets: {error}"))
 }
 
-/// The sockets of P4Runtime and, where they are asked for, of the metrics.
+/// Opens the sockets of P4Runtime and, if they are requested, of the metrics.
 async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     let listener = Listener::bind(&args.address).await.map_err(|error| {
         format!("cannot serve P4Runtime on {}: {}", args.address, unserved(&error, DEFAULT_ADDRESS))
@@ -161,7 +161,7 @@ async fn bind(args: &Args) -> Result<(Listener, Option<TcpListener>), String> {
     Ok((listener, Some(metrics)))
 }
 
-/// Tells the device which ports are up: files always are.
+/// Reports to the device which ports are up, and watches their links. Ports of files are always up.
 fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
     if args.use_files.is_some() {
         for port in &args.ports {
@@ -173,19 +173,19 @@ fn links(args: &Args, device: &Arc<Device>) -> Result<Option<Links>, String> {
     links.map(Some).map_err(|error| format!("cannot watch the ports' links: {error}"))
 }
 
-/// A file of PEM blocks of a kind.
+/// Reads a file and checks that it contains a PEM block of this kind.
 fn pem(path: &Path, what: &str, kind: &str) -> Result<Vec<u8>, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {what} {}: {error}", path.display()))?;
-    let found =
+    let has_block =
         String::from_utf8_lossy(&bytes).lines().any(|line| line.starts_with("-----BEGIN ") && line.contains(kind));
-    if found {
+    if has_block {
         Ok(bytes)
     } else {
         Err(format!("{}: it has to be {what} in PEM (-----BEGIN ...{kind}-----)", path.display()))
     }
 }
 
-/// How P4Runtime is served.
+/// The settings of the P4Runtime server.
 fn settings(args: &Args) -> Result<Settings, String> {
     let mut settings = Settings::default();
     settings.max_connections = args.max_connections.unwrap_or(settings.max_connections);
@@ -247,19 +247,19 @@ fn open_files(args: &Args, wait: Duration) -> Result<(Ports, Inputs), String> {
     Ok((ports, inputs))
 }
 
-/// What runs beside the data plane.
+/// The services that run beside the data plane.
 struct Services<'a> {
     listener: Listener,
     settings: Settings,
     metrics: Option<TcpListener>,
     links: Option<Links>,
     supervisor: &'a Supervisor,
-    /// The data plane's.
+    /// Checks whether the data plane makes progress.
     pulse: Pulse,
 }
 
-/// Whether packets are handled, and the threads that serve controllers find the switch.
-async fn lives(pulse: &mut Pulse, device: &Arc<Device>) -> bool {
+/// Whether the data plane makes progress, and the threads that serve controllers can access the device.
+async fn is_alive(pulse: &mut Pulse, device: &Arc<Device>) -> bool {
     let device = Arc::clone(device);
     tokio::spawn(async move { device.open_streams() + device.ports_up().len() }).await.is_ok() && pulse.beats()
 }
@@ -278,12 +278,12 @@ async fn follow_links(links: Option<Links>) -> std::io::Result<()> {
     }
 }
 
-/// What ends the process where the kernel takes no signal handler.
+/// The error message if the kernel refuses a signal handler.
 fn unwaited(error: io::Error) -> String {
     format!("cannot wait for signals: {error}")
 }
 
-/// Serves controllers until a signal or a failure.
+/// Serves controllers until a signal arrives or a service fails.
 async fn control(
     args: &Args,
     device: Arc<Device>,
@@ -315,7 +315,7 @@ async fn control(
             Ok(Ok(())) | Err(_) => Err("the data plane has failed".to_owned()),
         },
         never = write_statistics(args.stats_file.as_deref(), statistics) => match never {},
-        never = supervisor.watch(async || lives(&mut pulse, &watched).await) => match never {},
+        never = supervisor.watch(async || is_alive(&mut pulse, &watched).await) => match never {},
         end = serve_metrics(metrics, Arc::clone(statistics)) => {
             end.map_err(|error| format!("the metrics server has failed: {error}"))
         }
@@ -323,7 +323,8 @@ async fn control(
     }
 }
 
-/// Writes one line to standard output: the switch is ready. Programs that started it wait for that line.
+/// Writes the line that reports that the switch is ready to standard output. Programs that start the switch wait for
+/// this line.
 fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
     let ports: Vec<_> = args.ports.iter().map(|port| format!("{}@{}", port.number, port.interface)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
@@ -339,14 +340,14 @@ fn announce(args: &Args, address: &str, metrics: Option<SocketAddr>) {
 async fn write_statistics(path: Option<&Path>, statistics: &Statistics) -> std::convert::Infallible {
     let Some(path) = path else { return std::future::pending().await };
     let mut interval = tokio::time::interval(STATISTICS_INTERVAL);
-    let mut complained = false;
+    let mut has_logged = false;
     loop {
         interval.tick().await;
         let result = statistics.write(path);
-        if let (Err(error), false) = (&result, complained) {
+        if let (Err(error), false) = (&result, has_logged) {
             tracing::error!(file = %path.display(), %error, "cannot write the statistics");
         }
-        complained = result.is_err();
+        has_logged = result.is_err();
     }
 }
 
@@ -355,12 +356,12 @@ fn write_last(statistics: &Statistics, path: &Path) -> Result<(), String> {
     written.map_err(|error| format!("cannot write the statistics file {}: {error}", path.display()))
 }
 
-/// Writes the last statistics.
+/// Writes the statistics at the end.
 fn finish(args: &Args, statistics: &Statistics) -> Result<(), String> {
     match &args.stats_file {
         Some(path) => write_last(statistics, path),
         None => {
-            say(&statistics.to_json().to_string());
+            print_error(&statistics.to_json().to_string());
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! The statistics for Prometheus, over HTTP.
+//! The statistics as metrics for Prometheus, over HTTP.
 
 use std::fmt;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::net::TcpListener;
 
 use crate::statistics::{PortStatistics, Statistics};
 
-/// Answers `GET /metrics` for as long as it is polled.
+/// Answers `GET /metrics` as long as it is polled.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, statistics: Arc<Statistics>) -> io::Result<()> {
     sluice_serve::metrics::serve(listener, Metrics(statistics)).await
 }

@@ -1,7 +1,9 @@
-//! A log file that is renamed when it has become too large, named as `simple_switch_grpc` names it (spdlog's
-//! `rotating_file_sink`): of `--log-file ss-log`, `ss-log.txt` is written and becomes `ss-log.1.txt`, that one `ss-log.2.txt`,
-//! and the oldest goes. When another program, such as logrotate, renames or removes the file in use, a line of the next
-//! second begins a new one.
+//! A log file that is renamed when it becomes too large.
+//!
+//! Files are named as `simple_switch_grpc` names them (spdlog's `rotating_file_sink`). With `--log-file ss-log`, lines
+//! go to `ss-log.txt`, which is renamed to `ss-log.1.txt`, that one to `ss-log.2.txt`, and the oldest file is removed.
+//! If another program, such as logrotate, renames or removes the file in use, the first line that is logged a second
+//! or more after the last check of the name starts a new file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,28 +13,28 @@ use std::time::{Duration, Instant};
 
 use crate::fileid::FileId;
 
-/// How often the file's name is looked up: that takes a third of a line's time.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the file's name is looked up, which takes a third of the time of a line.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When a log file is renamed, and how many renamed ones stay.
+/// When a log file is renamed, and how many renamed files are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
-    /// Bytes that a file may have.
-    pub most_bytes: u64,
-    /// Renamed files that stay beside the one in use.
+    /// The size in bytes above which a file is renamed.
+    pub max_bytes: u64,
+    /// The number of renamed files that are kept besides the one in use.
     pub backups: u32,
 }
 
 impl Default for Rotation {
-    /// That of `simple_switch_grpc`.
+    /// The defaults of `simple_switch_grpc`.
     fn default() -> Self {
-        Self { most_bytes: 5 << 20, backups: 3 }
+        Self { max_bytes: 5 << 20, backups: 3 }
     }
 }
 
-/// A file for log lines. What was in it when it was opened stays.
+/// A log file. Lines are appended to what it contained when it was opened.
 pub struct RotatingFile {
-    /// As the flag gives it.
+    /// The name as the flag gives it.
     base: PathBuf,
     rotation: Rotation,
     open: Mutex<Open>,
@@ -42,39 +44,45 @@ struct Open {
     file: File,
     bytes: u64,
     id: FileId,
-    /// When the name was last known to lead to this file, or could not be opened anew.
-    looked: Instant,
-    /// The file's name leads to another file, which cannot be opened.
+    /// When the name was last looked up.
+    last_lookup: Instant,
+    /// Whether the file's name leads to another file, which cannot be opened.
     is_cut_off: bool,
 }
 
 impl Open {
     fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        let found = file.metadata()?;
-        Ok(Self { file, bytes: found.len(), id: FileId::of(&found), looked: Instant::now(), is_cut_off: false })
+        let metadata = file.metadata()?;
+        Ok(Self {
+            file,
+            bytes: metadata.len(),
+            id: FileId::of(&metadata),
+            last_lookup: Instant::now(),
+            is_cut_off: false,
+        })
     }
 }
 
 impl RotatingFile {
-    /// Opens the file that is written for `base`, or begins one.
+    /// Opens the file for `base`, or creates it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the file cannot be written.
     pub fn open(base: &Path, rotation: Rotation) -> io::Result<Self> {
         let open = Mutex::new(Open::new(&name(base, 0))?);
         Ok(Self { base: base.to_owned(), rotation, open })
     }
 
-    /// Opens what the file's name leads to now, where another program has renamed or removed the file in use. While that
-    /// fails, lines go on into the file in use, and standard error gets one line about it.
+    /// Opens the file that the name leads to now, if another program has renamed or removed the file in use. While that
+    /// fails, lines continue to go to the file in use, and standard error gets one line about the failure.
     pub fn follow(&self) {
         self.follow_name(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn follow_name(&self, open: &mut Open) {
         let path = name(&self.base, 0);
-        open.looked = Instant::now();
+        open.last_lookup = Instant::now();
         if open.id.is_at(&path) {
             open.is_cut_off = false;
             return;
@@ -108,7 +116,7 @@ impl RotatingFile {
     }
 }
 
-/// The name of a file that was renamed so many times.
+/// The name of a file that was renamed this many times.
 pub fn name(base: &Path, times: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     if times > 0 {
@@ -123,13 +131,13 @@ impl Write for &RotatingFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let length = lines.len() as u64;
-        if open.looked.elapsed() >= LOOK {
+        if open.last_lookup.elapsed() >= LOOKUP_INTERVAL {
             self.follow_name(&mut open);
         }
-        if open.bytes > 0 && open.bytes + length > self.rotation.most_bytes {
+        if open.bytes > 0 && open.bytes + length > self.rotation.max_bytes {
             match self.rotate() {
                 Ok(next) => *open = next,
-                // The lines matter more than the size. It is tried again when as much has come again.
+                // The lines matter more than the file's size. Renaming is tried again after as many bytes.
                 Err(_) => open.bytes = 0,
             }
         }

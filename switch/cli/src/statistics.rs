@@ -1,4 +1,4 @@
-//! What the switch has carried and lost, as JSON. Every packet is in exactly one place of it.
+//! Counts of packets carried and lost, as JSON. Every packet is counted in exactly one place.
 
 use std::fs;
 use std::io;
@@ -11,25 +11,25 @@ use sluice_p4runtime::Device;
 use sluice_p4runtime::statistics::engine_entries;
 use sluice_ports::Counters;
 
-/// A port as statistics see it.
+/// A port's part of the statistics.
 pub struct PortStatistics {
-    /// Its number.
+    /// The port's number.
     pub number: u32,
-    /// Its interface.
+    /// The port's interface.
     pub interface: String,
-    /// Whether the interface is there.
-    pub present: Arc<AtomicBool>,
-    /// Its counters.
+    /// Whether the interface exists.
+    pub is_present: Arc<AtomicBool>,
+    /// The port's counters.
     pub counters: Arc<Counters>,
 }
 
-/// Everything that counts.
+/// The sources of all counts.
 pub struct Statistics {
     /// The ports, in order of the command line.
     pub ports: Vec<PortStatistics>,
-    /// The engine and the controllers' side.
+    /// The engine and the P4Runtime server.
     pub device: Arc<Device>,
-    /// Packets that the program sent to a port without interface.
+    /// The number of packets that the program sent to a port without an interface.
     pub no_such_port: Arc<AtomicU64>,
 }
 
@@ -46,7 +46,7 @@ impl Statistics {
             .map(|port| {
                 let mut counters = Map::new();
                 counters.insert("interface".to_owned(), json!(port.interface));
-                counters.insert("present".to_owned(), json!(port.present.load(Relaxed)));
+                counters.insert("present".to_owned(), json!(port.is_present.load(Relaxed)));
                 counters.extend(object(port.counters.snapshot().entries()));
                 (port.number.to_string(), Value::Object(counters))
             })
@@ -61,14 +61,14 @@ impl Statistics {
         })
     }
 
-    /// Replaces the file's content; readers see either the old or the new one.
+    /// Replaces the file's content atomically.
     ///
     /// # Errors
-    /// When the file or one beside it cannot be written.
+    /// If the file, or the temporary file beside it, cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        fs::write(&beside, format!("{}\n", self.to_json()))?;
-        fs::rename(&beside, path)
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".new");
+        fs::write(&temporary, format!("{}\n", self.to_json()))?;
+        fs::rename(&temporary, path)
     }
 }

@@ -1,12 +1,15 @@
-//! Packets per second of the engine alone, on sluice's own program: no sockets, one thread.
+//! Measures packets per second of the engine alone on sluice's own program: no sockets, one thread.
 //!
-//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N | --packets N] [--interpret] [--spliced | --managed]`
+//! `cargo run --release --example bench -- SLUICE.json [--servers N] [--connections N] [--frame BYTES] [--seconds N |
+//! --packets N] [--interpret] [--spliced | --managed]`
 //!
-//! Sets up a service over `--servers` servers and opens `--connections` connections, then times: new connections (SYNs), the
-//! clients' data, the servers' answers, and data and answers in turn. Every frame must leave by the right port.
-//! `--spliced` makes it a content service, whose connections an agent behind the servers' port has spliced.
-//! `--managed` caps the windows of its connections. New connections have the options of Linux.
-//! `--packets` fixes the number of packets of each, rounded up, for profilers that count instructions.
+//! Sets up a service over `--servers` servers and opens `--connections` connections. Then it measures new connections
+//! (SYNs), the clients' data, the servers' answers, and data and answers alternately. Every frame must leave by the
+//! right port. New connections have the TCP options of Linux.
+//!
+//! - `--spliced` makes the service a content service, whose connections an agent behind the servers' port has spliced.
+//! - `--managed` caps the receive windows of the service's connections.
+//! - `--packets` sets the number of packets of each measurement, rounded up, for profilers that count instructions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +26,7 @@ const GROUP: [u8; 4] = [10, 0, 0, 101];
 const AGENT: [u8; 4] = [10, 1, 255, 1];
 const AGENT_ID: [u8; 2] = 1000u16.to_be_bytes();
 
-/// Counts frames by port and keeps the last one.
+/// A sink that counts frames by port and keeps the last frame.
 struct Count {
     ports: [u64; 512],
     last: Vec<u8>,
@@ -90,7 +93,7 @@ fn client_address(i: u32) -> [u8; 4] {
     [10, 2 + (i >> 16 & 0x3f) as u8, (i >> 8) as u8, i as u8]
 }
 
-/// What kind of connections there are.
+/// The kind of the connections.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
@@ -122,14 +125,14 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
         s.add("services", endpoint(&SERVICE), "to_service", &[&[1], &[0]]);
     }
     s.add("owned", vec![exact(&SERVICE)], "is_owned", &[]);
-    // Weight 1, and no group for a second look.
+    // The members have weight 1, and there is no group for a second look.
     let choices: [(&str, &str, &[&[u8]]); 2] =
         [("choose", "choose_server", &[&[1], &[0]]), ("choose_stable", "choose_stable_server", &[])];
-    for (table, action, more) in choices {
+    for (table, action, params_tail) in choices {
         let id = s.table(table);
         let member = |i: u32| {
             let server = (i + 1).to_be_bytes();
-            let params: Vec<&[u8]> = [&[&server as &[u8]], more].concat();
+            let params: Vec<&[u8]> = [&[&server as &[u8]], params_tail].concat();
             OneShotMember { call: s.call(id, action, &params), weight: 1, watch_port: None }
         };
         let members: Vec<_> = (0..servers).map(member).collect();
@@ -159,15 +162,15 @@ fn set_up(json: &[u8], servers: u32, interpret: bool, kind: Kind) -> Setup {
     s
 }
 
-/// Of a SYN or SYN-ACK: MSS, SACK, timestamps, a window scale of 7.
+/// The options of a SYN or SYN-ACK: MSS, SACK permitted, timestamps, a window scale of 7.
 const OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
 
-/// An Ethernet, IPv4 and TCP frame with right checksums, both its numbers 1.
+/// An Ethernet, IPv4 and TCP frame with right checksums, whose sequence and acknowledgement numbers are 1.
 fn frame(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, length: usize) -> Vec<u8> {
     segment(src, dst, flags, (1, 1), &vec![0x61; length.saturating_sub(54)])
 }
 
-/// The same with other numbers; what is behind the header of a SYN are options.
+/// A frame with these sequence and acknowledgement numbers. `rest` is the payload, or the options of a SYN.
 fn segment(src: ([u8; 4], u16), dst: ([u8; 4], u16), flags: u8, numbers: (u32, u32), rest: &[u8]) -> Vec<u8> {
     let payload = rest.len();
     let offset = if flags & 2 != 0 { 5 + payload / 4 } else { 5 };
@@ -206,12 +209,12 @@ fn checksum(data: &[u8]) -> u16 {
 fn order(client: ([u8; 4], u16)) -> Vec<u8> {
     let mut f = [&ROUTER_MAC[..], &SERVER_MAC, &[0x88, 0xb5, 1, 0]].concat();
     f.extend([&client.0[..], &client.1.to_be_bytes(), &SERVICE, &80u16.to_be_bytes()].concat());
-    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // delta, shift, remember, generation, turn
+    f.extend([0x12, 0x34, 0x56, 0x78, 2, 0, 0, 1]); // Delta, shift, remember, generation, turn.
     f.resize(60, 0);
     f
 }
 
-/// Runs the frames round and round.
+/// Runs the frames repeatedly and prints the rate; returns packets per second.
 fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)], seconds: f64, packets: u64) -> f64 {
     let mut count = Count::new(false);
     let start = Instant::now();
@@ -224,23 +227,23 @@ fn time(name: &str, engine: &mut Engine, now: &mut u64, frames: &[(u32, Vec<u8>)
         n += frames.len() as u64;
     }
     let pps = n as f64 / start.elapsed().as_secs_f64();
-    let left = count.ports[CLIENT_PORT as usize] + count.ports[SERVER_PORT as usize];
-    assert_eq!(left, n, "{name}: frames that did not leave by the two ports: {:?}", engine.drops());
+    let emitted = count.ports[CLIENT_PORT as usize] + count.ports[SERVER_PORT as usize];
+    assert_eq!(emitted, n, "{name}: frames that did not leave by the two ports: {:?}", engine.drops());
     println!("{name:<24} {:>8.3} Mpps  {:>6.0} ns/packet", pps / 1e6, 1e9 / pps);
     pps
 }
 
-/// Of a connection.
+/// The address and port of the client of connection `i`.
 fn client(i: u32) -> ([u8; 4], u16) {
     (client_address(i / 4), 1024 + (i % 4) as u16)
 }
 
-/// Of both sides, whose next numbers are 1 once they have sent `EARLY` bytes.
+/// The initial sequence number of both sides. After `EARLY` bytes the next number is 1.
 const FIRST: u32 = (EARLY as u32).wrapping_neg();
 const EARLY: usize = 1000;
 
-/// The rest of a handshake, and data of both sides.
-fn shake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), server: [u8; 4]) {
+/// Completes a handshake, and sends data of both sides.
+fn complete_handshake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), server: [u8; 4]) {
     let mut out = Count::new(false);
     let (service, server) = ((SERVICE, 80), (server, 8080));
     let next = FIRST.wrapping_add(1);
@@ -253,7 +256,7 @@ fn shake(engine: &mut Engine, now: u64, client: ([u8; 4], u16), server: [u8; 4])
 
 type Frames = Vec<(u32, Vec<u8>)>;
 
-/// Opens connections; the clients' data on them, and the servers' answers.
+/// Opens connections; returns frames with the clients' data and with the servers' answers.
 fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, kind: Kind) -> (Frames, Frames) {
     let spliced = kind == Kind::Spliced;
     let (mut data, mut answers) = (Vec::new(), Vec::new());
@@ -262,15 +265,15 @@ fn open(engine: &mut Engine, now: u64, connections: u32, length: usize, kind: Ki
         let (port, address) = if spliced { (SERVER_PORT, GROUP) } else { (CLIENT_PORT, SERVICE) };
         let syn = segment(client(i), (address, 80), 0x02, (FIRST, 0), &OPTIONS);
         engine.receive(now, port, &syn, &mut out);
-        let reached = out.ports[SERVER_PORT as usize] == 1;
-        assert!(reached, "the SYN of connection {i} did not reach a server: {:?}", engine.drops());
+        let has_reached = out.ports[SERVER_PORT as usize] == 1;
+        assert!(has_reached, "the SYN of connection {i} did not reach a server: {:?}", engine.drops());
         let server: [u8; 4] = out.last[30..34].try_into().expect("an IPv4 destination");
         if spliced {
             engine.receive(now, SERVER_PORT, &order(client(i)), &mut out);
             assert_eq!(out.last[15], 1, "the order for connection {i} was not applied");
         }
         if kind == Kind::Managed {
-            shake(engine, now, client(i), server);
+            complete_handshake(engine, now, client(i), server);
         }
         data.push((CLIENT_PORT, frame(client(i), (SERVICE, 80), 0x18, length)));
         answers.push((SERVER_PORT, frame((server, 8080), client(i), 0x18, length)));
@@ -323,10 +326,10 @@ fn main() {
     let syns: Vec<_> = (0..if packets > 0 { packets as u32 } else { 1 << 16 })
         .map(|i| (CLIENT_PORT, segment(client(1 << 20 | i), (SERVICE, 80), 0x02, (FIRST, 0), &OPTIONS)))
         .collect();
-    let both: Vec<_> = data.iter().zip(&answers).flat_map(|(d, a)| [d.clone(), a.clone()]).collect();
+    let alternating: Vec<_> = data.iter().zip(&answers).flat_map(|(d, a)| [d.clone(), a.clone()]).collect();
     time("data", &mut s.engine, &mut now, &data, seconds, packets);
     time("answers", &mut s.engine, &mut now, &answers, seconds, packets);
-    let pps = time("data and answers", &mut s.engine, &mut now, &both, seconds, packets);
+    let pps = time("data and answers", &mut s.engine, &mut now, &alternating, seconds, packets);
     time("new connections", &mut s.engine, &mut now, &syns, seconds, packets);
     println!("engine_pps {pps:.0}");
 }

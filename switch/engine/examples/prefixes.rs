@@ -1,19 +1,21 @@
-//! What a table of many prefixes costs: bytes for an entry, instructions for a packet that looks in it.
+//! Measures a large longest-prefix table: bytes of memory for an entry, and time or instructions for a packet.
 //!
 //! `cargo run --release --example prefixes -- tests/p4/tables.json [--entries N] [--packets N] [--mixed]`
 //!
-//! Fills the table `I.lpm_t` of that program with prefixes as the Internet's routers have them, mostly of 24 bits (`--mixed`: of 8 to
-//! 32 bits, equally many of each length), and sends packets with addresses below them.
+//! Fills the table `I.lpm_t` of that program with prefixes whose lengths are distributed as in the Internet's routing
+//! table, mostly 24 bits (with `--mixed`: 8 to 32 bits, all lengths equally often), and sends packets with addresses
+//! that match them.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use sluice_engine::{ActionCall, Engine, Entry, EntryAction, KeyField, Options, Program, Sink};
 
-/// Prefixes of each length among a thousand, from 8 bits on: as in the global table of 2024, rounded.
+/// The number of prefixes of each length among a thousand, from 8 bits on, as in the global routing table of 2024,
+/// rounded.
 const SHARES: [u32; 17] = [1, 1, 1, 1, 1, 1, 1, 2, 14, 8, 14, 26, 45, 53, 114, 97, 620];
 
-/// What a packet of the program begins with: look in this table.
+/// The first byte of a packet for which the program looks this table up.
 const KIND: u8 = 2;
 
 struct Count(u64);
@@ -24,7 +26,7 @@ impl Sink for Count {
     }
 }
 
-/// Numbers that look random (xorshift64*).
+/// A pseudo-random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -50,7 +52,7 @@ impl Random {
     }
 }
 
-/// Bytes of this process in memory.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
@@ -58,7 +60,7 @@ fn resident() -> u64 {
     1024 * kib.unwrap_or(0)
 }
 
-/// A packet; a function of its own, for profilers that count its instructions.
+/// Sends one packet. This is a separate function for profilers that count its instructions.
 #[inline(never)]
 fn send(engine: &mut Engine, frame: &[u8], hits: &mut Count) {
     engine.receive(0, 1, frame, hits);

@@ -1,8 +1,8 @@
 //! Runs packet tests in STF, the format of the p4c repository, through the engine alone.
 //!
-//! `cargo run --release --example stf -- FOLDER [NAME...]`: every `NAME.stf` of the folder with its compiled `NAME.json`.
-//! An expectation without `$` allows longer packets, `*` stands for any digit, and on every port that the test names
-//! the number of packets must be right.
+//! `cargo run --release --example stf -- FOLDER [NAME...]`: runs every `NAME.stf` of the folder with its compiled
+//! `NAME.json`. An expectation without `$` accepts longer packets, `*` stands for any digit, and the number of packets
+//! must be right on every port that the test names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,7 +78,7 @@ struct Test {
     engine: Engine,
     program: Arc<Program>,
     sent: Vec<(u32, Vec<u8>)>,
-    /// Per port; `None`: anything.
+    /// Expected packets by port; `None` accepts any packets.
     expected: BTreeMap<u32, Vec<Option<String>>>,
     ports: BTreeSet<u32>,
     nodes: Vec<(u16, Vec<u32>)>,
@@ -155,15 +155,15 @@ impl Test {
             "wait" | "no_packet" | "mirroring_get" | "register_read" | "counter_read" | "check_counter" | "remove" => {
                 Ok(())
             }
-            other => Err(format!("the command '{other}' is not known")),
+            other => Err(format!("the command '{other}' is not supported")),
         }
     }
 
-    /// By name, or by the end of a name.
+    /// The table with this name, or with a name that ends with it.
     fn table(&self, name: &str) -> Result<TableId> {
-        let exact = self.program.table(name);
+        let full_name = self.program.table(name);
         let by_end = || self.program.tables().find(|t| t.1.name.ends_with(name)).map(|t| t.0);
-        exact.or_else(by_end).ok_or_else(|| format!("no table '{name}'"))
+        full_name.or_else(by_end).ok_or_else(|| format!("no table '{name}'"))
     }
 
     fn action(&self, table: TableId, call: &str) -> Result<EntryAction> {
@@ -210,22 +210,26 @@ impl Test {
 
     fn check(&self) -> Result<()> {
         for port in &self.ports {
-            let got: Vec<&Vec<u8>> = self.sent.iter().filter(|s| s.0 == *port).map(|s| &s.1).collect();
+            let sent_frames: Vec<&Vec<u8>> = self.sent.iter().filter(|s| s.0 == *port).map(|s| &s.1).collect();
             let expected = self.expected.get(port).map_or(&[][..], Vec::as_slice);
             if expected == [None] {
                 continue;
             }
-            if got.len() != expected.len() {
-                return Err(format!("port {port}: {} packets are expected, {} came", expected.len(), got.len()));
+            if sent_frames.len() != expected.len() {
+                return Err(format!(
+                    "port {port}: {} packets are expected, {} were sent",
+                    expected.len(),
+                    sent_frames.len()
+                ));
             }
-            for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+            for (i, (sent_frames, expected)) in sent_frames.iter().zip(expected).enumerate() {
                 let Some(expected) = expected else { continue };
-                let got: String = got.iter().map(|b| format!("{b:02x}")).collect();
+                let sent_frames: String = sent_frames.iter().map(|b| format!("{b:02x}")).collect();
                 let (digits, strict) = expected.strip_suffix('$').map_or((expected.as_str(), false), |e| (e, true));
-                let same =
-                    got.len() >= digits.len() && digits.chars().zip(got.chars()).all(|(e, g)| e == '*' || e == g);
-                if !same || strict && got.len() != digits.len() {
-                    return Err(format!("port {port}, packet {i}:\n  expected {expected}\n  got      {got}"));
+                let same = sent_frames.len() >= digits.len()
+                    && digits.chars().zip(sent_frames.chars()).all(|(e, g)| e == '*' || e == g);
+                if !same || strict && sent_frames.len() != digits.len() {
+                    return Err(format!("port {port}, packet {i}:\n  expected {expected}\n  got      {sent_frames}"));
                 }
             }
         }
@@ -268,8 +272,8 @@ fn key_field(k: &KeyInfo, text: &str) -> Result<KeyField> {
                     [b'0', b'b', ..] => (&text[2..], 1),
                     _ => return Ok(KeyField::Lpm { value: wide(text)?, prefix_len: k.width }),
                 };
-                let known = digits.len() - digits.matches('*').count();
-                KeyField::Lpm { value: wide(&text.replace('*', "0"))?, prefix_len: (known * bits) as u32 }
+                let given_digits = digits.len() - digits.matches('*').count();
+                KeyField::Lpm { value: wide(&text.replace('*', "0"))?, prefix_len: (given_digits * bits) as u32 }
             }
         },
         MatchKind::Ternary | MatchKind::Optional => match text.split_once("&&&") {
@@ -279,7 +283,7 @@ fn key_field(k: &KeyInfo, text: &str) -> Result<KeyField> {
                 let (prefix, digits) = text.split_at(2);
                 let mask: String = digits.chars().map(|c| if c == '*' { '0' } else { ones }).collect();
                 let mut mask = wide(&format!("{prefix}{mask}"))?;
-                // a whole number of digits can be wider than the field
+                // A whole number of digits can be wider than the field.
                 let bytes = k.width.div_ceil(8) as usize;
                 if mask.len() >= bytes && !k.width.is_multiple_of(8) {
                     let at = mask.len() - bytes;
@@ -300,7 +304,7 @@ fn number(text: &str) -> Result<u64> {
     Ok(bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
 }
 
-/// A number of any size as bytes.
+/// A number of any size as big-endian bytes.
 fn wide(text: &str) -> Result<Vec<u8>> {
     let bad = |_| format!("'{text}' is not a number");
     if let Some(digits) = text.strip_prefix("0x") {

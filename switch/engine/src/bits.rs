@@ -1,10 +1,10 @@
-//! Bits of byte strings, most significant first.
+//! Reads and writes bit fields in byte strings, most significant bit first.
 
 use num_bigint::{BigInt, Sign};
 
 use crate::layout::{FieldRef, Slots, limbs, mask64};
 
-/// The big-endian number of `bytes` (1 to 8) bytes at `at`; they must be there.
+/// Reads the big-endian number in the `bytes` (1 to 8) bytes at `at`, which must lie within `data`.
 #[inline]
 pub fn load(data: &[u8], at: usize, bytes: usize) -> u64 {
     if let Some(word) = data.get(at..at + 8) {
@@ -15,16 +15,17 @@ pub fn load(data: &[u8], at: usize, bytes: usize) -> u64 {
     data[at..at + bytes].iter().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// Reads `width` bits from bit `bit` into words, least significant first; the rest of the words becomes zero.
+/// Reads `width` bits, beginning with bit `bit`, into words, least significant word first; further words of `row`
+/// become zero.
 pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
     row.fill(0);
-    let mut left = width;
+    let mut remaining = width;
     let mut word = 0;
-    while left > 0 {
-        // the last, least significant bits first
-        let take = left.min(64);
-        let start = bit + left - take;
-        let end = bit + left;
+    while remaining > 0 {
+        // Take the least significant bits first, from the end of the field.
+        let take = remaining.min(64);
+        let start = bit + remaining - take;
+        let end = bit + remaining;
         let first = start / 8;
         let last = end.div_ceil(8);
         let drop = last * 8 - end;
@@ -34,17 +35,17 @@ pub fn read(data: &[u8], bit: usize, width: usize, row: &mut [u64]) {
         }
         row[word] = (v >> drop) as u64 & mask64(take as u32);
         word += 1;
-        left -= take;
+        remaining -= take;
     }
 }
 
-/// Big-endian bytes, `ceil(width / 8)` of them, of a value cut to its width.
+/// A field's value as `ceil(width / 8)` big-endian bytes, cut to its width.
 pub fn to_bytes(slots: &Slots, f: FieldRef) -> Vec<u8> {
     let width = if f.varbit { slots[f.slot as usize].min(f.width.into()) as u32 } else { f.width };
     limbs_to_bytes(&slots[usize::from(f.data())..usize::from(f.data()) + f.limbs()], width)
 }
 
-/// The same for words, least significant first.
+/// The value in `row` (words, least significant first) as `ceil(width / 8)` big-endian bytes, cut to its width.
 pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     let n = width.div_ceil(8) as usize;
     let mut out: Vec<u8> = (0..n).rev().map(|i| (row[i / 8] >> (8 * (i % 8))) as u8).collect();
@@ -54,7 +55,7 @@ pub fn limbs_to_bytes(row: &[u64], width: u32) -> Vec<u8> {
     out
 }
 
-/// Two's complement modulo 2^width, in words, least significant first.
+/// The two's complement of `value` modulo 2^width, in words, least significant first.
 pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
     let n = limbs(width);
     let (sign, digits) = (value.sign(), value.magnitude().to_u64_digits());
@@ -76,37 +77,37 @@ pub fn to_limbs(value: &BigInt, width: u32) -> Vec<u64> {
 pub struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     acc: u64,
-    /// Bits in `acc`, fewer than 8.
-    held: u32,
+    /// The number of bits in `acc`, fewer than 8.
+    pending_bits: u32,
 }
 
 impl<'a> BitWriter<'a> {
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        BitWriter { out, acc: 0, held: 0 }
+        BitWriter { out, acc: 0, pending_bits: 0 }
     }
 
-    /// The low `width` (at most 64) bits of `v`.
+    /// Appends the low `width` (at most 64) bits of `v`.
     #[inline]
     pub fn put(&mut self, v: u64, width: u32) {
         if width == 0 {
             return;
         }
         let v = v & mask64(width);
-        if self.held == 0 && width.is_multiple_of(8) {
+        if self.pending_bits == 0 && width.is_multiple_of(8) {
             self.out.extend_from_slice(&v.to_be_bytes()[8 - width as usize / 8..]);
             return;
         }
         let mut acc = u128::from(self.acc) << width | u128::from(v);
-        let total = self.held + width;
-        let whole = total / 8;
-        self.held = total % 8;
-        let bytes = acc >> self.held;
-        self.out.extend_from_slice(&bytes.to_be_bytes()[16 - whole as usize..]);
-        acc &= u128::from(mask64(self.held)) * u128::from(self.held > 0);
+        let total = self.pending_bits + width;
+        let whole_bytes = total / 8;
+        self.pending_bits = total % 8;
+        let bytes = acc >> self.pending_bits;
+        self.out.extend_from_slice(&bytes.to_be_bytes()[16 - whole_bytes as usize..]);
+        acc &= u128::from(mask64(self.pending_bits)) * u128::from(self.pending_bits > 0);
         self.acc = acc as u64;
     }
 
-    /// Words, least significant first, `width` bits of them.
+    /// Appends the low `width` bits of the value in `row` (words, least significant first).
     pub fn put_row(&mut self, row: &[u64], width: u32) {
         let top = width as usize / 64;
         if !width.is_multiple_of(64) {
@@ -117,7 +118,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// A field, variable-length ones at their present width.
+    /// Appends a field's value; a variable-length field has the width that its header was extracted with.
     #[inline]
     pub fn field(&mut self, slots: &Slots, f: FieldRef) {
         if f.narrow() {
@@ -129,8 +130,8 @@ impl<'a> BitWriter<'a> {
     }
 
     pub fn finish(mut self) {
-        if self.held > 0 {
-            self.put(0, 8 - self.held);
+        if self.pending_bits > 0 {
+            self.put(0, 8 - self.pending_bits);
         }
     }
 }
@@ -142,15 +143,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(parts in proptest::collection::vec((any::<u64>(), any::<u64>(), 0u32..=128), 0..20)) {
+        fn what_is_written_is_read(fields in proptest::collection::vec((any::<u64>(), any::<u64>(), 0u32..=128), 0..20)) {
             let mut out = Vec::new();
             let mut w = BitWriter::new(&mut out);
-            for &(low, high, width) in &parts {
+            for &(low, high, width) in &fields {
                 w.put_row(&[low, high], width);
             }
             w.finish();
             let mut bit = 0;
-            for &(low, high, width) in &parts {
+            for &(low, high, width) in &fields {
                 let mut row = [0; 2];
                 read(&out, bit, width as usize, &mut row);
                 prop_assert_eq!(row[0], low & mask64(width));

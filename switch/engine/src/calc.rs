@@ -1,51 +1,51 @@
-//! Calculations: what goes into a hash or checksum.
+//! Calculations: the inputs of hashes and checksums, and how their results are computed.
 
 use crate::bits::BitWriter;
 use crate::hash::{Hash, fold, sum_words};
 use crate::layout::{FieldRef, Slot, Slots};
 use crate::phv::{Phv, Word, words};
 
-/// One input.
+/// One input of a calculation.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A field, left out while its header (slot of the validity) is not valid.
+    /// A field, and the slot of its header's validity. The field is left out while that header is not valid.
     Field(FieldRef, Option<Slot>),
-    /// Bits of a constant, words least significant first.
+    /// A constant: its words, least significant first, and its width in bits.
     Constant(Vec<u64>, u32),
     Header(u16),
 }
 
-/// A named calculation.
+/// A hash or checksum and its inputs.
 #[derive(Debug, Clone)]
 pub struct Calculation {
     hash: Hash,
     inputs: Vec<Input>,
-    /// What is left of the packet behind the parsed headers comes last.
+    /// Whether the bytes after the parsed headers are the last input.
     payload: bool,
     plan: Plan,
 }
 
-/// How it is computed.
+/// A method to compute a calculation.
 #[derive(Debug, Clone)]
 enum Plan {
-    /// Whole bytes out of fields that are always there.
+    /// The inputs are fields that are never left out and that form whole bytes: hash these words.
     Words(Vec<Word>),
-    /// An Internet checksum, added up field by field.
+    /// An Internet checksum: add up the fields.
     Sum { groups: Vec<Group>, tail: Option<(FieldRef, Option<Slot>)> },
-    /// Bit by bit.
+    /// Any other calculation: collect the inputs bit by bit, then hash them.
     General,
 }
 
-/// Fields that are there, or not, together; a multiple of 16 bits.
+/// Fields that depend on the same validity, and together have a multiple of 16 bits.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub valid: Option<Slot>,
     pub terms: Vec<Term>,
-    /// The terms' sum fits 64 bits.
+    /// Whether the sum of the terms fits into 64 bits.
     pub narrow: bool,
 }
 
-/// One word of a field, and how far it is from the end of a 16-bit word.
+/// One word of a field, and by how many bits it is shifted to end at a 16-bit boundary.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     pub slot: Slot,
@@ -53,11 +53,11 @@ pub struct Term {
     pub shift: u8,
 }
 
-/// How a calculation is done, for those who do it themselves.
+/// The method of a calculation, for machine code that computes it itself.
 pub enum Steps<'a> {
     /// Hash these words.
     Words(Hash, &'a [Word]),
-    /// Add these up, and the rest of the packet.
+    /// Add these up, and with `payload` the rest of the packet.
     Sum {
         groups: &'a [Group],
         tail: Option<(FieldRef, Option<Slot>)>,
@@ -75,7 +75,7 @@ impl Calculation {
         Calculation { hash, inputs, payload, plan: plan.unwrap_or(Plan::General) }
     }
 
-    /// Slots it reads; `headers`: those of each header.
+    /// The slots that the calculation reads. `headers` gives the slots of each header.
     pub fn slots(&self, headers: &[Vec<Slot>]) -> Vec<Slot> {
         let mut slots = Vec::new();
         for input in &self.inputs {
@@ -99,7 +99,7 @@ impl Calculation {
         }
     }
 
-    /// `scratch` is overwritten.
+    /// Computes the result. The contents of `scratch` are overwritten.
     #[inline]
     pub fn output(&self, slots: &Slots, phv: &Phv, payload: &[u8], scratch: &mut Vec<u8>) -> u64 {
         match &self.plan {
@@ -119,10 +119,10 @@ impl Calculation {
     }
 
     fn sum(&self, slots: &Slots, groups: &[Group], tail: Option<(FieldRef, Option<Slot>)>, payload: &[u8]) -> u64 {
-        let there = |valid: Option<Slot>| valid.is_none_or(|v| slots[usize::from(v)] != 0);
+        let is_valid = |valid: Option<Slot>| valid.is_none_or(|v| slots[usize::from(v)] != 0);
         let mut sum: u128 = 0;
         for group in groups {
-            if !there(group.valid) {
+            if !is_valid(group.valid) {
                 continue;
             }
             if group.narrow {
@@ -135,7 +135,7 @@ impl Calculation {
             }
         }
         if let Some((f, valid)) = tail
-            && there(valid)
+            && is_valid(valid)
         {
             sum += sum_varbit(slots, f);
         }
@@ -173,7 +173,7 @@ impl Calculation {
     }
 }
 
-/// The one's complement sum, not yet folded, of a variable-length field that begins at a 16-bit word.
+/// The one's complement sum, not yet folded to 16 bits, of a variable-length field that begins at a 16-bit boundary.
 pub fn sum_varbit(slots: &Slots, f: FieldRef) -> u128 {
     let bits = slots[usize::from(f.slot)] as usize;
     let shift = if bits.is_multiple_of(16) { 0 } else { 8 };
@@ -181,7 +181,7 @@ pub fn sum_varbit(slots: &Slots, f: FieldRef) -> u128 {
     slots[first..first + bits.div_ceil(64).min(f.limbs())].iter().map(|&v| u128::from(v) << shift).sum()
 }
 
-/// Most bytes of a calculation by words.
+/// The most bytes of a calculation by [`Plan::Words`].
 const MAX_BYTES: usize = 128;
 
 fn word_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
@@ -221,7 +221,7 @@ fn sum_plan(inputs: &[Input], payload: bool) -> Option<Plan> {
                 g.terms.push(Term { slot: f.slot + limb as Slot, m, shift });
             }
         }
-        // so many terms of up to 56 bits
+        // Fewer than 256 terms of up to 56 bits have a sum of at most 64 bits.
         g.narrow = g.terms.len() < 256 && g.terms.iter().all(|t| 64 - t.m + t.shift <= 56);
         bits.is_multiple_of(16).then_some(g)
     };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     proptest! {
-        /// The quick ways against the general one.
+        /// Compares the fast methods with the general one.
         #[test]
         fn plans_agree_with_the_general_way(
             widths in proptest::collection::vec((1u32..=130, 0u16..3), 1..12),

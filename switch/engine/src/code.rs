@@ -1,21 +1,21 @@
-//! The instructions a program is compiled into.
+//! The instructions that a program is compiled into.
 //!
 //! One flat array of small instructions serves parser, actions, conditions and control flow. Operands are slots
-//! ([`crate::layout`]); arithmetic is modulo 2^64, and the compiler (`crate::codegen`) proves from the widths where that is exact.
-//! Whatever is rare or needs more than one machine word sits in [`Ext`].
+//! ([`crate::layout`]). Arithmetic is modulo 2^64; the code generator (`crate::codegen`) proves from the operands'
+//! widths where that is exact. Operations that are rare, or need more than one machine word, are in [`Ext`].
 
 use crate::layout::{FieldRef, Slot};
 use crate::wide::Wide;
 
-/// Index into [`Code::ops`].
+/// An index into [`Code::ops`].
 pub type Pc = u32;
 
-/// A [`Pc`] in three bytes, so that a comparison and a jump fit one instruction.
+/// A [`Pc`] in three bytes, so that a comparison and a jump fit into one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Near([u8; 3]);
 
 impl Near {
-    /// The target; [`Near::new`] made sure that it fits.
+    /// The target of the jump.
     #[inline]
     pub fn pc(self) -> usize {
         usize::from(self.0[0]) | usize::from(self.0[1]) << 8 | usize::from(self.0[2]) << 16
@@ -27,7 +27,8 @@ impl Near {
     }
 }
 
-/// `m`: bits cut off at the top (64 - width). `d`: destination. `a`, `b`: operands.
+/// An instruction. `d` is the destination, `a` and `b` are the operands. `m` is the number of bits cut off at the top
+/// of the result: 64 - width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[rustfmt::skip]
 pub enum Op {
@@ -39,22 +40,22 @@ pub enum Op {
     Or { d: Slot, a: Slot, b: Slot },
     Xor { d: Slot, a: Slot, b: Slot },
     Not { m: u8, d: Slot, a: Slot },
-    /// Shifts by a slot: 64 and more give 0 (or the sign).
+    /// Shifts by the value of a slot. An amount of 64 or more gives 0 (for `Sar`, all sign bits).
     Shl { m: u8, d: Slot, a: Slot, b: Slot },
     Shr { d: Slot, a: Slot, b: Slot },
     Sar { d: Slot, a: Slot, b: Slot },
-    /// Shifts by a constant below 64.
+    /// Shifts by a constant `k` below 64.
     ShlI { m: u8, k: u8, d: Slot, a: Slot },
     ShrI { m: u8, k: u8, d: Slot, a: Slot },
     SarI { k: u8, d: Slot, a: Slot },
-    /// 64 bits from bit `k` (1 to 63) of the two words at `a`.
+    /// The 64 bits from bit `k` (1 to 63) of the two words at `a`.
     Funnel { m: u8, k: u8, d: Slot, a: Slot },
-    /// Unsigned; by zero gives 0.
+    /// Unsigned division; a division by zero gives 0.
     Div { d: Slot, a: Slot, b: Slot },
     Rem { d: Slot, a: Slot, b: Slot },
     /// Sign extension of the low 64 - m bits.
     Sext { m: u8, d: Slot, a: Slot },
-    /// Signed to unsigned, unsigned to unsigned, signed to signed: clamped to 64 - m bits.
+    /// Clamp the value to 64 - m bits: a signed value to an unsigned range, unsigned to unsigned, and signed to signed.
     ClampSU { m: u8, d: Slot, a: Slot },
     ClampUU { m: u8, d: Slot, a: Slot },
     ClampSS { m: u8, d: Slot, a: Slot },
@@ -65,7 +66,7 @@ pub enum Op {
     LtS { d: Slot, a: Slot, b: Slot },
     LeS { d: Slot, a: Slot, b: Slot },
     Jump { to: Pc },
-    /// A jump to where one has been before: costs fuel, so that every packet ends.
+    /// A jump backwards. It uses up fuel, so that every packet's run ends.
     JumpBack { to: Pc },
     JumpIfZero { a: Slot, to: Pc },
     JumpIfNotZero { a: Slot, to: Pc },
@@ -75,15 +76,15 @@ pub enum Op {
     JumpLeU { to: Near, a: Slot, b: Slot },
     JumpLtS { to: Near, a: Slot, b: Slot },
     JumpLeS { to: Near, a: Slot, b: Slot },
-    /// `n` slots.
+    /// Copies or clears `n` slots.
     Copy { d: Slot, a: Slot, n: u16 },
     Zero { d: Slot, n: u16 },
-    /// Looks the table up, runs the action, goes to the next node.
+    /// Looks the table up, runs the action and continues at the next node.
     Apply { table: u16 },
     /// Ends the pipeline if `exit` was called.
     EndIfExit,
     Exit,
-    /// End of an action, a pipeline, the parser (accept).
+    /// The end of an action, of a pipeline or of the parser (accept).
     Return,
     SetValid { header: u16 },
     SetInvalid { header: u16 },
@@ -91,20 +92,20 @@ pub enum Op {
     RegisterWrite { register: u16, index: Slot, a: Slot },
     Count { counter: u16, index: Slot },
     Meter { meter: u16, d: Slot, index: Slot },
-    /// Parser: one header of fixed length.
+    /// Parser: extracts one header of fixed length.
     Extract { header: u16 },
-    /// Parser: goes where [`Code::selects`] says.
+    /// Parser: continues at the state that [`Code::selects`] gives for the transition key.
     Select { index: u32 },
     Ext { index: u32 },
-    /// Trace: see [`Code::notes`].
+    /// Trace: records an event of [`Code::notes`].
     Note { index: u32 },
 }
 
-/// A header at run time.
+/// A header whose index in a stack may be computed at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderAt {
     Fixed(u16),
-    /// Stack, slot of the index.
+    /// Stack, and slot of the index.
     Indexed(u16, Slot),
 }
 
@@ -112,17 +113,17 @@ pub enum HeaderAt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     Last,
-    /// Slot of the index.
+    /// The slot of the element's index.
     Index(Slot),
 }
 
-/// Where an extraction goes.
+/// The target of an extraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Header(u16),
-    /// The next element.
+    /// The stack's next element.
     Stack(u16),
-    /// The next element's member.
+    /// Stack of unions, and member: the header in the stack's next element.
     UnionStack(u16, u16),
 }
 
@@ -131,14 +132,14 @@ pub enum Target {
 pub enum Ext {
     /// Arithmetic of any width.
     Wide(Wide),
-    /// `a`, `b`: rows of `n` slots.
+    /// Compares the rows of `n` slots at `a` and `b`.
     RowEq {
         d: Slot,
         a: Slot,
         b: Slot,
         n: u16,
     },
-    /// A variable-length field, its width first.
+    /// Copies a variable-length field and its width.
     CopyVarbit {
         d: FieldRef,
         a: FieldRef,
@@ -246,18 +247,19 @@ pub enum Ext {
         format: String,
         args: Vec<(FieldRef, bool)>,
     },
-    /// Parser: `length`: slot of the variable-length field's bits, if the header has one.
+    /// Parser: extracts into `target`. `length` is the slot of the variable-length field's width in bits, if the header
+    /// has such a field.
     ExtractTo {
         target: Target,
         length: Option<Slot>,
     },
-    /// Parser: like `Code::lookahead`.
+    /// Parser: reads `width` bits, `offset` bits ahead of the current position.
     Lookahead {
         offset: u32,
         width: u32,
         d: FieldRef,
     },
-    /// Parser: bits.
+    /// Parser: skips the number of bits in this slot.
     Advance {
         bits: Slot,
     },
@@ -265,13 +267,13 @@ pub enum Ext {
         condition: Slot,
         error: Slot,
     },
-    /// Parser: the stack must not be empty.
+    /// Parser: raises an error if the stack is empty.
     NeedElement {
         stack: u16,
     },
 }
 
-/// A part of a parser's transition key.
+/// A field of a parser's transition key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPart {
     Field(FieldRef),
@@ -291,7 +293,7 @@ impl KeyPart {
     }
 }
 
-/// A case of a parser's transition; the key is the parts' limbs in a row.
+/// A case of a parser's transition. Its value and mask are the words of all key fields, in order.
 #[derive(Debug, Clone)]
 pub enum Case {
     Value { value: Vec<u64>, mask: Vec<u64>, to: Pc },
@@ -301,13 +303,13 @@ pub enum Case {
 #[derive(Debug, Clone)]
 pub struct Select {
     pub parts: Vec<KeyPart>,
-    /// The whole key is one part of up to 64 bits: (value, mask, to), when no value set is involved.
+    /// If the whole key is one field of up to 64 bits and no case is a value set: value, mask and target of each case.
     pub small: Option<Vec<(u64, u64, Pc)>>,
     pub cases: Vec<Case>,
     pub default: Pc,
 }
 
-/// What a traced run notes down.
+/// An event that a traced run records.
 #[derive(Debug, Clone)]
 pub enum Note {
     ParserState(String),
@@ -316,7 +318,7 @@ pub enum Note {
     Action(u32),
 }
 
-/// One compiled variant of the program.
+/// One compiled variant of the program: the optimized or the traced one.
 #[derive(Default)]
 pub struct Code {
     pub ops: Vec<Op>,
@@ -326,13 +328,15 @@ pub struct Code {
     pub parser: Pc,
     pub ingress: Pc,
     pub egress: Pc,
-    /// Start of each control-flow node ([`crate::program`]'s numbering).
+    /// The start of each node of the control flow, by the node's number.
     pub nodes: Vec<Pc>,
-    /// Start of each action.
+    /// The start of each action.
     pub actions: Vec<Pc>,
-    /// Start of each checksum's condition, if it needs computing, and the slot that has its value then.
+    /// For each checksum, the start of the code that computes its condition, if there is any, and the slot that then
+    /// has the condition's value.
     pub conditions: Vec<(Option<Pc>, Slot)>,
-    /// Start of what the deparser does between the checksums and the headers, if it does something.
+    /// The start of the deparser's primitives, which run between the checksums and the headers; `None` if there are
+    /// none.
     pub deparser: Option<Pc>,
 }
 

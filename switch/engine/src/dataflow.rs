@@ -1,15 +1,15 @@
-//! What a program reads and writes beside its instructions: constants, headers, tables, calculations, and what the architecture
-//! sees. The optimizer and the compiler to machine code go by it.
+//! What a program reads and writes outside of its instructions: constants, headers, tables, calculations, and the
+//! fields that the architecture reads. The optimizer and the compiler to machine code use it.
 
 use std::collections::HashMap;
 
 use crate::layout::Slot;
 
-/// What a table does to slots besides its actions, and where it may lead.
+/// The slots that a table reads and writes besides its actions, and the places that it may continue at.
 pub struct TableEffects {
-    /// The key, and what a selector hashes.
+    /// The slots of the key, and those that a selector hashes.
     pub reads: Vec<Slot>,
-    /// Parameters, and the target of a direct meter.
+    /// The slots of action parameters, and the target of a direct meter.
     pub writes: Vec<Slot>,
     /// Indices in [`Code::actions`](crate::code::Code::actions).
     pub actions: Vec<usize>,
@@ -17,29 +17,30 @@ pub struct TableEffects {
     pub next: Vec<usize>,
 }
 
-/// What the instructions alone do not tell.
+/// Facts about a program that its instructions do not contain.
 pub struct World {
-    /// Slots in use.
+    /// The number of slots in use.
     pub used: usize,
-    /// Slots that never change, and what they hold.
+    /// Slots that never change, with their values.
     pub constants: HashMap<Slot, u64>,
-    /// The first slot with that value.
+    /// For each constant value, the first slot that has it.
     pub values: HashMap<u64, Slot>,
-    /// Temporaries of statements begin here; before it are the headers.
+    /// The first slot of the statements' temporaries; the slots before it belong to headers.
     pub first_temporary: Slot,
-    /// Bits that a slot's value can have; 64 where nothing is known.
+    /// For each slot, how many bits its value can have; 64 where no smaller number is certain.
     pub bits: Vec<u8>,
-    /// Slots that only instructions, tables and calculations read: a write that none of them sees can go.
+    /// Slots that only instructions, tables and calculations read. A write to such a slot can be removed if none of
+    /// them reads it.
     pub private: Slots,
     pub tables: Vec<TableEffects>,
-    /// Slots that each header occupies (with the validity of those it excludes).
+    /// For each header, the slots that it occupies (with the validity of headers that it excludes in a union).
     pub headers: Vec<Vec<Slot>>,
-    /// Slots that each calculation reads.
+    /// For each calculation, the slots that it reads.
     pub calculations: Vec<Vec<Slot>>,
 }
 
 impl World {
-    /// A slot that holds this value for good, if there is one.
+    /// A slot that always has this value, if there is one.
     pub fn constant(&self, value: u64) -> Option<Slot> {
         self.values.get(&value).copied()
     }

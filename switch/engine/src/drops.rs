@@ -1,26 +1,26 @@
 //! Counts of packets: received, emitted, and dropped by cause.
 
-/// Packets that ended inside the engine, by cause, and totals. All cumulative.
+/// Totals of packets, and of packets that ended inside the engine, by cause. All counts are cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Frames given to `receive`.
+    /// Frames passed to `receive`.
     pub received: u64,
-    /// Frames handed to the sink.
+    /// Frames passed to the sink.
     pub emitted: u64,
-    /// `egress_spec` was the drop port at the end of ingress.
+    /// Packets whose `egress_spec` was the drop port at the end of ingress.
     pub ingress: u64,
-    /// `egress_spec` was the drop port at the end of egress.
+    /// Packets whose `egress_spec` was the drop port at the end of egress.
     pub egress: u64,
-    /// Multicast to a group without replicas (or one that does not exist).
+    /// Packets sent to a multicast group that has no replicas or does not exist.
     pub empty_multicast: u64,
-    /// A clone to a session that does not exist.
+    /// Clones to a session that does not exist.
     pub unknown_clone_session: u64,
-    /// Resubmitted or recirculated more often than `Options::max_passes`.
+    /// Packets that were resubmitted or recirculated more often than `Options::max_passes`.
     pub too_many_passes: u64,
-    /// Digest messages that found the queue full (the packet itself goes on).
+    /// Digest messages lost because the queue to the control plane was full; their packets continue.
     pub digests_lost: u64,
-    /// `assert` or `assume` did not hold: the packet is dropped (BMv2 aborts).
+    /// Packets dropped because an `assert` or `assume` did not hold (BMv2 aborts).
     pub assertions: u64,
-    /// A loop in the parser or in an action that would not end.
+    /// Packets dropped because a loop in the parser or in an action would not have ended.
     pub endless_loops: u64,
 }

@@ -1,4 +1,4 @@
-//! The machine: a program and all its state.
+//! The engine: a program and all its state.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub struct Engine {
     pub(crate) program: Arc<Program>,
     slots: Box<Slots>,
     pub(crate) machine: Machine,
-    /// Deparsed headers.
+    /// The bytes of the deparsed headers of the packet in hand.
     head: Head,
 }
 
 impl Engine {
-    /// A fresh engine: const entries in place, everything else empty or zero.
+    /// Creates an engine whose tables have the program's const entries; everything else is empty or zero.
     #[must_use]
     pub fn new(program: Arc<Program>, options: Options) -> Engine {
         let mut slots = fresh_slots();
@@ -34,7 +34,7 @@ impl Engine {
         let machine = Machine::new(&program, options);
         let head = Head::new(program.most_head_bytes());
         if compile {
-            // compiled now, so that no packet waits for it
+            // Compile before the first packet, so that no packet has to wait for the compiler.
             let _ = program.native();
         }
         let mut engine = Engine { program, slots, machine, head };
@@ -42,14 +42,14 @@ impl Engine {
         engine
     }
 
-    /// The program it runs.
+    /// The program that the engine runs.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Runs one frame to its end. `now`: nanoseconds since the caller's origin, never decreasing.
-    /// `ingress_global_timestamp` is `now / 1000`.
+    /// Runs one frame, received at `port`, through all its passes. `now` is the time in nanoseconds since the caller's
+    /// origin; it never decreases. `ingress_global_timestamp` is `now / 1000`.
     pub fn receive(&mut self, now: u64, port: u32, frame: &[u8], out: &mut impl Sink) {
         self.machine.now = now;
         self.machine.drops.received += 1;
@@ -69,34 +69,37 @@ impl Engine {
         pass.frame(frame, out);
     }
 
-    /// Whether packets run as machine code (but for those that are traced); otherwise, why they are interpreted.
+    /// Whether packets run as machine code. Traced packets are interpreted even then.
+    ///
+    /// # Errors
+    /// The reason why all packets are interpreted.
     pub fn compiled(&self) -> Result<(), &str> {
         if self.machine.options.interpret {
-            return Err("the interpreter was asked for");
+            return Err("the options select the interpreter");
         }
         self.program.native().map(|_| ())
     }
 
-    /// Totals and drops by cause.
+    /// Totals of packets, and drops by cause, since the engine started.
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.machine.drops
     }
 
-    /// Turns the per-packet trace on or off (off at first; costs nothing while off).
+    /// Turns the trace of packets on or off. It is off at first, and costs nothing while it is off.
     pub fn set_trace(&mut self, on: bool) {
         self.machine.trace = on.then(Vec::new);
     }
 
-    /// The trace since the last call.
+    /// Returns and clears the trace events recorded since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.machine.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// An array of zeros that never was on the stack.
+/// An array of zeros, allocated on the heap because it is too large to be built on the stack.
 fn fresh_slots() -> Box<Slots> {
     let zeros: Box<[u64]> = vec![0; std::mem::size_of::<Slots>() / 8].into_boxed_slice();
-    // the length is the array's by construction
+    // The vector's length is that of the array by construction.
     zeros.try_into().unwrap_or_else(|_| unreachable!("the length is the array's"))
 }

@@ -2,19 +2,20 @@
 
 use thiserror::Error;
 
-/// Why a program was refused. Nothing of a refused program runs.
+/// Why a program was refused. A refused program is not run at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{path}{}: {reason}; {remedy}{}", note(.object, "(", ")"), note(.source_info, "[", "]"))]
 pub struct LoadError {
-    /// Where in the JSON, as a JSON pointer (RFC 6901), for example `/pipelines/0/tables/3/key/1`; `/` for all of it.
+    /// The place in the JSON as a JSON pointer (RFC 6901), for example `/pipelines/0/tables/3/key/1`; `/` for the whole
+    /// document.
     pub path: String,
-    /// What has a name there, for example `table 'I.routes'`.
+    /// The named object around that place, for example `table 'I.routes'`.
     pub object: Option<String>,
     /// What is wrong or not supported.
     pub reason: String,
-    /// What to do about it.
+    /// What the user can do about it.
     pub remedy: &'static str,
-    /// The place in the P4 source, when the JSON carries it: `file(line): fragment`.
+    /// The place in the P4 source, if the JSON states it: `file(line): fragment`.
     pub source_info: Option<String>,
 }
 
@@ -25,22 +26,22 @@ fn note(text: &Option<String>, open: &str, close: &str) -> String {
 /// Why a request to read or change state was refused. A refused request changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ControlError {
-    /// The entry, member, group, session ... does not exist.
+    /// The entry, member, group, session or other object does not exist.
     #[error("not found: {0}")]
     NotFound(String),
-    /// It exists already.
+    /// The object exists already.
     #[error("already exists: {0}")]
     AlreadyExists(String),
-    /// A value does not fit, an action does not belong to the table, ...
+    /// The request contradicts the program: for example, a value is too wide, or the table does not have the action.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
-    /// An index outside of the array.
+    /// The index lies outside of the array.
     #[error("out of range: {0}")]
     OutOfRange(String),
-    /// The declared size is used up.
+    /// The declared size of the table or profile is used up.
     #[error("resource exhausted: {0}")]
     ResourceExhausted(String),
-    /// Still referred to (a member in a group, a group in an entry).
+    /// Another object still refers to this one: for example, a group to a member, or an entry to a group.
     #[error("failed precondition: {0}")]
     FailedPrecondition(String),
     /// The table or its default action is constant.

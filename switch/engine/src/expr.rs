@@ -1,4 +1,4 @@
-//! Expressions with every name resolved, before they are compiled.
+//! Expressions of the program, with every name resolved, before they are compiled to instructions.
 
 #[cfg(test)]
 pub mod random;
@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 
 use crate::layout::FieldRef;
 
-/// Arithmetic on two integers of any size.
+/// An arithmetic operation on two integers of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinOp {
     Add,
@@ -24,7 +24,7 @@ pub enum BinOp {
     Shr,
 }
 
-/// Comparison of two integers of any size.
+/// A comparison of two integers of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CmpOp {
     Eq,
@@ -36,7 +36,7 @@ pub enum CmpOp {
 }
 
 impl CmpOp {
-    /// Whether two values in this order compare so.
+    /// Whether the comparison holds for two values in this order.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             CmpOp::Eq => order.is_eq(),
@@ -49,26 +49,27 @@ impl CmpOp {
     }
 }
 
-/// A header, possibly one that is known only at run time.
+/// A header; of a stack's element, the index may be computed at run time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HeaderRef {
     Fixed(usize),
-    /// Stack, index.
+    /// Stack and index.
     Indexed(usize, Box<Expr>),
 }
 
-/// A value: integers without bounds, as in BMv2; what is assigned is cut to the destination's width. Booleans are 0 and 1.
+/// An expression. Its values are integers without bounds, as in BMv2; an assignment cuts the value to the destination's
+/// width. Booleans are 0 and 1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Expr {
     Const(BigInt),
     Bool(bool),
-    /// A field, or an action parameter.
+    /// A field or an action parameter.
     Field(FieldRef),
-    /// Stack, field relative to its header: the last valid element's.
+    /// A field of a stack's last valid element: the stack, and the field relative to its header.
     StackLast(usize, FieldRef),
-    /// Stack, index, field relative to its header.
+    /// A field of a stack's element: the stack, the index, and the field relative to its header.
     StackIndexed(usize, Box<Expr>, FieldRef),
-    /// Slot of the stack's next index: the index of the last element.
+    /// The index of a stack's last valid element. The field is the stack's next index.
     LastIndex(FieldRef),
     Bin(BinOp, Box<Expr>, Box<Expr>),
     BitNot(Box<Expr>),
@@ -76,25 +77,25 @@ pub enum Expr {
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
-    /// Is not zero.
+    /// Whether the value is not zero.
     ToBool(Box<Expr>),
-    /// Condition, then, else.
+    /// The condition, the value if it holds, and the value otherwise.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Two's complement of so many bits.
+    /// The value modulo 2^n as a signed number in two's complement of n bits, where n is the second operand.
     Wrap(Box<Expr>, u32),
-    /// Clamped to a signed integer of so many bits.
+    /// The value, clamped to a signed integer of this many bits.
     SatSigned(Box<Expr>, u32),
-    /// Clamped to an unsigned integer of so many bits.
+    /// The value, clamped to an unsigned integer of this many bits.
     SatUnsigned(Box<Expr>, u32),
-    /// Both valid and equal in all fields.
+    /// Whether both headers are valid and equal in all fields.
     HeaderEq(HeaderRef, HeaderRef),
-    /// The same header of both is valid, and equal in all fields.
+    /// Whether the same member of both unions is valid and equal in all fields.
     UnionEq(usize, usize),
-    /// One of its headers is valid.
+    /// Whether a header of the union is valid.
     UnionValid(usize),
 }
 
-/// A place that can be assigned.
+/// The target of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Place {
     Field(FieldRef),
@@ -103,7 +104,7 @@ pub enum Place {
 }
 
 impl Expr {
-    /// Is 0 or 1 and can stand as a condition.
+    /// Whether the value is always 0 or 1, so that the expression can stand as a condition.
     pub fn is_bool(&self) -> bool {
         match self {
             Expr::Bool(_)

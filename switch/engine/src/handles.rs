@@ -1,25 +1,28 @@
-//! Handles of the members of an action profile: the order in which a group chooses, which is BMv2's.
+//! Handles of an action profile's members. They determine the order in which a group selects members, which is the same
+//! as BMv2's.
 //!
-//! BMv2 gives a member the least number that is free (`bm_sim`'s `HandleMgr`). A member that weighs W in a group is W members
-//! there: PI (`ActionProfAccessManual`) makes copies when a group first wants them, and deletes them when no group does any more.
-//! The hash chooses by handle, in ascending order, so that copies stand behind all members that were there before.
+//! BMv2 gives a member the smallest free number as its handle (`bm_sim`'s `HandleMgr`). PI, the P4Runtime library in
+//! front of it, represents a member with weight W in a group as W members of BMv2 (`ActionProfAccessManual`): it
+//! creates the copies when a group first needs them, and deletes them when no group needs them any more. A hash selects
+//! among a group's members in ascending order of their handles, so copies come after all members that existed before
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::control::GroupMember;
 use crate::profile::ProfileState;
 
-/// The handles of one profile.
+/// The allocator of one profile's handles.
 #[derive(Default)]
 pub struct Handles {
-    /// All from here on are free.
+    /// This handle and all larger ones are free.
     next: u32,
-    /// Those before it that are free.
+    /// The free handles smaller than `next`.
     free: BTreeSet<u32>,
 }
 
 impl Handles {
-    /// Takes the least that is free.
+    /// Allocates the smallest free handle.
     pub fn take(&mut self) -> u32 {
         self.free.pop_first().unwrap_or_else(|| {
             self.next += 1;
@@ -27,7 +30,7 @@ impl Handles {
         })
     }
 
-    /// Takes this one, which is free.
+    /// Allocates this handle, which must be free.
     fn claim(&mut self, handle: u32) {
         if !self.free.remove(&handle) {
             self.free.extend(self.next..handle);
@@ -35,33 +38,33 @@ impl Handles {
         }
     }
 
-    /// Gives one back.
+    /// Frees a handle.
     pub fn release(&mut self, handle: u32) {
         self.free.insert(handle);
     }
 }
 
-/// A member's handles.
+/// The handles of a member and of its copies.
 #[derive(Debug, Clone)]
 pub struct Copies {
-    /// Its own, then those of its copies.
+    /// The member's own handle, followed by those of its copies.
     pub handles: Vec<u32>,
-    /// How many groups give it which weight.
+    /// For each weight, how many groups give it to the member.
     weights: BTreeMap<u32, u32>,
 }
 
 impl Copies {
-    /// Those of a member that no group has.
+    /// The handles of a member that is in no group: only its own.
     pub fn new(handle: u32) -> Self {
         Self { handles: vec![handle], weights: BTreeMap::new() }
     }
 
-    /// One more group gives it this weight.
+    /// Records that one more group gives the member this weight.
     fn gain(&mut self, weight: u32) {
         *self.weights.entry(weight).or_default() += 1;
     }
 
-    /// One group less does.
+    /// Records that one group less gives the member this weight.
     fn lose(&mut self, weight: u32) {
         if let Some(groups) = self.weights.get_mut(&weight) {
             *groups -= 1;
@@ -71,14 +74,15 @@ impl Copies {
         }
     }
 
-    /// Handles that are wanted.
-    fn wanted(&self) -> usize {
+    /// The number of handles that the member needs: the largest of its weights, and at least 1.
+    fn needed(&self) -> usize {
         self.weights.last_key_value().map_or(1, |(&most, _)| most as usize)
     }
 }
 
 impl ProfileState {
-    /// A group gets other members. Copies that are missing are made member by member, by id; then those that nobody wants go.
+    /// Updates the handles when a group's members change from `old` to `new`. First it creates missing copies, member
+    /// by member in the order of their ids; then it deletes copies that no group needs.
     pub fn regroup(&mut self, old: &[GroupMember], new: &[GroupMember]) {
         let mut weights: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         old.iter().for_each(|m| weights.entry(m.member).or_default().0 = m.weight);
@@ -104,18 +108,18 @@ impl ProfileState {
             let Some(member) = self.member_at.get(id).and_then(|&at| self.members[at as usize].as_mut()) else {
                 continue;
             };
-            let wanted = member.copies.wanted();
-            member.copies.handles.drain(wanted..).for_each(|handle| self.handles.release(handle));
+            let needed = member.copies.needed();
+            member.copies.handles.drain(needed..).for_each(|handle| self.handles.release(handle));
         }
     }
 
-    /// The handles of these members.
+    /// The handles of the members with these ids; ids without a member are left out.
     pub fn handles_of(&self, ids: impl Iterator<Item = u32>) -> Vec<(u32, Vec<u32>)> {
         let handles = |id| Some((id, self.member(*self.member_at.get(&id)?)?.copies.handles.clone()));
         ids.filter_map(handles).collect()
     }
 
-    /// Gives members these handles, which they had before, in place of those that they have.
+    /// Replaces the handles of these members by handles that they had at an earlier time.
     pub fn set_handles(&mut self, members: Vec<(u32, Vec<u32>)>) {
         for (id, _) in &members {
             if let Some(member) = self.member_at.get(id).and_then(|&at| self.members[at as usize].as_mut()) {

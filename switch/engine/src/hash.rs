@@ -5,7 +5,8 @@ use crc::{Algorithm, Crc, Table};
 static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_ARC);
 static CCITT: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&crc::CRC_16_IBM_3740);
 static CRC8: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&crc::CRC_8_SMBUS);
-/// CRC-32/ISO-HDLC of each byte, followed by so many zero bytes. Keys of hashes are short: too short for the crate's steps of 16.
+/// Tables for eight bytes at a time: `CRC32[n][b]` is the CRC-32/ISO-HDLC of byte `b` followed by `n` zero bytes. Hash
+/// keys are short, and the crate `crc` processes 16 bytes at a time.
 static CRC32: [[u32; 256]; 8] = crc32_tables();
 
 const fn crc32_tables() -> [[u32; 256]; 8] {
@@ -34,7 +35,7 @@ const fn crc32_tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// CRC-32/ISO-HDLC, eight bytes in a step.
+/// The CRC-32/ISO-HDLC of `data`, eight bytes at a time.
 fn crc32(data: &[u8]) -> u32 {
     let (words, tail) = data.as_chunks::<8>();
     let mut crc = u32::MAX;
@@ -49,8 +50,9 @@ fn crc32(data: &[u8]) -> u32 {
     !crc
 }
 
-/// What the bytes of a 128-bit number, most significant first, add to the CRC-32 of as many zero bytes: CRCs are linear, and
-/// zero bytes in front add nothing, so this is the way to the CRC-32 of any message of up to 16 bytes.
+/// The exclusive or of two CRC-32s: that of a 128-bit number's bytes, most significant first, and that of as many zero
+/// bytes. CRCs are linear, and leading zero bytes contribute nothing; so this gives the CRC-32 of any message of up to
+/// 16 bytes.
 pub fn crc32_of_number(high: u64, low: u64) -> u32 {
     [high, low].into_iter().fold(0, |crc, word| {
         let v = word.swap_bytes() ^ u64::from(crc);
@@ -58,22 +60,23 @@ pub fn crc32_of_number(high: u64, low: u64) -> u32 {
     })
 }
 
-/// By carry-less multiplication.
+/// CRC-32 by carry-less multiplication.
 #[cfg(target_arch = "x86_64")]
 pub mod clmul {
     use std::arch::x86_64::{
         _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32, _mm_set_epi64x, _mm_srli_si128, _mm_xor_si128,
     };
 
-    /// As [`super::crc32_of_number`]. Folding and Barrett reduction of Gopal and others, "Fast CRC computation for generic
-    /// polynomials using PCLMULQDQ instruction" (Intel, 2009), with its constants for this polynomial, reflected.
+    /// The same as [`super::crc32_of_number`]. It uses the folding and Barrett reduction of Gopal and others, "Fast CRC
+    /// computation for generic polynomials using PCLMULQDQ instruction" (Intel, 2009), with the constants for this
+    /// polynomial, reflected.
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     pub fn crc32_of_number(high: u64, low: u64) -> u32 {
         let fold = _mm_set_epi64x(0x1_63cd_6124, 0xccaa_009e);
         let reduce = _mm_set_epi64x(0x1_f701_1641, 0x1_db71_0641);
         let low_half = _mm_set_epi64x(0, 0xffff_ffff);
         let v = _mm_set_epi64x(low.swap_bytes() as i64, high.swap_bytes() as i64);
-        // 128 bits to 96, to 64, to 32
+        // Fold 128 bits to 96, to 64, to 32.
         let v = _mm_xor_si128(_mm_srli_si128(v, 8), _mm_clmulepi64_si128(v, fold, 0x00));
         let low = _mm_and_si128(v, low_half);
         let v = _mm_xor_si128(_mm_srli_si128(v, 4), _mm_clmulepi64_si128(low, fold, 0x10));
@@ -83,7 +86,7 @@ pub mod clmul {
     }
 }
 
-/// What BMv2's `crc64_custom` starts with.
+/// The parameters that BMv2's `crc64_custom` has until they are changed.
 static CRC64_CUSTOM: Algorithm<u64> = Algorithm {
     width: 64,
     poly: 0x1b,
@@ -96,7 +99,7 @@ static CRC64_CUSTOM: Algorithm<u64> = Algorithm {
 };
 static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC64_CUSTOM);
 
-/// An algorithm.
+/// A hash algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hash {
     /// CRC-16/ARC. `crc16_custom` starts with the same parameters.
@@ -109,10 +112,10 @@ pub enum Hash {
     Crc64Custom,
     /// The Internet checksum (RFC 1071).
     Csum16,
-    /// Exclusive or of 16-bit or 32-bit words, the last one padded with zeros.
+    /// Exclusive or of 16-bit or 32-bit words, the last word padded with zeros.
     Xor16,
     Xor32,
-    /// The first eight bytes.
+    /// The first eight bytes of the input.
     Identity,
 }
 
@@ -147,7 +150,8 @@ impl Hash {
     }
 }
 
-/// RFC 1071: the complement of the one's complement sum of 16-bit words, the last byte padded with zeros.
+/// The Internet checksum (RFC 1071): the complement of the one's complement sum of 16-bit words, the last byte padded
+/// with zeros.
 pub fn internet_checksum(data: &[u8]) -> u16 {
     !fold(sum_words(data).into())
 }
@@ -163,7 +167,7 @@ pub fn sum_words(data: &[u8]) -> u64 {
     })
 }
 
-/// Folds a sum to 16 bits; only zero gives zero.
+/// Folds a sum to 16 bits. The result is zero only if the sum is.
 pub fn fold(sum: u128) -> u16 {
     let sum = (sum >> 64) + (sum & u128::from(u64::MAX));
     let mut sum = (sum >> 32) as u64 + (sum as u64 & 0xffff_ffff);
@@ -205,7 +209,7 @@ mod tests {
         assert_eq!(Hash::by_name("random"), None);
     }
 
-    /// Reflected, polynomial 0x1b, bit by bit.
+    /// The reflected CRC-64 with polynomial 0x1b, bit by bit.
     fn naive_crc64(data: &[u8]) -> u64 {
         let poly = 0x1bu64.reverse_bits();
         data.iter().fold(0u64, |crc, &b| {
@@ -234,7 +238,7 @@ mod tests {
             prop_assert_eq!(crc32_of_number(high, low), expected);
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
-                // SAFETY: the processor has what it takes
+                // SAFETY: the processor has the required instructions.
                 prop_assert_eq!(unsafe { clmul::crc32_of_number(high, low) }, expected);
             }
         }

@@ -1,55 +1,57 @@
-//! Where every field lives: one array of 64-bit slots per packet.
+//! The layout of a packet's fields in an array of 64-bit slots.
 //!
-//! A field of up to 64 bits is one slot; a wider one is a row of slots, least significant first; a variable-length one is a slot
-//! with its present width in bits, then the row. Unsigned values are zero-extended, signed ones of up to 64 bits sign-extended.
-//! The fields of a header are next to each other, then comes its validity (0 or 1), so that a header is copied as one run
-//! of slots. Behind the headers come each stack's next index, the words of headers as they came in ([`crate::native`]), then
-//! what outlives no packet (temporaries, action parameters), then constants. A slot number is 16 bits wide and the array has
-//! 65,536 slots, so an access needs no bounds check; the last one is [`NOWHERE`].
+//! A field of up to 64 bits is one slot. A wider field is a row of slots, least significant first. A variable-length
+//! field is a slot with its current width in bits, followed by such a row. Unsigned values are zero-extended; signed
+//! ones of up to 64 bits are sign-extended.
+//!
+//! The fields of a header are adjacent, and its validity (0 or 1) follows them, so that a header is copied as one run
+//! of slots. After the headers come each stack's next index and the words of headers as received ([`crate::native`]).
+//! Then come slots that no further pass needs (temporaries, action parameters), and then constants. A slot number has
+//! 16 bits and the array has 65,536 slots, so an access needs no bounds check. The last slot is [`NOWHERE`].
 
 use std::collections::HashMap;
 
 use num_bigint::{BigInt, Sign};
 
-/// Index into [`Slots`].
+/// An index into [`Slots`].
 pub type Slot = u16;
-/// The packet's values.
+/// All values of one packet.
 pub type Slots = [u64; 65_536];
 
-/// What stands for a field that the program does not have: may be written, is not read.
+/// The slot of a field that the program does not have: it may be written, and is never read.
 pub const NOWHERE: Slot = Slot::MAX;
 
-/// A place for a value.
+/// A field: the place and type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldRef {
-    /// First slot.
+    /// The first slot.
     pub slot: Slot,
-    /// Bits; the maximum for variable-length fields.
+    /// The width in bits; for a variable-length field, the largest.
     pub width: u32,
-    /// Two's complement.
+    /// Whether the value is a signed number in two's complement.
     pub signed: bool,
-    /// The first slot is the present width.
+    /// Whether the field has variable length. Its first slot is then its current width in bits.
     pub varbit: bool,
 }
 
 impl FieldRef {
-    /// Fits one slot.
+    /// Whether the field takes a single slot.
     pub fn narrow(self) -> bool {
         self.width <= 64 && !self.varbit
     }
-    /// Slots of the value itself.
+    /// The number of slots of the value itself.
     pub fn limbs(self) -> usize {
         limbs(self.width)
     }
-    /// Slots including the width slot.
+    /// The number of slots, including that of a variable-length field's width.
     pub fn slots(self) -> usize {
         self.limbs() + usize::from(self.varbit)
     }
-    /// First slot of the value itself.
+    /// The first slot of the value itself.
     pub fn data(self) -> Slot {
         self.slot + u16::from(self.varbit)
     }
-    /// The value, for those who are in no hurry. Of a variable-length field: of all its bits.
+    /// The value as a big integer; slow. For a variable-length field, all bits up to its largest width.
     pub fn exact(self, slots: &Slots) -> BigInt {
         let first = usize::from(self.data());
         let words = slots[first..first + self.limbs()].iter();
@@ -58,13 +60,13 @@ impl FieldRef {
         let n = n & ((BigInt::from(1) << self.width) - 1);
         if negative { n - (BigInt::from(1) << self.width) } else { n }
     }
-    /// The same field of a header that starts `slots` further on.
+    /// The same field of a header whose first slot is `slots` further on.
     pub fn offset(self, slots: Slot) -> FieldRef {
         FieldRef { slot: self.slot + slots, ..self }
     }
 }
 
-/// An unsigned field of up to 64 bits, ready to be written.
+/// An unsigned field of up to 64 bits that the architecture writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
     pub slot: Slot,
@@ -72,12 +74,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// `None`: [`NOWHERE`].
+    /// `None` stands for a field that the program does not have; its writes go to [`NOWHERE`].
     pub fn new(f: Option<FieldRef>) -> Cell {
         f.map_or(Cell { slot: NOWHERE, mask: 0 }, |f| Cell { slot: f.slot, mask: mask64(f.width) })
     }
 
-    /// The field's bits.
+    /// A mask of the field's bits.
     pub fn mask(self) -> u64 {
         self.mask
     }
@@ -95,12 +97,12 @@ impl Cell {
     }
 }
 
-/// Slots for so many bits; at least one.
+/// The number of slots for a value of `width` bits; at least one.
 pub fn limbs(width: u32) -> usize {
     (width as usize).div_ceil(64).max(1)
 }
 
-/// All ones in the low `width` bits.
+/// A mask with the low `width` bits set.
 pub fn mask64(width: u32) -> u64 {
     if width >= 64 { u64::MAX } else { (1 << width) - 1 }
 }
@@ -112,7 +114,7 @@ pub fn sign_extend(v: u64, width: u32) -> u64 {
 }
 
 pub struct FieldType {
-    /// Relative to the header's first slot.
+    /// The field, with a slot number relative to the header's first slot.
     pub field: FieldRef,
 }
 
@@ -120,15 +122,15 @@ pub struct HeaderType {
     pub name: String,
     pub fields: Vec<FieldType>,
     pub by_name: HashMap<String, usize>,
-    /// Slots of an instance, validity included.
+    /// The number of slots of a header, validity included.
     pub slots: usize,
-    /// Relative slot of the validity.
+    /// The slot of the validity, relative to the header's first slot.
     pub valid: Slot,
-    /// Bits without the variable-length field.
+    /// The width in bits without the variable-length field.
     pub fixed_bits: u32,
-    /// The variable-length field.
+    /// The index of the variable-length field.
     pub varbit: Option<usize>,
-    /// Bytes at most, if there is a variable-length field and the JSON says so; 0 otherwise.
+    /// The most bytes of a header with a variable-length field, if the JSON states it; 0 otherwise.
     pub max_bytes: u32,
 }
 
@@ -136,13 +138,13 @@ pub struct HeaderType {
 pub struct Header {
     pub header_type: usize,
     pub metadata: bool,
-    /// First slot.
+    /// The first slot.
     pub base: Slot,
-    /// Slot of the validity.
+    /// The slot of the validity.
     pub valid: Slot,
-    /// The other headers of the same union: valid together they are never.
+    /// The other headers of the same union, of which at most one is valid.
     pub union_others: Vec<usize>,
-    /// First slot of the header's words as they came in, for machine code.
+    /// The first of the slots in which machine code stores the header's words as received.
     pub raw: Option<Slot>,
 }
 
@@ -150,7 +152,7 @@ pub struct Header {
 pub struct Stack {
     pub header_type: usize,
     pub headers: Vec<usize>,
-    /// Slot with the index of the first free element.
+    /// The slot that contains the index of the first free element.
     pub next: Slot,
 }
 
@@ -167,7 +169,7 @@ pub struct UnionStack {
     pub next: Slot,
 }
 
-/// Everything about headers.
+/// The program's header types, headers, stacks and unions, and the slots that they use.
 #[derive(Default)]
 pub struct Layout {
     pub types: Vec<HeaderType>,
@@ -175,28 +177,28 @@ pub struct Layout {
     pub header_by_name: HashMap<String, usize>,
     pub stacks: Vec<Stack>,
     pub stack_by_name: HashMap<String, usize>,
-    /// Union type: member names and header types, in order.
+    /// For each union type, the names and header types of its members, in order.
     pub union_types: HashMap<String, Vec<(String, usize)>>,
     pub unions: Vec<Union>,
     pub union_by_name: HashMap<String, usize>,
     pub union_stacks: Vec<UnionStack>,
     pub union_stack_by_name: HashMap<String, usize>,
-    /// Slots that a new packet starts with: zero, metadata valid.
+    /// The values that a new packet's slots start with: zero, and 1 for the validity of metadata.
     pub fresh: Vec<u64>,
-    /// Slots used so far, of any kind.
+    /// The number of slots in use, of any kind.
     pub used: usize,
-    /// BMv2's names for fields the program calls differently.
+    /// The program's fields for names that BMv2 gives to fields of the standard metadata.
     pub aliases: HashMap<String, (String, String)>,
 }
 
 impl Layout {
-    /// `header.field`, or the validity as `header.$valid$`.
+    /// The field `name` of a header. `$valid$` names its validity.
     pub fn field(&self, header: usize, name: &str) -> Option<FieldRef> {
         let h = &self.headers[header];
         self.type_field(h.header_type, name).map(|f| f.offset(h.base))
     }
 
-    /// A field relative to its header's first slot.
+    /// A field of a header type, relative to its header's first slot.
     pub fn type_field(&self, header_type: usize, name: &str) -> Option<FieldRef> {
         let t = &self.types[header_type];
         if name == "$valid$" {
@@ -205,7 +207,7 @@ impl Layout {
         t.by_name.get(name).map(|&i| t.fields[i].field)
     }
 
-    /// A field by the name BMv2's target knows it by, aliases resolved.
+    /// The field that BMv2 calls `header.field`, which may be an alias.
     pub fn target_field(&self, header: &str, field: &str) -> Option<FieldRef> {
         let (header, field) = match self.aliases.get(&format!("{header}.{field}")) {
             Some((h, f)) => (h.as_str(), f.as_str()),

@@ -1,30 +1,34 @@
 //! A P4 (v1model) pipeline as a pure machine: bytes, port and time in; packets and state out.
 //!
-//! [`Program::load`] reads the JSON that p4c's BMv2 back end writes, checks it and compiles it into a flat form.
-//! [`Engine`] runs it: [`Engine::receive`] takes one frame and hands every resulting frame to a [`Sink`].
-//! All state (table entries, registers, counters, meters, ...) belongs to the engine and is reached by the methods in
-//! [`mod@control`]. The engine knows no socket, no gRPC and no wall clock: the caller passes the time, in nanoseconds since
-//! an origin of its choice. The same frames, times, writes and seed always give the same result.
+//! [`Program::load`] reads the JSON that p4c's BMv2 back end writes, checks it and compiles it into a flat list of
+//! instructions. [`Engine`] runs the program: [`Engine::receive`] takes one frame and passes every resulting frame to a
+//! [`Sink`]. The engine owns all state (table entries, registers, counters, meters, ...); the methods in
+//! [`mod@control`] read and write it. The engine uses no socket, no gRPC and no wall clock: the caller passes the time,
+//! in nanoseconds since an origin of its choice. The same frames, times, writes and seed always give the same result.
 //!
 //! # Like BMv2
-//! Semantics are those of BMv2's `simple_switch`, its oddities included: `egress_spec` becomes the drop port + 1 when egress begins;
-//! clones, resubmitted and recirculated packets start with all metadata zero (the ingress port too) but for their field list;
-//! a failed parser still enters ingress; meters are asked peak bucket first and never look at a colour; a hash leaves out
-//! the fields of invalid headers, and a table's key has zero for them; a hash maximum of 0 counts as 1; a register or counter
-//! index outside of the array does nothing.
+//! The engine follows BMv2's `simple_switch` in these oddities:
+//! - When egress begins, `egress_spec` is set to the drop port + 1.
+//! - Clones, resubmitted and recirculated packets start with all metadata zero (the ingress port too), except the
+//!   fields of their field list.
+//! - A packet with a parser error still enters ingress.
+//! - A meter checks its peak bucket first and ignores a packet's earlier colour.
+//! - A hash leaves out the fields of invalid headers; a table's key has zero for them; a hash maximum of 0 counts as 1.
+//! - A register or counter access outside of the array does nothing.
 //!
 //! # Unlike BMv2, on purpose
-//! - Fields that were never written read as zero. (BMv2: what the buffer's previous packet left there.)
+//! - Fields that were never written read as zero. (BMv2: what the previous packet left in the buffer.)
 //! - A failed `assert` or `assume` drops the packet and is counted. (BMv2: the process ends.) Division by zero gives 0.
 //! - An access to a stack element that does not exist reads zero and writes nothing. (BMv2: the process ends.)
 //! - A packet that is resubmitted, recirculated or cloned without end is dropped after [`Options::max_passes`] passes.
-//! - A group changes as a whole; an empty one runs no action; writing the configuration that a meter has does not refill it.
-//! - Every packet runs to its end at once: there are no queues, and nothing is lost in them. The queueing metadata is what the
-//!   caller says of a port's backlog ([`Sink::backlog`]). Of a packet and its clones, ingress clones leave first and egress
-//!   clones last.
-//! - `random()` is a seeded generator of its own, uniform between both bounds.
-//! - A table that is full refuses entries, and so does an action profile whose limit is set ([`Engine::limit_profile`]).
-//! - A member whose watch port is down is left out of the choice.
+//! - A group changes atomically; an empty group runs no action; rewriting a meter's unchanged configuration does not
+//!   refill its buckets.
+//! - `receive` runs every packet to its end: the engine has no queues and loses nothing in them. The queueing metadata
+//!   is the port's backlog as the caller reports it ([`Sink::backlog`]). Of a packet and its clones, ingress clones
+//!   leave first and egress clones last.
+//! - `random()` is a seeded generator of the engine's own, uniform over the interval including both bounds.
+//! - A full table refuses entries, and so does an action profile whose limit is set ([`Engine::limit_profile`]).
+//! - A selector never selects a member whose watch port is down.
 
 mod bits;
 mod calc;

@@ -1,41 +1,41 @@
-//! A program's machine code: its functions, and the memory that they are in.
+//! A program's compiled functions and the memory that contains them.
 //!
-//! Only data: [`crate::native`] makes it and calls it.
+//! This module has only the data; [`crate::native`] compiles and calls the functions.
 
 use cranelift_jit::JITModule;
 
 use crate::layout::Slots;
 
-/// A function that takes the address of a [`crate::native`] frame, and returns how its run ended.
+/// A compiled function. It takes the address of a [`crate::native`] frame and returns how its run ended.
 pub type Entry = unsafe extern "C" fn(*mut ()) -> i64;
-/// A function that gives slots their start values.
+/// A compiled function that sets slots to their start values.
 pub type Fresh = unsafe extern "C" fn(*mut Slots);
 
-/// The functions.
+/// The compiled functions of a program.
 pub struct MachineCode {
-    /// By number of the part.
+    /// The functions of the program's parts, by the part's number.
     pub entries: [Entry; 5],
-    /// A packet's whole way.
-    pub whole: Entry,
-    /// Parts that do something, by number.
-    pub has: [bool; 5],
-    /// The program reads how many packets wait at a port.
+    /// The function that runs a packet through all parts in one call.
+    pub fast_path: Entry,
+    /// Whether each part, by its number, does anything.
+    pub nonempty: [bool; 5],
+    /// Whether the program reads how many frames wait at a port.
     pub reads_backlog: bool,
-    /// `None`: all start values are to be copied.
+    /// The function that sets the start values; `None` if all start values are to be copied instead.
     pub fresh: Option<Fresh>,
-    /// Owns the code.
+    /// The owner of the code's memory.
     pub module: Option<JITModule>,
 }
 
-// SAFETY: the module is not touched any more until it is dropped; its code is read-only and holds no state.
+// SAFETY: nothing accesses the module until it is dropped; its code is read-only and has no state.
 unsafe impl Send for MachineCode {}
-// SAFETY: as above.
+// SAFETY: see `Send`; a shared reference reads only function addresses.
 unsafe impl Sync for MachineCode {}
 
 impl Drop for MachineCode {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: the entries go with it, and nothing runs them: that needs a reference to this
+            // SAFETY: the functions die with this value, and a caller that runs one has a reference to it.
             unsafe { module.free_memory() };
         }
     }

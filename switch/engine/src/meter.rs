@@ -1,13 +1,14 @@
-//! BMv2's two-rate three-colour meter, colour-blind.
+//! BMv2's two-rate three-colour meter (RFC 2698) in its colour-blind mode.
 //!
-//! The peak bucket is asked first: too few tokens there is red; then the committed one: too few is yellow. A packet that the
-//! peak bucket let pass has paid it even when the committed one turns it yellow. Tokens come in whole numbers, computed from one
-//! origin, so that nothing drifts. Unlike BMv2, which counts in floating point, a token comes in the microsecond it is due; and
-//! writing the configuration a meter already has leaves its buckets alone.
+//! A packet first takes its tokens from the peak bucket; if that has too few, the packet is red. It then takes them
+//! from the committed bucket; if that has too few, the packet is yellow, although it has paid the peak bucket. Tokens
+//! are whole numbers computed from one origin in time, so rounding errors do not add up. BMv2 counts in floating point;
+//! here a token arrives in the microsecond in which it is due. And unlike on BMv2, writing a meter's unchanged
+//! configuration leaves its buckets alone.
 
 use crate::control::{CounterData, MeterConfig, MeterView};
 
-/// Colours as v1model numbers them.
+/// The colours, as v1model numbers them.
 pub const GREEN: u64 = 0;
 pub const YELLOW: u64 = 1;
 pub const RED: u64 = 2;
@@ -18,20 +19,20 @@ struct Bucket {
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// Tokens handed out since the origin.
-    given: u128,
+    /// Tokens added since the origin.
+    added: u128,
 }
 
 impl Bucket {
     fn new(rate: u64, burst: u64) -> Bucket {
-        Bucket { rate, burst, tokens: burst, given: 0 }
+        Bucket { rate, burst, tokens: burst, added: 0 }
     }
 
     fn take(&mut self, micros: u64, cost: u64) -> bool {
-        let given = u128::from(micros) * u128::from(self.rate) / 1_000_000;
-        let held = u128::from(self.tokens) + given.saturating_sub(self.given);
-        self.tokens = held.min(u128::from(self.burst)) as u64;
-        self.given = given;
+        let added = u128::from(micros) * u128::from(self.rate) / 1_000_000;
+        let tokens = u128::from(self.tokens) + added.saturating_sub(self.added);
+        self.tokens = tokens.min(u128::from(self.burst)) as u64;
+        self.added = added;
         let enough = self.tokens >= cost;
         if enough {
             self.tokens -= cost;
@@ -43,17 +44,17 @@ impl Bucket {
 #[derive(Debug, Clone, Copy)]
 struct Configured {
     config: MeterConfig,
-    /// Microseconds; the buckets were full then.
+    /// The time, in microseconds, at which the buckets were full.
     origin: u64,
     peak: Bucket,
     committed: Bucket,
 }
 
-/// One meter; without a configuration it is always green.
+/// One meter. Without a configuration, every packet is green.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Meter {
     configured: Option<Configured>,
-    /// What was given each colour, by [`GREEN`], [`YELLOW`] and [`RED`].
+    /// Packets and bytes of each colour, indexed by [`GREEN`], [`YELLOW`] and [`RED`].
     counts: [CounterData; 3],
 }
 
@@ -62,7 +63,8 @@ impl Meter {
         self.configured.map(|c| c.config)
     }
 
-    /// `now`: nanoseconds.
+    /// Sets the configuration; `now` is the time in nanoseconds. A new configuration fills the buckets, an unchanged
+    /// one does not.
     pub fn configure(&mut self, now: u64, config: Option<MeterConfig>) {
         if self.config() != config {
             self.configured = config.map(|config| Configured {
@@ -84,14 +86,15 @@ impl Meter {
         self.counts = <[CounterData; 3]>::default();
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another meter.
     pub fn add_counts(&mut self, other: &Meter) {
         for (own, other) in self.counts.iter_mut().zip(other.counts) {
             own.add(other);
         }
     }
 
-    /// The colour of a packet of so many bytes, which costs its bytes or (`by_bytes` unset) one token.
+    /// The colour of a packet of `bytes` bytes at time `now` (nanoseconds). The packet costs as many tokens as it has
+    /// bytes, or one token if `by_bytes` is not set.
     pub fn execute(&mut self, now: u64, bytes: u64, by_bytes: bool) -> u64 {
         let colour = self.colour(now, if by_bytes { bytes } else { 1 });
         self.counts[colour as usize].count(bytes);
@@ -125,10 +128,10 @@ mod tests {
         m.configure(0, Some(config));
         let colours: Vec<_> = (0..6).map(|_| m.execute(0, 1, false)).collect();
         assert_eq!(colours, [GREEN, GREEN, YELLOW, YELLOW, RED, RED]);
-        // after a second: two peak tokens, one committed
+        // After one second there are two new tokens in the peak bucket and one in the committed bucket.
         let colours: Vec<_> = (0..3).map(|_| m.execute(SECOND, 1, false)).collect();
         assert_eq!(colours, [GREEN, YELLOW, RED]);
-        // the same configuration does not refill, another one does
+        // The same configuration does not refill the buckets; another one does.
         m.configure(SECOND, Some(config));
         assert_eq!(m.execute(SECOND, 1, false), RED);
         m.configure(SECOND, Some(MeterConfig { cir: 2, ..config }));
@@ -138,16 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_never_holds_more_than_its_burst() {
+    fn a_bucket_never_has_more_tokens_than_its_burst() {
         let mut m = Meter::default();
         m.configure(0, Some(MeterConfig { cir: 1_000, cburst: 3, pir: 1_000, pburst: 3 }));
         let green = (0..10).filter(|_| m.execute(3600 * SECOND, 1, false) == GREEN).count();
         assert_eq!(green, 3);
     }
 
-    /// In floating point 139,000 times 0.049 is less than 6,811, and the last token is missing.
+    /// In floating point, 139,000 times 0.049 is less than 6,811, so the last token would be missing.
     #[test]
-    fn a_token_comes_in_the_microsecond_it_is_due() {
+    fn a_token_arrives_in_the_microsecond_it_is_due() {
         let mut m = Meter::default();
         let at = |micros: u64| 1_000 * micros;
         m.configure(0, Some(MeterConfig { cir: 49_000, cburst: 6_811, pir: 49_000, pburst: 6_811 }));

@@ -1,17 +1,17 @@
 //! The options of an engine.
 
-/// What is fixed when an engine starts.
+/// Settings that are fixed when an engine starts.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `egress_spec` of this value drops (BMv2's default: 511).
+    /// The value of `egress_spec` that drops a packet (BMv2's default: 511).
     pub drop_port: u32,
     /// Seed of `random()`.
     pub seed: u64,
-    /// A packet that was resubmitted or recirculated more often than this is dropped and counted.
+    /// The most passes of a packet: one that is resubmitted or recirculated more often is dropped and counted.
     pub max_passes: u32,
-    /// Digest messages kept for the control plane; more are dropped and counted.
+    /// The most digest messages that wait for the control plane; further ones are dropped and counted.
     pub max_digests: usize,
-    /// Instructions are interpreted instead of compiled to machine code.
+    /// Whether instructions are interpreted instead of compiled to machine code.
     pub interpret: bool,
 }
 

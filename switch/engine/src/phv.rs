@@ -1,50 +1,50 @@
-//! What a packet's headers need at run time, beside their slots: how to read and write them as bytes, and stacks.
+//! The packet header vector at run time: how headers are read from and written to a packet's bytes, and header stacks.
 
 use crate::bits::{self, BitWriter};
 use crate::layout::{FieldRef, Header, HeaderType, Layout, Slot, Slots, mask64, sign_extend};
 
 /// A field's place inside a word of up to eight bytes of the packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
-    /// The low `width` bits.
+pub struct WordField {
+    /// The low `width` bits set.
     mask: u64,
     pub slot: Slot,
     pub shift: u8,
-    /// Bits cut off at the top: 64 - width.
+    /// The number of bits above the field in a 64-bit word: 64 - width.
     pub m: u8,
     pub signed: bool,
 }
 
-/// Whole bytes that hold whole fields.
+/// A number of whole bytes of a header that contain whole fields only.
 #[derive(Debug, Clone)]
 pub struct Word {
     pub bytes: u8,
-    parts: Vec<Part>,
+    fields: Vec<WordField>,
 }
 
 impl Word {
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
+    pub fn fields(&self) -> &[WordField] {
+        &self.fields
     }
 
-    /// The bytes as a number, of the fields of the header at `base`.
+    /// The word's bytes as a number, put together from the fields of the header whose first slot is `base`.
     #[inline]
     pub fn value(&self, slots: &Slots, base: Slot) -> u64 {
-        let part = |p: &Part| (slots[usize::from(base.wrapping_add(p.slot))] & p.mask) << p.shift;
-        self.parts.iter().fold(0, |v, p| v | part(p))
+        let shifted = |p: &WordField| (slots[usize::from(base.wrapping_add(p.slot))] & p.mask) << p.shift;
+        self.fields.iter().fold(0, |v, p| v | shifted(p))
     }
 }
 
-/// Bytes in the making, in a buffer that has room for all of them.
+/// The buffer that headers are deparsed into. It has room for the program's longest headers.
 pub struct Head {
     bytes: Box<[u8]>,
     length: usize,
-    /// A header that is written bit by bit.
+    /// A reusable buffer for a header that is written bit by bit.
     bits: Vec<u8>,
 }
 
 impl Head {
-    /// Room for `most` bytes.
+    /// Allocates a buffer for `most` bytes.
     pub fn new(most: usize) -> Head {
         Head { bytes: vec![0; most + 8].into_boxed_slice(), length: 0, bits: Vec::new() }
     }
@@ -57,17 +57,17 @@ impl Head {
         &self.bytes[..self.length]
     }
 
-    /// The first byte, for machine code, which writes no more than there is room for.
+    /// The address of the first byte, for machine code, which never writes more than `most` bytes.
     pub fn start(&mut self) -> *mut u8 {
         self.bytes.as_mut_ptr()
     }
 
-    /// The first `length` bytes are written.
+    /// Sets the length to the number of bytes written.
     pub fn cut(&mut self, length: usize) {
         self.length = length.min(self.bytes.len());
     }
 
-    /// The low `n` (1 to 8) bytes of `v`.
+    /// Appends the low `n` (1 to 8) bytes of `v`, most significant byte first.
     #[inline]
     pub fn put(&mut self, v: u64, n: usize) {
         let at = self.length;
@@ -75,7 +75,7 @@ impl Head {
         self.length += n;
     }
 
-    /// The low `n` bytes of words, least significant word first.
+    /// Appends the low `n` bytes of a value in words, least significant word first.
     pub fn put_row(&mut self, row: &[u64], n: usize) {
         if !n.is_multiple_of(8) {
             self.put(row[n / 8], n % 8);
@@ -91,22 +91,23 @@ impl Head {
     }
 }
 
-/// How a header is read from and written to a packet.
+/// How headers of one type are read from and written to a packet.
 #[derive(Debug, Clone)]
 pub struct HeaderPlan {
-    /// Bytes without the variable-length field.
+    /// The header's bytes without the variable-length field.
     pub fixed_bytes: usize,
-    /// At most, with it; 0: no limit known.
+    /// The most bytes with the variable-length field; 0 if the program states no limit.
     pub max_bytes: usize,
     pub varbit: Option<Slot>,
-    /// All fields but a variable-length one at the end; `None`: field by field.
+    /// All fields except a variable-length one at the end, grouped into words; `None` if the header has to be read and
+    /// written bit by bit.
     words: Option<Vec<Word>>,
-    /// The words' parts whose sign is to be extended.
-    signed: Vec<Part>,
+    /// The fields of `words` whose sign is to be extended.
+    signed: Vec<WordField>,
     fields: Vec<FieldRef>,
 }
 
-/// A header instance.
+/// A header instance at run time.
 #[derive(Debug, Clone)]
 pub struct HeaderAtRun {
     pub base: Slot,
@@ -118,7 +119,7 @@ pub struct HeaderAtRun {
     pub raw: Option<Slot>,
 }
 
-/// A stack: the first slots of its headers.
+/// A header stack: the first slots of its headers.
 #[derive(Debug, Clone)]
 pub struct StackAt {
     pub next: Slot,
@@ -127,32 +128,32 @@ pub struct StackAt {
 }
 
 impl StackAt {
-    /// First slot of the last element.
+    /// The first slot of the last valid element; `None` if the stack is empty.
     pub fn last(&self, slots: &Slots) -> Option<Slot> {
         self.element(slots[self.next as usize].wrapping_sub(1))
     }
-    /// First slot of an element.
+    /// The first slot of an element; `None` if there is no element with this index.
     pub fn element(&self, index: u64) -> Option<Slot> {
         self.bases.get(usize::try_from(index).ok()?).copied()
     }
 }
 
-/// A stack of unions: each element's headers.
+/// A stack of header unions, each with the headers that it consists of.
 #[derive(Debug, Clone)]
 pub struct UnionStackAt {
     pub next: Slot,
     pub unions: Vec<Vec<u16>>,
 }
 
-/// All of it.
+/// The program's header types, headers and stacks.
 pub struct Phv {
     pub plans: Vec<HeaderPlan>,
     pub headers: Vec<HeaderAtRun>,
     pub stacks: Vec<StackAt>,
     pub union_stacks: Vec<UnionStackAt>,
-    /// Slots that a new packet starts with.
+    /// The values that a new packet's slots start with.
     pub fresh: Vec<u64>,
-    /// Runs of slots that belong to metadata.
+    /// First slot and length of each run of slots that belongs to metadata.
     pub metadata: Vec<(Slot, u16)>,
 }
 
@@ -200,7 +201,7 @@ impl Phv {
         }
     }
 
-    /// Bytes the header occupies in a packet.
+    /// The number of bytes that the header occupies in a packet.
     pub fn header_bytes(&self, slots: &Slots, header: usize) -> usize {
         let h = &self.headers[header];
         let plan = &self.plans[h.plan as usize];
@@ -219,18 +220,18 @@ impl Phv {
         }
     }
 
-    /// All fields zero, variable-length ones empty.
+    /// Sets all fields to zero and empties a variable-length one.
     pub fn zero(&self, slots: &mut Slots, header: usize) {
         let h = &self.headers[header];
         slots[h.base as usize..h.valid as usize].fill(0);
     }
 
-    /// What a new packet starts with.
+    /// Sets all slots of headers to their start values.
     pub fn start(&self, slots: &mut Slots) {
         slots[..self.fresh.len()].copy_from_slice(&self.fresh);
     }
 
-    /// All metadata zero (and still valid).
+    /// Sets all metadata to zero; it stays valid.
     pub fn reset_metadata(&self, slots: &mut Slots) {
         for &(base, n) in &self.metadata {
             let run = base as usize..base as usize + n as usize;
@@ -238,7 +239,7 @@ impl Phv {
         }
     }
 
-    /// Copies the fields, without the validity, of a header of the same type.
+    /// Copies the fields, but not the validity, of a header of the same type.
     pub fn copy(&self, slots: &mut Slots, to: usize, from: usize) {
         let (d, s) = (self.headers[to].base as usize, self.headers[from].base as usize);
         let n = usize::from(self.headers[from].slots) - 1;
@@ -253,7 +254,7 @@ impl HeaderPlan {
             Some((last, rest)) if last.varbit => rest,
             _ => &fields,
         });
-        let signed = words.iter().flatten().flat_map(|w| &w.parts).filter(|p| p.signed).copied().collect();
+        let signed = words.iter().flatten().flat_map(|w| &w.fields).filter(|p| p.signed).copied().collect();
         HeaderPlan {
             fixed_bytes: t.fixed_bits as usize / 8,
             max_bytes: t.max_bytes as usize,
@@ -264,7 +265,7 @@ impl HeaderPlan {
         }
     }
 
-    /// Reads the fields from `data`, which holds at least `fixed_bytes` (and the variable-length field's bytes).
+    /// Reads the fields from `data`, which contains at least `fixed_bytes` and the variable-length field's bytes.
     #[inline]
     pub fn extract(&self, slots: &mut Slots, base: Slot, data: &[u8], varbit_bits: usize) {
         let Some(words) = &self.words else {
@@ -279,7 +280,7 @@ impl HeaderPlan {
         for word in words {
             let v = bits::load(data, at, word.bytes as usize);
             at += word.bytes as usize;
-            for p in &word.parts {
+            for p in &word.fields {
                 slots[usize::from(base.wrapping_add(p.slot))] = v >> p.shift & p.mask;
             }
         }
@@ -335,30 +336,30 @@ impl HeaderPlan {
         out.bits = bytes;
     }
 
-    /// The same, bit by bit.
+    /// Writes the header bit by bit.
     pub fn write(&self, slots: &Slots, base: Slot, out: &mut BitWriter) {
         for f in &self.fields {
             out.field(slots, f.offset(base));
         }
     }
 
-    /// All fields but a variable-length one, as words of the packet; `None`: they do not fall into words.
+    /// All fields except a variable-length one, grouped into words of the packet; `None` if they cannot be grouped.
     pub fn words(&self) -> Option<&[Word]> {
         self.words.as_deref()
     }
 
-    /// Words of the variable-length field.
+    /// The number of slots of the variable-length field's value.
     pub fn varbit_limbs(&self) -> usize {
         self.fields.last().filter(|f| f.varbit).map_or(0, |f| f.limbs())
     }
 
-    /// Bytes at most.
+    /// The most bytes that a header of this type occupies.
     pub fn most_bytes(&self) -> usize {
         self.fixed_bytes + self.fields.iter().filter(|f| f.varbit).map(|f| f.width.div_ceil(8) as usize).sum::<usize>()
     }
 }
 
-/// Groups fields into words that begin and end at bytes; `None` if that is not possible.
+/// Groups fields into words that begin and end at byte boundaries; `None` if that is not possible.
 pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut group: Vec<FieldRef> = Vec::new();
@@ -376,35 +377,35 @@ pub fn words(fields: &[FieldRef]) -> Option<Vec<Word>> {
         }
         group.push(f);
         width += f.width;
-        // as many fields as fit, so that there are few words
-        let mut more = fields[i + 1..].iter().take_while(|f| f.narrow()).scan(width, |w, f| {
+        // Take as many fields as fit into 64 bits, so that there are few words.
+        let mut next_widths = fields[i + 1..].iter().take_while(|f| f.narrow()).scan(width, |w, f| {
             *w += f.width;
             Some(*w)
         });
-        if width % 8 == 0 && !more.by_ref().take_while(|&w| w <= 64).any(|w| w % 8 == 0) {
-            let mut left = width;
-            let parts = group
+        if width % 8 == 0 && !next_widths.by_ref().take_while(|&w| w <= 64).any(|w| w % 8 == 0) {
+            let mut remaining = width;
+            let fields = group
                 .drain(..)
                 .map(|f| {
-                    left -= f.width;
+                    remaining -= f.width;
                     let m = (64 - f.width) as u8;
-                    Part { mask: u64::MAX >> m, slot: f.slot, shift: left as u8, m, signed: f.signed }
+                    WordField { mask: u64::MAX >> m, slot: f.slot, shift: remaining as u8, m, signed: f.signed }
                 })
                 .collect();
-            words.push(Word { bytes: (width / 8) as u8, parts });
+            words.push(Word { bytes: (width / 8) as u8, fields });
             width = 0;
         }
     }
     (width == 0).then_some(words)
 }
 
-/// A field of whole bytes, most significant word first.
+/// Adds the words of a field wider than 64 bits, most significant word first. Its width is a multiple of 8.
 fn wide_field(f: FieldRef, words: &mut Vec<Word>) {
     for limb in (0..f.limbs()).rev() {
         let bits = (f.width as usize - 64 * limb).min(64);
         let m = (64 - bits) as u8;
-        let part = Part { mask: u64::MAX >> m, slot: f.slot + limb as Slot, shift: 0, m, signed: false };
-        words.push(Word { bytes: (bits / 8) as u8, parts: vec![part] });
+        let field = WordField { mask: u64::MAX >> m, slot: f.slot + limb as Slot, shift: 0, m, signed: false };
+        words.push(Word { bytes: (bits / 8) as u8, fields: vec![field] });
     }
 }
 

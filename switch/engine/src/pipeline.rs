@@ -1,6 +1,8 @@
-//! A frame's way: parser, ingress, what comes between, egress, deparser; in the order of `simple_switch`.
+//! A frame's way through parser, ingress, the traffic manager, egress and deparser, in the order of BMv2's
+//! `simple_switch`.
 //!
-//! Everything runs to its end at once. There are no queues: the queueing metadata tells of those behind the switch.
+//! Each pass runs to its end at once. The engine has no queues: the queueing metadata describes the caller's queues
+//! behind its ports.
 
 use crate::bits::to_bytes;
 use crate::code::Code;
@@ -8,14 +10,14 @@ use crate::control::Digest;
 use crate::layout::{FieldRef, Slots, mask64};
 use crate::machine::{Machine, Requests, Stop};
 use crate::machine_code::MachineCode;
-use crate::native::{Part, Progress};
+use crate::native::{Progress, Stage};
 use crate::phv::Head;
 use crate::program::{DigestId, DigestPart, Program};
 use crate::queue::{Start, Work};
 use crate::sink::{Backlog, Sink};
 use crate::trace::TraceEvent;
 
-/// `standard_metadata.instance_type`, as BMv2 numbers it.
+/// Values of `standard_metadata.instance_type`, numbered as in BMv2.
 mod instance {
     pub const NORMAL: u64 = 0;
     pub const INGRESS_CLONE: u64 = 1;
@@ -25,25 +27,25 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// One frame's run.
+/// The passes of one frame, and the engine's state that they use.
 pub struct Pass<'a> {
     pub p: &'a Program,
-    /// Machine code of that program; `None`: `code` is interpreted.
+    /// The machine code of `p`; if `None`, `code` is interpreted.
     pub native: Option<&'a MachineCode>,
     pub code: &'a Code,
     pub s: &'a mut Slots,
     pub m: &'a mut Machine,
     pub head: &'a mut Head,
-    /// Port the frame came in by.
+    /// The frame's ingress port.
     pub port: u32,
-    /// Passes made beyond the first.
+    /// The number of passes made beyond the first.
     pub budget: u32,
 }
 
 impl Pass<'_> {
-    /// Runs the frame and everything that comes of it.
+    /// Runs the frame, its clones, and its further passes.
     pub fn frame(&mut self, frame: &[u8], out: &mut impl Sink) {
-        // one more than are made: the one that is too many
+        // One buffer more than passes are allowed, for the pass that is refused.
         self.m.queue.begin((self.m.options.max_passes as usize).saturating_add(1));
         self.ingress(frame, instance::NORMAL, (&[], &[]), out);
         while let Some(work) = self.m.queue.take() {
@@ -55,14 +57,14 @@ impl Pass<'_> {
                 self.m.queue.give_back(work);
                 return;
             }
-            self.again(&work, out);
+            self.further_pass(&work, out);
             self.m.queue.give_back(work);
         }
     }
 
-    /// One more pass.
+    /// Runs one further pass.
     #[cold]
-    fn again(&mut self, work: &Work, out: &mut impl Sink) {
+    fn further_pass(&mut self, work: &Work, out: &mut impl Sink) {
         match work.start {
             Start::Ingress { kind, fields } => {
                 let fields = &self.p.objects.field_lists[usize::from(fields)];
@@ -77,7 +79,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The values that a packet starts with.
+    /// Sets the slots to the values that a packet starts with.
     fn fresh(&mut self) {
         match self.native {
             Some(native) => native.fresh(self.p, self.s),
@@ -85,8 +87,8 @@ impl Pass<'_> {
         }
     }
 
-    /// `kept`: fields that survive from the pass before, and their words.
-    fn ingress(&mut self, frame: &[u8], kind: u64, kept: (&[FieldRef], &[u64]), out: &mut impl Sink) {
+    /// Runs one pass from the parser. `carried` are the fields that survive from the pass before, and their words.
+    fn ingress(&mut self, frame: &[u8], kind: u64, carried: (&[FieldRef], &[u64]), out: &mut impl Sink) {
         self.m.packet_length = frame.len() as u64;
         self.m.frame_length = frame.len() as u64;
         self.m.position = 0;
@@ -95,7 +97,7 @@ impl Pass<'_> {
         if let Some(native) = self.native
             && kind == instance::NORMAL
         {
-            return self.whole(native, frame, out);
+            return self.fast_path(native, frame, out);
         }
         let st = &self.p.standard;
         self.fresh();
@@ -103,54 +105,54 @@ impl Pass<'_> {
             st.ingress_port.set(self.s, self.port.into());
             st.ingress_timestamp.set(self.s, self.m.now / 1000);
         }
-        restore(self.s, kept.0, kept.1);
+        restore_fields(self.s, carried.0, carried.1);
         st.packet_length.set(self.s, frame.len() as u64);
         st.instance_type.set(self.s, kind);
         let port = self.port;
         self.m.note_start(|| TraceEvent::Ingress { port, instance_type: kind as u32, length: frame.len() });
-        if self.parse(frame).and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
+        if self.parse(frame).and_then(|()| self.pipeline(Stage::Ingress, frame)).is_ok() {
             self.after_ingress(frame, out);
         }
     }
 
-    /// As far as machine code goes by itself, then the rest.
-    fn whole(&mut self, native: &MachineCode, frame: &[u8], out: &mut impl Sink) {
-        match native.whole(self.p, self.m, self.s, self.head, frame, self.port) {
+    /// Runs machine code from parser to deparser as far as it gets; Rust does the rest.
+    fn fast_path(&mut self, native: &MachineCode, frame: &[u8], out: &mut impl Sink) {
+        match native.fast_path(self.p, self.m, self.s, self.head, frame, self.port) {
             Progress::Deparsed { port, parsed } => self.emit(port, &frame[parsed..], None, out),
             Progress::Egress { port, parsed, ended } => {
-                if ended.or_else(|stop| self.broken(stop)).is_ok() {
+                if ended.or_else(|stop| self.abort(stop)).is_ok() {
                     self.after_egress(port, &frame[parsed..], out);
                 }
             }
             Progress::Ingress(ended) => {
-                if ended.or_else(|stop| self.broken(stop)).is_ok() {
+                if ended.or_else(|stop| self.abort(stop)).is_ok() {
                     self.after_ingress(frame, out);
                 }
             }
             Progress::Parser(stop) => {
                 let parsed = self.parsed(Err(stop), frame);
-                if parsed.and_then(|()| self.pipeline(Part::Ingress, frame)).is_ok() {
+                if parsed.and_then(|()| self.pipeline(Stage::Ingress, frame)).is_ok() {
                     self.after_ingress(frame, out);
                 }
             }
         }
     }
 
-    /// Parser and checksums; leaves what they found in the metadata.
+    /// Runs the parser and verifies the checksums; writes the results to the metadata.
     fn parse(&mut self, frame: &[u8]) -> Result<(), ()> {
         self.m.position = 0;
         self.m.refuel();
-        let ran = self.run(Part::Parser, frame);
+        let ran = self.run(Stage::Parser, frame);
         self.parsed(ran, frame)
     }
 
-    /// What follows the parser, however it ended.
+    /// Completes the parser's work: writes its error, if any, to the metadata and verifies the checksums.
     fn parsed(&mut self, ran: Result<(), Stop>, frame: &[u8]) -> Result<(), ()> {
         let error = match ran {
             Ok(()) => self.p.errors.no_error,
             Err(Stop::Parser(error)) => error,
             Err(Stop::Fuel) => self.p.errors.parser_timeout,
-            Err(Stop::Assertion) => return self.broken(Stop::Assertion),
+            Err(Stop::Assertion) => return self.abort(Stop::Assertion),
         };
         if error != self.p.errors.no_error && self.m.trace.is_some() {
             let name = self.p.errors.names.get(&error).cloned().unwrap_or_else(|| error.to_string());
@@ -163,13 +165,13 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Whether a checksum is wrong.
+    /// Whether any checksum is wrong.
     fn verify(&mut self, frame: &[u8]) -> bool {
         if let Some(native) = self.native {
-            if !native.has(Part::Verify) {
+            if !native.is_nonempty(Stage::Verify) {
                 return false;
             }
-            let wrong = native.run(Part::Verify, self.p, self.m, self.s, self.head, frame);
+            let wrong = native.run(Stage::Verify, self.p, self.m, self.s, self.head, frame);
             return wrong.is_ok_and(|wrong| wrong != 0);
         }
         let mut wrong = false;
@@ -189,38 +191,38 @@ impl Pass<'_> {
         wrong
     }
 
-    /// A checksum's condition.
+    /// Whether a checksum's condition holds.
     fn condition(&mut self, checksum: usize) -> bool {
         let (start, slot) = self.code.conditions[checksum];
         let ran = start.is_none_or(|start| self.m.run(self.p, self.code, self.s, start, &[]).is_ok());
         ran && self.s[usize::from(slot)] != 0
     }
 
-    /// The parser, ingress or egress.
-    fn run(&mut self, part: Part, data: &[u8]) -> Result<(), Stop> {
+    /// Runs the instructions of the parser, ingress or egress.
+    fn run(&mut self, stage: Stage, data: &[u8]) -> Result<(), Stop> {
         if let Some(native) = self.native {
-            return native.run(part, self.p, self.m, self.s, self.head, data).map(|_| ());
+            return native.run(stage, self.p, self.m, self.s, self.head, data).map(|_| ());
         }
-        let start = match part {
-            Part::Parser => self.code.parser,
-            Part::Egress => self.code.egress,
+        let start = match stage {
+            Stage::Parser => self.code.parser,
+            Stage::Egress => self.code.egress,
             _ => self.code.ingress,
         };
         self.m.run(self.p, self.code, self.s, start, data)
     }
 
-    fn pipeline(&mut self, part: Part, data: &[u8]) -> Result<(), ()> {
-        if self.native.is_some_and(|native| !native.has(part)) {
+    fn pipeline(&mut self, stage: Stage, data: &[u8]) -> Result<(), ()> {
+        if self.native.is_some_and(|native| !native.is_nonempty(stage)) {
             return Ok(());
         }
         self.m.refuel();
-        let result = self.run(part, data);
+        let result = self.run(stage, data);
         self.m.requests.exit = false;
-        result.or_else(|stop| self.broken(stop))
+        result.or_else(|stop| self.abort(stop))
     }
 
     #[cold]
-    fn broken(&mut self, stop: Stop) -> Result<(), ()> {
+    fn abort(&mut self, stop: Stop) -> Result<(), ()> {
         let (count, text) = match stop {
             Stop::Assertion => (&mut self.m.drops.assertions, "assert or assume failed"),
             Stop::Fuel | Stop::Parser(_) => (&mut self.m.drops.endless_loops, "a loop that would not end"),
@@ -236,7 +238,7 @@ impl Pass<'_> {
         let mut recirculate = None;
         if self.m.requests.any() {
             let requests = std::mem::take(&mut self.m.requests);
-            if self.obey(requests, frame, out) {
+            if self.carry_out(requests, frame, out) {
                 return;
             }
             recirculate = requests.recirculate;
@@ -254,16 +256,17 @@ impl Pass<'_> {
             return;
         }
         st.instance_type.set(self.s, instance::NORMAL);
-        // as on BMv2, that of ingress holds for the packet, and not for copies of it
+        // As on BMv2, a recirculation that ingress requested applies to the packet, not to its copies.
         if recirculate.is_some() {
-            self.m.ask(|r| r.recirculate = recirculate);
+            self.m.request(|r| r.recirculate = recirculate);
         }
         self.egress(spec as u32, &frame[self.m.position..], out);
     }
 
-    /// Does what ingress asked for, but for recirculation; true: the packet starts again.
+    /// Carries out the requests of ingress, except recirculation. Returns true if the packet is resubmitted, so that
+    /// this pass ends.
     #[cold]
-    fn obey(&mut self, requests: Requests, frame: &[u8], out: &mut impl Sink) -> bool {
+    fn carry_out(&mut self, requests: Requests, frame: &[u8], out: &mut impl Sink) -> bool {
         if let Some((session, fields)) = requests.clone {
             self.ingress_clone(session, fields, frame, out);
         }
@@ -272,7 +275,7 @@ impl Pass<'_> {
         }
         if let Some(fields) = requests.resubmit {
             let work = self.m.queue.add(Start::Ingress { kind: instance::RESUBMITTED, fields });
-            keep(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
+            save_fields(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
             work.bytes.extend_from_slice(frame);
         }
         requests.resubmit.is_some()
@@ -286,12 +289,13 @@ impl Pass<'_> {
         };
         let (replicas, limit) = (config.replicas.len(), limit(config.packet_length_bytes));
         let fields = &self.p.objects.field_lists[usize::from(fields)];
-        // all values of the packet, then the words of the field list, then all values of a clone
+        // `values` has three sections: all values of the packet, the words of the field list, and all values of a
+        // clone.
         let mut values = std::mem::take(&mut self.m.values);
         let size = self.p.phv.fresh.len();
         values.clear();
         values.extend_from_slice(&self.s[..size]);
-        keep(self.s, fields, &mut values);
+        save_fields(self.s, fields, &mut values);
         let parsed = values.len();
         let before = (self.m.packet_length, self.m.position, self.m.limit, self.m.drop_port);
         let st = &self.p.standard;
@@ -299,7 +303,7 @@ impl Pass<'_> {
         st.ingress_port.set(self.s, self.port.into());
         if self.parse(frame).is_ok() {
             self.p.phv.reset_metadata(self.s);
-            restore(self.s, fields, &values[size..parsed]);
+            restore_fields(self.s, fields, &values[size..parsed]);
             st.instance_type.set(self.s, instance::INGRESS_CLONE);
             self.m.packet_length = frame.len() as u64;
             values.extend_from_slice(&self.s[..size]);
@@ -328,12 +332,12 @@ impl Pass<'_> {
         let mut values = std::mem::take(&mut self.m.values);
         values.clear();
         values.extend_from_slice(&self.s[..self.p.phv.fresh.len()]);
-        let before = (self.m.packet_length, self.m.limit);
+        let original = (self.m.packet_length, self.m.limit);
         for i in 0..replicas {
             let r = &self.m.multicast[&group][i];
             let (port, instance) = (r.port, r.instance);
             self.s[..values.len()].copy_from_slice(&values);
-            (self.m.packet_length, self.m.limit) = before;
+            (self.m.packet_length, self.m.limit) = original;
             self.p.standard.egress_rid.set(self.s, instance.into());
             self.egress(port, payload, out);
         }
@@ -352,7 +356,7 @@ impl Pass<'_> {
             self.m.note(|| TraceEvent::Drop(format!("digest message: {most} wait already")));
             return;
         }
-        let bytes = |part: &DigestPart| match part {
+        let bytes = |field: &DigestPart| match field {
             DigestPart::Field(f) => to_bytes(self.s, *f),
             DigestPart::Constant(c) => c.clone(),
         };
@@ -365,8 +369,8 @@ impl Pass<'_> {
         let micros = self.m.now / 1000;
         st.egress_timestamp.set(self.s, micros);
         st.enq_timestamp.set(self.s, micros);
-        let asks = self.native.is_none_or(MachineCode::reads_backlog);
-        let Backlog { packets, wait_us } = if asks { out.backlog(port) } else { Backlog::default() };
+        let reads_backlog = self.native.is_none_or(MachineCode::reads_backlog);
+        let Backlog { packets, wait_us } = if reads_backlog { out.backlog(port) } else { Backlog::default() };
         st.enq_qdepth.set(self.s, packets.into());
         st.deq_qdepth.set(self.s, packets.into());
         st.deq_timedelta.set(self.s, wait_us.into());
@@ -374,9 +378,9 @@ impl Pass<'_> {
         st.egress_spec.set(self.s, u64::from(self.m.options.drop_port) + 1);
         st.packet_length.set(self.s, self.m.packet_length);
         self.m.note_start(|| TraceEvent::Egress { port });
-        // the payload stands for the whole packet here: nothing is parsed any more
+        // From here on `payload` is all that is left of the frame: nothing more is parsed.
         self.m.position = 0;
-        if self.pipeline(Part::Egress, payload).is_ok() {
+        if self.pipeline(Stage::Egress, payload).is_ok() {
             self.after_egress(port, payload, out);
         }
     }
@@ -402,7 +406,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Clones of the packet as it was at the end of egress.
+    /// Queues clones of the packet as it is at the end of egress.
     #[cold]
     fn egress_clones(&mut self, session: u32, fields: u16, payload: &[u8]) {
         let Some(config) = self.m.clones.get(&session) else {
@@ -413,12 +417,12 @@ impl Pass<'_> {
         let size = self.m.leaving.len();
         self.s[..size].copy_from_slice(&self.m.leaving);
         let fields = &self.p.objects.field_lists[usize::from(fields)];
-        keep(self.s, fields, &mut self.m.leaving);
+        save_fields(self.s, fields, &mut self.m.leaving);
         let st = &self.p.standard;
         self.p.phv.reset_metadata(self.s);
-        restore(self.s, fields, &self.m.leaving[size..]);
+        restore_fields(self.s, fields, &self.m.leaving[size..]);
         st.instance_type.set(self.s, instance::EGRESS_CLONE);
-        let kept = match limit(config.packet_length_bytes) {
+        let cloned_bytes = match limit(config.packet_length_bytes) {
             usize::MAX => payload.len(),
             n => n.saturating_sub(self.head_length()).min(payload.len()),
         };
@@ -427,11 +431,11 @@ impl Pass<'_> {
             st.egress_rid.set(self.s, r.instance.into());
             let work = self.m.queue.add(Start::Egress { port: r.port, length, frame_length });
             work.words.extend_from_slice(&self.s[..size]);
-            work.bytes.extend_from_slice(&payload[..kept]);
+            work.bytes.extend_from_slice(&payload[..cloned_bytes]);
         }
     }
 
-    /// Bytes of the headers as they would be written now.
+    /// The number of bytes that the valid headers would occupy if they were written now.
     fn head_length(&self) -> usize {
         let phv = &self.p.phv;
         self.p
@@ -445,24 +449,24 @@ impl Pass<'_> {
     fn deparse(&mut self, port: u32, payload: &[u8], recirculate: Option<u16>, out: &mut impl Sink) {
         let written = match self.native {
             Some(native) => native
-                .run(Part::Deparser, self.p, self.m, self.s, self.head, payload)
+                .run(Stage::Deparser, self.p, self.m, self.s, self.head, payload)
                 .map(|length| self.head.cut(length as usize)),
             None => self.write_head(payload),
         };
-        if written.or_else(|stop| self.broken(stop)).is_err() {
+        if written.or_else(|stop| self.abort(stop)).is_err() {
             return;
         }
         self.emit(port, payload, recirculate, out);
     }
 
-    /// The headers and the payload leave, or start again.
+    /// Sends the headers and the payload to the sink, or queues them for recirculation.
     fn emit(&mut self, port: u32, payload: &[u8], recirculate: Option<u16>, out: &mut impl Sink) {
         let head_length = self.head.bytes().len().min(self.m.limit);
         let head = &self.head.bytes()[..head_length];
         let payload = &payload[..payload.len().min(self.m.limit - head_length)];
         if let Some(fields) = recirculate {
             let work = self.m.queue.add(Start::Ingress { kind: instance::RECIRCULATED, fields });
-            keep(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
+            save_fields(self.s, &self.p.objects.field_lists[usize::from(fields)], &mut work.words);
             work.bytes.extend_from_slice(head);
             work.bytes.extend_from_slice(payload);
             return;
@@ -496,16 +500,16 @@ impl Pass<'_> {
     }
 }
 
-/// Adds the words of fields.
-fn keep(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
+/// Appends the words of the fields to `words`.
+fn save_fields(s: &Slots, fields: &[FieldRef], words: &mut Vec<u64>) {
     for f in fields {
         let at = usize::from(f.slot);
         words.extend_from_slice(&s[at..at + f.slots()]);
     }
 }
 
-/// Puts back what [`keep`] added.
-fn restore(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
+/// Writes the words that [`save_fields`] appended back to the fields.
+fn restore_fields(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
     let mut from = 0;
     for f in fields {
         let (at, n) = (usize::from(f.slot), f.slots());
@@ -514,7 +518,7 @@ fn restore(s: &mut Slots, fields: &[FieldRef], words: &[u64]) {
     }
 }
 
-/// A clone session's packet length.
+/// The limit in bytes that a clone session's packet length stands for; 0 means none.
 fn limit(bytes: u32) -> usize {
     if bytes == 0 { usize::MAX } else { bytes as usize }
 }

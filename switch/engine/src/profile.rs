@@ -1,4 +1,4 @@
-//! Action profiles at run time: members, groups, and what an entry refers to.
+//! Action profiles at run time: their members and groups, and the actions, members or groups that entries refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,26 +7,26 @@ use crate::handles::{Copies, Handles};
 use crate::program::ActionId;
 use crate::rng::Rng;
 
-/// An action with its parameters' words.
+/// An action and its parameters, as 64-bit words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub action: ActionId,
     pub params: Box<[u64]>,
 }
 
-/// What an entry is bound to.
+/// What an entry or a default entry refers to.
 #[derive(Debug, Clone)]
 pub enum Bound {
     Call(Call),
-    /// Index in [`ProfileState::members`].
+    /// An index in [`ProfileState::members`].
     Member(u32),
-    /// Index in [`ProfileState::groups`].
+    /// An index in [`ProfileState::groups`].
     Group(u32),
     OneShot(Box<OneShot>),
 }
 
 impl Bound {
-    /// What it adds to its profile's groups.
+    /// How many groups and members this adds to the action profile: only a one-shot group adds any.
     pub fn size(&self) -> ProfileSize {
         match self {
             Bound::OneShot(group) => ProfileSize::of_one_shot(&group.written.members),
@@ -35,18 +35,18 @@ impl Bound {
     }
 }
 
-/// A one-shot group: the entry's own.
+/// A one-shot group: a group that belongs to a single entry.
 #[derive(Debug, Clone)]
 pub struct OneShot {
     pub written: OneShotGroup,
     pub calls: Vec<Call>,
-    /// Index of a call, as often as it weighs; those whose watch port is down are left out.
+    /// Indices in `calls`, each repeated by its member's weight; members whose watch port is down are left out.
     pub wheel: Vec<u32>,
 }
 
 impl OneShot {
-    /// Chooses anew who can be chosen.
-    pub fn spin_up(&mut self, down: &BTreeSet<u32>) {
+    /// Rebuilds the list of eligible members after a port went up or down.
+    pub fn rebuild_wheel(&mut self, down: &BTreeSet<u32>) {
         let members = (0..).zip(&self.written.members).filter(|(_, m)| is_up(m.watch_port, down));
         self.wheel = members.flat_map(|(i, m)| std::iter::repeat_n(i, m.weight as usize)).collect();
     }
@@ -56,7 +56,7 @@ impl OneShot {
 pub struct MemberState {
     pub id: u32,
     pub call: Call,
-    /// Groups and entries that refer to it.
+    /// How many groups and entries refer to the member.
     pub users: u32,
     pub copies: Copies,
 }
@@ -64,13 +64,14 @@ pub struct MemberState {
 #[derive(Debug, Clone)]
 pub struct GroupState {
     pub written: Group,
-    /// Index of a member, as often as it weighs, by handle; those whose watch port is down are left out.
+    /// Indices of members, each repeated by its weight, ordered by handle; members whose watch port is down are left
+    /// out.
     pub wheel: Vec<u32>,
-    /// Entries that refer to it.
+    /// How many entries refer to the group.
     pub users: u32,
 }
 
-/// Members and groups of one profile. Freed places are reused.
+/// The members and groups of one profile. Places freed by deletions are reused.
 #[derive(Default)]
 pub struct ProfileState {
     pub members: Vec<Option<MemberState>>,
@@ -80,12 +81,12 @@ pub struct ProfileState {
     pub free_groups: Vec<u32>,
     pub group_at: BTreeMap<u32, u32>,
     pub handles: Handles,
-    /// What groups, one-shot ones included, hold together.
+    /// How many groups and members there are, one-shot groups included.
     pub size: ProfileSize,
     pub limit: Option<ProfileLimit>,
 }
 
-/// Puts a value into a free place.
+/// Puts a value into a free place of the list, or appends it; returns its index.
 pub fn place<T>(list: &mut Vec<Option<T>>, free: &mut Vec<u32>, value: T) -> u32 {
     match free.pop() {
         Some(at) => {
@@ -107,7 +108,7 @@ impl ProfileState {
         self.groups.get(at as usize)?.as_ref()
     }
 
-    /// A group's members that can be chosen, each as often as it weighs, in the order of their handles.
+    /// The eligible members of a group, as indices of members, each repeated by its weight, ordered by handle.
     pub fn wheel(&self, group: &Group, down: &BTreeSet<u32>) -> Vec<u32> {
         let mut order = Vec::new();
         for m in group.members.iter().filter(|m| is_up(m.watch_port, down)) {
@@ -120,8 +121,8 @@ impl ProfileState {
         order.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Has the groups of which this is true choose anew who can be chosen.
-    pub fn choose_anew(&mut self, down: &BTreeSet<u32>, which: impl Fn(&Group) -> bool) {
+    /// Rebuilds the lists of eligible members of the groups that `which` selects.
+    pub fn rebuild_wheels(&mut self, down: &BTreeSet<u32>, which: impl Fn(&Group) -> bool) {
         for at in 0..self.groups.len() {
             let wheel = self.groups[at].as_ref().filter(|g| which(&g.written)).map(|g| self.wheel(&g.written, down));
             if let (Some(group), Some(wheel)) = (&mut self.groups[at], wheel) {
@@ -130,11 +131,12 @@ impl ProfileState {
         }
     }
 
-    /// The action an entry stands for. `hash` or `rng` is asked only when there is a choice to make; an empty group gives none.
+    /// The action that runs for an entry. `hash` or `rng` is used only if there is a choice between members; an empty
+    /// group gives `None`.
     #[inline]
     pub fn resolve<'a>(&'a self, bound: &'a Bound, rng: &mut Rng, hash: impl FnOnce() -> u64) -> Option<&'a Call> {
-        // BMv2 keeps 32 bits of the hash.
-        let spin = |wheel: &[u32], hash: u64| match wheel.len() {
+        // BMv2 uses 32 bits of the hash.
+        let pick = |wheel: &[u32], hash: u64| match wheel.len() {
             0 => None,
             n => Some(wheel[hash as u32 as usize % n]),
         };
@@ -143,20 +145,20 @@ impl ProfileState {
             Bound::Member(m) => self.member(*m).map(|m| &m.call),
             Bound::Group(g) => {
                 let group = self.group(*g)?;
-                self.member(spin(&group.wheel, hash())?).map(|m| &m.call)
+                self.member(pick(&group.wheel, hash())?).map(|m| &m.call)
             }
             Bound::OneShot(group) => {
                 let number = match group.written.selection {
                     Selection::Default | Selection::Hash => hash(),
                     Selection::Random => rng.between(0, (group.wheel.len() as u64).saturating_sub(1)),
                 };
-                group.calls.get(spin(&group.wheel, number)? as usize)
+                group.calls.get(pick(&group.wheel, number)? as usize)
             }
         }
     }
 }
 
-/// Whether the port that a member watches, if any, is up.
+/// Whether the port that a member watches is up; true for a member that watches none.
 fn is_up(watch_port: Option<u32>, down: &BTreeSet<u32>) -> bool {
     watch_port.is_none_or(|port| !down.contains(&port))
 }

@@ -1,6 +1,7 @@
-//! The compiled program and what can be asked about it.
+//! The compiled program, and queries about it.
 //!
-//! Only data: [`crate::load`] reads and compiles a program, [`crate::native`] makes its machine code.
+//! This module has only the data: [`crate::load`] reads and compiles a program, and [`crate::native`] compiles it to
+//! machine code.
 
 mod info;
 mod objects;
@@ -25,12 +26,12 @@ pub(crate) use objects::{DigestPart, Objects};
 pub(crate) use standard::{Checksum, CoreErrors, Standard};
 pub(crate) use table::{Action, ConstEntry, DefaultAction, Direct, Next, Node, Profile, Table};
 
-/// A checked and compiled program. Immutable; share it by `Arc`.
+/// A checked and compiled program. It is immutable; share it by `Arc`.
 pub struct Program {
     pub(crate) phv: Phv,
-    /// Constants.
+    /// The slots of constants, with their values.
     pub(crate) init: Vec<(Slot, u64)>,
-    /// Scratch words that arithmetic in several words takes.
+    /// The number of scratch words that arithmetic on wide fields needs.
     pub(crate) wide: usize,
     pub(crate) code: Code,
     pub(crate) traced: Code,
@@ -44,14 +45,14 @@ pub struct Program {
     pub(crate) standard: Standard,
     pub(crate) errors: CoreErrors,
     pub(crate) checksums: Vec<Checksum>,
-    /// Indices of checksums.
+    /// Indices of the checksums that the parser verifies (`verify`) and of those that the deparser updates (`update`).
     pub(crate) verify: Vec<usize>,
     pub(crate) update: Vec<usize>,
-    /// Headers, in the deparser's order.
+    /// The headers in the order in which the deparser writes them.
     pub(crate) order: Vec<u16>,
-    /// What the instructions alone do not tell.
+    /// What the program reads and writes outside of its instructions.
     pub(crate) world: World,
-    /// Made when the first engine asks for it; why not, otherwise.
+    /// The machine code, compiled when an engine first needs it; the error is the reason why there is none.
     pub(crate) native: OnceLock<Result<MachineCode, String>>,
 }
 
@@ -68,7 +69,7 @@ impl std::fmt::Debug for Program {
 }
 
 impl Program {
-    /// All tables, those that the compiler made for statements between tables included.
+    /// All tables, including those that the compiler generated for statements between tables.
     pub fn tables(&self) -> impl Iterator<Item = (TableId, &TableInfo)> {
         self.tables.iter().enumerate().map(|(i, t)| (TableId(i as u32), &t.info))
     }
@@ -76,17 +77,17 @@ impl Program {
     pub fn header_types(&self) -> impl Iterator<Item = &HeaderInfo> {
         self.headers.iter()
     }
-    /// By name as in P4Info.
+    /// The table with this name in P4Info.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<TableId> {
         self.table_by_name.get(name).copied().map(TableId)
     }
-    /// About a table.
+    /// The description of a table.
     #[must_use]
     pub fn table_info(&self, id: TableId) -> &TableInfo {
         &self.tables[id.index()].info
     }
-    /// Bytes that the deparser writes at most.
+    /// The most bytes that the deparser writes.
     pub(crate) fn most_head_bytes(&self) -> usize {
         let plan = |h: &u16| &self.phv.plans[usize::from(self.phv.headers[usize::from(*h)].plan)];
         self.order.iter().map(|h| plan(h).most_bytes()).sum()
@@ -94,81 +95,81 @@ impl Program {
     fn named(&self, actions: &[ActionId], name: &str) -> Option<ActionId> {
         actions.iter().copied().find(|a| self.actions[a.index()].info.name == name)
     }
-    /// The table's action of that name.
+    /// The table's action with this name.
     #[must_use]
     pub fn action(&self, table: TableId, name: &str) -> Option<ActionId> {
         self.named(&self.tables[table.index()].info.actions, name)
     }
-    /// The action of that name that members of the profile may have.
+    /// The action with this name that members of the profile may have.
     #[must_use]
     pub fn profile_action(&self, profile: ProfileId, name: &str) -> Option<ActionId> {
         self.profiles[profile.index()].info.tables.iter().find_map(|&t| self.action(t, name))
     }
-    /// About an action.
+    /// The description of an action.
     #[must_use]
     pub fn action_info(&self, id: ActionId) -> &ActionInfo {
         &self.actions[id.index()].info
     }
-    /// By name as in P4Info.
+    /// The action profile with this name in P4Info.
     #[must_use]
     pub fn action_profile(&self, name: &str) -> Option<ProfileId> {
         self.profile_by_name.get(name).copied().map(ProfileId)
     }
-    /// About an action profile.
+    /// The description of an action profile.
     #[must_use]
     pub fn profile_info(&self, id: ProfileId) -> &ProfileInfo {
         &self.profiles[id.index()].info
     }
-    /// By name as in P4Info.
+    /// The register array with this name in P4Info.
     #[must_use]
     pub fn register(&self, name: &str) -> Option<RegisterId> {
         self.objects.register_by_name.get(name).copied().map(RegisterId)
     }
-    /// About a register array.
+    /// The description of a register array.
     #[must_use]
     pub fn register_info(&self, id: RegisterId) -> &RegisterInfo {
         &self.objects.registers[id.index()]
     }
-    /// By name as in P4Info. Indirect counters only.
+    /// The indirect counter array with this name in P4Info.
     #[must_use]
     pub fn counter(&self, name: &str) -> Option<CounterId> {
         self.objects.counter_by_name.get(name).copied().map(CounterId)
     }
-    /// About a counter array.
+    /// The description of a counter array.
     #[must_use]
     pub fn counter_info(&self, id: CounterId) -> &CounterInfo {
         &self.objects.counters[id.index()]
     }
-    /// Registers, indirect counters and meters, with the bytes that they take.
+    /// Name and size in bytes of each array of registers, indirect counters or indirect meters.
     pub fn arrays(&self) -> impl Iterator<Item = (&str, u64)> {
         self.objects.arrays.iter().map(|(name, bytes)| (&name[..], *bytes))
     }
-    /// By name as in P4Info. Direct ones too.
+    /// The direct or indirect meter array with this name in P4Info.
     #[must_use]
     pub fn meter(&self, name: &str) -> Option<MeterId> {
         self.objects.meter_by_name.get(name).copied().map(MeterId)
     }
-    /// About a meter array.
+    /// The description of a meter array.
     #[must_use]
     pub fn meter_info(&self, id: MeterId) -> &MeterInfo {
         &self.objects.meters[id.index()]
     }
-    /// By name as in P4Info.
+    /// The digest with this name in P4Info.
     #[must_use]
     pub fn digest(&self, name: &str) -> Option<DigestId> {
         self.objects.digest_by_name.get(name).copied().map(DigestId)
     }
-    /// About a digest.
+    /// The description of a digest.
     #[must_use]
     pub fn digest_info(&self, id: DigestId) -> &DigestInfo {
         &self.objects.digests[id.index()]
     }
-    /// By name as in P4Info.
+    /// The value set with this name in P4Info.
     #[must_use]
     pub fn value_set(&self, name: &str) -> Option<ValueSetId> {
         self.objects.value_set_by_name.get(name).copied().map(ValueSetId)
     }
-    /// About a value set.
+    /// The description of a value set.
     #[must_use]
     pub fn value_set_info(&self, id: ValueSetId) -> &ValueSetInfo {
         &self.objects.value_sets[id.index()]

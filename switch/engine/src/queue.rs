@@ -1,49 +1,50 @@
-//! Passes of a packet that are still to be made, in buffers that the next packet uses again.
+//! The queue of a packet's further passes through the pipeline. Its buffers are reused by the next packet.
 
-/// Where a pass begins.
+/// Where in the pipeline a pass begins.
 #[derive(Clone, Copy)]
 pub enum Start {
-    /// With the parser: `kind` is its `instance_type`, `fields` the field list that survives.
+    /// A pass that begins with the parser. `kind` is the packet's `instance_type`; `fields` is the field list whose
+    /// values survive from the pass before.
     Ingress { kind: u64, fields: u16 },
-    /// An egress clone, with egress.
+    /// A pass of an egress clone, which begins with egress.
     Egress { port: u32, length: u64, frame_length: u64 },
 }
 
-/// A pass still to be made.
+/// A pass that waits in the queue.
 pub struct Work {
     pub start: Start,
-    /// Words of the field list, one field after the other; of an egress clone, all values.
+    /// The values of the field list, field after field, as 64-bit words; for an egress clone, the values of all fields.
     pub words: Vec<u64>,
-    /// The frame; of an egress clone, what follows the headers.
+    /// The whole frame; for an egress clone, the bytes after the headers.
     pub bytes: Vec<u8>,
 }
 
 const EMPTY: Work = Work { start: Start::Ingress { kind: 0, fields: 0 }, words: Vec::new(), bytes: Vec::new() };
 
-/// One packet's passes, in order. The n-th pass of every packet has the same buffers, so they have their size once such
-/// packets have been seen.
+/// The further passes of one packet, in order. The n-th pass of every packet uses the same buffers, which therefore
+/// need not grow once packets of that kind have passed.
 #[derive(Default)]
 pub struct Queue {
     passes: Vec<Work>,
-    /// Passes taken.
+    /// The number of passes taken.
     taken: usize,
-    /// Passes added; what lies behind them is left of other packets.
+    /// The number of passes added. Elements behind it are buffers of earlier packets.
     added: usize,
 }
 
 impl Queue {
-    /// Empties it for another packet, and gives back the memory of more than so many passes.
+    /// Empties the queue for another packet, and frees the buffers of all passes beyond the first `most`.
     pub fn begin(&mut self, most: usize) {
         (self.taken, self.added) = (0, 0);
         self.passes.truncate(most);
     }
 
-    /// Passes that wait.
+    /// The number of passes that wait.
     pub fn len(&self) -> usize {
         self.added - self.taken
     }
 
-    /// Another pass at the end, its words and bytes to be filled in.
+    /// Appends a pass and returns it; the caller fills in its words and bytes.
     pub fn add(&mut self, start: Start) -> &mut Work {
         if self.added == self.passes.len() {
             self.passes.push(EMPTY);
@@ -56,7 +57,7 @@ impl Queue {
         work
     }
 
-    /// The next pass, to be given back when it is done.
+    /// Takes the next pass, which the caller gives back when it is done.
     pub fn take(&mut self) -> Option<Work> {
         if self.taken == self.added {
             return None;
@@ -65,7 +66,7 @@ impl Queue {
         Some(std::mem::replace(&mut self.passes[self.taken - 1], EMPTY))
     }
 
-    /// The pass taken last is done.
+    /// Returns the buffers of the pass taken last.
     pub fn give_back(&mut self, work: Work) {
         self.passes[self.taken - 1] = work;
     }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_packet_has_the_buffers_of_so_many_passes() {
+    fn the_next_packet_reuses_the_buffers_of_the_first_passes() {
         let mut queue = Queue::default();
         for _ in 0..2 {
             queue.begin(2);

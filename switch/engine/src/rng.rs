@@ -1,6 +1,6 @@
-//! `random()`: a small generator of our own, because the same seed must give the same packets for ever.
+//! The generator behind `random()`. We wrote our own, because a seed must give the same packets in every later version.
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
+/// The generator SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone)]
 pub struct Rng(u64);
 
@@ -16,13 +16,13 @@ impl Rng {
         z ^ z >> 31
     }
 
-    /// Uniform over both bounds and everything between; `low <= high`.
+    /// A number uniform over `low..=high`, where `low <= high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high - low;
         if span == u64::MAX {
             return self.next();
         }
-        // reject the remainder, so that no value is more likely than another
+        // Reject the incomplete last interval, so that no value is more likely than another.
         let n = span + 1;
         let limit = u64::MAX - (u64::MAX % n + 1) % n;
         loop {
@@ -41,11 +41,11 @@ mod tests {
     #[test]
     fn every_value_comes_about_equally_often() {
         let mut rng = Rng::new(7);
-        let mut seen = [0; 6];
+        let mut counts = [0; 6];
         for _ in 0..60_000 {
-            seen[(rng.between(10, 15) - 10) as usize] += 1;
+            counts[(rng.between(10, 15) - 10) as usize] += 1;
         }
-        assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
+        assert!(counts.iter().all(|n| (9_500..10_500).contains(n)), "{counts:?}");
         assert_eq!(rng.between(3, 3), 3);
         rng.between(0, u64::MAX);
     }

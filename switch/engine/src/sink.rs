@@ -1,21 +1,21 @@
-//! Where frames leave: the ports, as the caller has them.
+//! The interface to the caller's ports, by which frames leave.
 
-/// What waits to leave by a port.
+/// The frames that wait to leave by a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets: `enq_qdepth` and `deq_qdepth`.
+    /// The number of frames, which `enq_qdepth` and `deq_qdepth` report.
     pub packets: u32,
-    /// Microseconds that one that is sent now waits, as far as is known: `deq_timedelta`.
+    /// The estimated wait, in microseconds, of a frame sent now; `deq_timedelta` reports it.
     pub wait_us: u32,
 }
 
-/// Takes the frames that leave.
+/// Receives the frames that leave the engine.
 pub trait Sink {
-    /// A frame leaves by `port`; it is `head` followed by `payload`. Both are valid only during the call.
+    /// Sends a frame by `port`. The frame is `head` followed by `payload`; both are valid only during the call.
     fn emit(&mut self, port: u32, head: &[u8], payload: &[u8]);
 
-    /// The frames that wait to leave by `port`; none where the sink has no queue. The engine asks when a packet's egress begins, if the
-    /// program reads a queue's depth or delay.
+    /// The frames that wait to leave by `port`; none if the sink has no queue. The engine calls this when a packet's
+    /// egress begins, if the program reads a queue's depth or delay.
     fn backlog(&mut self, port: u32) -> Backlog {
         let _ = port;
         Backlog::default()

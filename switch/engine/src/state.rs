@@ -1,17 +1,18 @@
-//! What a program remembers between packets, tables and profiles apart.
+//! The state that packets share, except tables and profiles: arrays of registers, counters and meters.
 
 use crate::control::CounterData;
 use crate::layout::limbs;
 use crate::meter::Meter;
 use crate::program::RegisterInfo;
 
-/// A register array's values, each in the smallest integer that its width fits: what packets touch at random should be near.
+/// A register array's values, each in the smallest integer that fits its width. Packets access the cells at random, so
+/// a small array stays in the cache.
 enum Cells {
     Bytes(Box<[u8]>),
     Halves(Box<[u16]>),
     Words(Box<[u32]>),
     Longs(Box<[u64]>),
-    /// Cells of several words.
+    /// Cells wider than 64 bits, each of several words.
     Rows(Box<[u64]>),
 }
 
@@ -23,7 +24,7 @@ pub struct Register {
     cells: Cells,
 }
 
-/// Base-2 logarithm of the bytes that a cell of up to 64 bits takes.
+/// The base-2 logarithm of the number of bytes that a cell of up to 64 bits takes.
 pub fn cell_shift(width: u32) -> u32 {
     match width {
         0..=8 => 0,
@@ -33,7 +34,7 @@ pub fn cell_shift(width: u32) -> u32 {
     }
 }
 
-/// The bytes that a cell takes.
+/// The number of bytes that a cell takes.
 pub fn cell_bytes(width: u32) -> usize {
     if width <= 64 { 1 << cell_shift(width) } else { 8 * limbs(width) }
 }
@@ -51,7 +52,7 @@ impl Register {
         Register { width: info.width, limbs, size: info.size, cells }
     }
 
-    /// A cell of up to 64 bits.
+    /// The value of a cell of up to 64 bits; `None` if the index is outside of the array.
     pub fn get(&self, index: u64) -> Option<u64> {
         let i = usize::try_from(index).ok()?;
         match &self.cells {
@@ -63,7 +64,7 @@ impl Register {
         }
     }
 
-    /// Sets a cell of up to 64 bits; outside of the array nothing happens.
+    /// Sets a cell of up to 64 bits; does nothing if the index is outside of the array.
     pub fn put(&mut self, index: u64, v: u64) {
         fn set<T>(cells: &mut [T], i: usize, v: T) {
             if let Some(cell) = cells.get_mut(i) {
@@ -80,7 +81,7 @@ impl Register {
         }
     }
 
-    /// A cell of several words.
+    /// The words of a cell wider than 64 bits; `None` if the index is outside of the array.
     pub fn row(&self, index: u64) -> Option<&[u64]> {
         let Cells::Rows(rows) = &self.cells else { return None };
         let at = usize::try_from(index).ok().filter(|_| index < self.size)? * self.limbs;
@@ -93,7 +94,7 @@ impl Register {
         rows.get_mut(at..at + self.limbs)
     }
 
-    /// Sets a cell of any width; false: it is outside of the array.
+    /// Sets a cell of any width; returns false if the index is outside of the array.
     pub fn write(&mut self, index: u64, value: &[u64]) -> bool {
         if index >= self.size {
             return false;
@@ -109,7 +110,7 @@ impl Register {
         true
     }
 
-    /// The first cell.
+    /// The address of the first cell.
     fn address(&mut self) -> usize {
         match &mut self.cells {
             Cells::Bytes(c) => c.as_mut_ptr().expose_provenance(),
@@ -120,7 +121,7 @@ impl Register {
     }
 }
 
-/// All arrays.
+/// The program's arrays of registers, counters and meters.
 pub struct State {
     pub registers: Vec<Register>,
     pub counters: Vec<Vec<CounterData>>,
@@ -128,7 +129,7 @@ pub struct State {
 }
 
 impl State {
-    /// First cells of the registers, then of the counters.
+    /// The addresses of the first cells of all register arrays, then of all counter arrays.
     pub fn addresses(&mut self) -> Vec<usize> {
         let registers = self.registers.iter_mut().map(Register::address);
         let counters = self.counters.iter_mut().map(|c| c.as_mut_ptr().expose_provenance());
@@ -137,14 +138,14 @@ impl State {
 }
 
 impl CounterData {
-    /// One packet more.
+    /// Counts one packet of `bytes` bytes.
     #[inline]
     pub fn count(&mut self, bytes: u64) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
 
-    /// What another one has counted.
+    /// Adds the counts of another counter.
     pub(crate) fn add(&mut self, other: CounterData) {
         self.packets = self.packets.wrapping_add(other.packets);
         self.bytes = self.bytes.wrapping_add(other.bytes);

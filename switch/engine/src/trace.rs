@@ -1,16 +1,16 @@
-//! What happened to one packet, step by step.
+//! The trace of a packet: its events on the way through the pipeline.
 
-/// One step. Order is order of execution.
+/// One event. The events of a trace are in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceEvent {
     /// A pass through parser and ingress begins.
     Ingress {
-        /// Port it came in by.
+        /// The packet's ingress port.
         port: u32,
         /// `standard_metadata.instance_type`: 0 normal, 1 ingress clone, 2 egress clone, 3 coalesced, 4 recirculated, 5 replicated, 6 resubmitted.
         instance_type: u32,
-        /// Bytes.
+        /// Length in bytes.
         length: usize,
     },
     /// A parser state was entered.
@@ -19,45 +19,45 @@ pub enum TraceEvent {
     Extract(String),
     /// The parser stopped with this error.
     ParserError(String),
-    /// A checksum of the parser's did not match.
+    /// A checksum that the parser verifies did not match.
     ChecksumError(String),
     /// A table was looked up.
     Table {
-        /// Its name.
+        /// The table's name.
         table: String,
-        /// The key's fields, name and hexadecimal value.
+        /// The key's fields, each as name and hexadecimal value.
         key: Vec<(String, String)>,
-        /// The matching entry, or `None`: the default action runs.
+        /// The matching entry; `None` if none matches and the default action runs.
         entry: Option<String>,
     },
     /// An action runs.
     Action {
-        /// Its name.
+        /// The action's name.
         action: String,
-        /// Its parameters, name and hexadecimal value.
+        /// The action's parameters, each as name and hexadecimal value.
         params: Vec<(String, String)>,
     },
     /// A condition was evaluated.
     Condition {
-        /// Source text when the JSON has it, the node's name otherwise.
+        /// Source text where the JSON has it, otherwise the name of the control flow node.
         condition: String,
-        /// Its value.
+        /// The condition's value.
         value: bool,
     },
-    /// Text of `log_msg`.
+    /// The text of a `log_msg` call.
     Log(String),
     /// Egress begins.
     Egress {
-        /// Port it will go out by.
+        /// The packet's egress port.
         port: u32,
     },
-    /// A frame is handed to the sink.
+    /// A frame is passed to the sink.
     Emit {
-        /// By this port.
+        /// The port that the frame leaves by.
         port: u32,
-        /// Bytes.
+        /// Length in bytes.
         length: usize,
     },
-    /// Something is lost here, and why: the packet, a copy of it, or what was to go to the control plane because of it.
+    /// The packet, a copy of it or a message about it to the control plane is lost; the text states why.
     Drop(String),
 }

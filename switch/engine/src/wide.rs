@@ -1,8 +1,10 @@
-//! Arithmetic that 64 bits cannot hold, compiled: for the few expressions on wide fields, and exact results of narrow ones.
+//! Compiled arithmetic on integers wider than 64 bits: for the few expressions on wide fields, and for exact results of
+//! narrow ones.
 //!
-//! An expression becomes a straight line of steps, which is right because none can fail and none has effects: both arms of a
-//! choice are computed. Each step writes a row of scratch words whose length was settled when the program was loaded
-//! ([`compile`]), so a packet costs no allocation. A row holds an integer in two's complement, least significant word first.
+//! An expression becomes a sequence of steps without branches: a choice computes both of its arms, which is correct
+//! because no step can fail or has side effects. Each step writes a row of scratch words whose length is fixed when the
+//! program is loaded ([`compile`]), so a packet needs no allocation. A row is an integer in two's complement, least
+//! significant word first.
 
 mod compile;
 mod divide;
@@ -18,10 +20,10 @@ use self::words::Words;
 use crate::expr::{BinOp, CmpOp};
 use crate::layout::{FieldRef, Slots, mask64, sign_extend};
 
-/// No shift moves further than this: every value that can be assigned is narrower.
+/// The largest distance of a shift, in bits. Every value that can be assigned is narrower.
 const MAX_SHIFT: u32 = 1 << 17;
 
-/// `d`: destination, no part of any operand. `a`, `b`: operands.
+/// A step of the computation. `d` is the destination, which overlaps no operand; `a` and `b` are the operands.
 #[derive(Debug, Clone)]
 enum Step {
     Constant {
@@ -32,16 +34,16 @@ enum Step {
         d: Row,
         f: FieldRef,
     },
-    /// All but divisions.
+    /// Arithmetic except division.
     Bin {
         op: BinOp,
         d: Row,
         a: Row,
         b: Row,
     },
-    /// `work`: a word more than both operands have.
+    /// A division. `work` is a row of one word more than both operands together.
     Divide {
-        part: Part,
+        which_result: DivisionResult,
         d: Row,
         a: Row,
         b: Row,
@@ -51,7 +53,7 @@ enum Step {
         d: Row,
         a: Row,
     },
-    /// Two's complement of so many bits.
+    /// The value as a signed number in two's complement of `width` bits.
     Wrap {
         d: Row,
         a: Row,
@@ -78,25 +80,25 @@ enum Step {
     },
 }
 
-/// What is wanted of a division.
+/// Which result of a division is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum DivisionResult {
     Quotient,
     Remainder,
 }
 
-/// An assignment.
+/// A compiled assignment.
 #[derive(Debug, Clone)]
 pub struct Wide {
     steps: Vec<Step>,
     result: Row,
     d: FieldRef,
-    /// Scratch words it takes.
+    /// The number of scratch words that the assignment needs.
     pub scratch: usize,
 }
 
 impl Wide {
-    /// Runs it; `scratch` holds at least as many words as it takes, whatever is in them.
+    /// Carries out the assignment. `scratch` has at least [`Wide::scratch`] words, whose contents do not matter.
     pub fn run(&self, s: &mut Slots, scratch: &mut [u64]) {
         let mut w = Words(scratch);
         for step in &self.steps {
@@ -120,7 +122,7 @@ impl Wide {
                     BinOp::Shr => w.shift_right(d, a, w.amount(b)),
                     BinOp::Div | BinOp::Mod => unreachable!("divisions have a step of their own"),
                 },
-                Step::Divide { part, d, a, b, work } => w.divide(part, d, a, b, work),
+                Step::Divide { which_result, d, a, b, work } => w.divide(which_result, d, a, b, work),
                 Step::Not { d, a } => w.bitwise(d, a, a, |x, _| !x),
                 Step::Wrap { d, a, width } => {
                     w.copy(d, a);
@@ -146,7 +148,7 @@ impl Wide {
         store(s, self.d, &w, self.result);
     }
 
-    /// Fields it reads, then the one it writes.
+    /// The fields that the assignment reads, followed by the one that it writes.
     pub fn fields(&self) -> impl Iterator<Item = &FieldRef> {
         let read = self.steps.iter().filter_map(|step| match step {
             Step::Field { f, .. } => Some(f),
@@ -156,13 +158,13 @@ impl Wide {
     }
 }
 
-/// Writes a number, cut to the field's width.
+/// Writes a number to a field, cut to the field's width.
 fn store(s: &mut Slots, f: FieldRef, w: &Words, value: Row) {
     let first = usize::from(f.data());
     let last = first + f.limbs() - 1;
     for (i, slot) in s[first..=last].iter_mut().enumerate() {
         *slot = w.word(value, i);
     }
-    let left = f.width - 64 * (f.limbs() as u32 - 1);
-    s[last] = if f.signed && f.narrow() { sign_extend(s[last], left) } else { s[last] & mask64(left) };
+    let top_bits = f.width - 64 * (f.limbs() as u32 - 1);
+    s[last] = if f.signed && f.narrow() { sign_extend(s[last], top_bits) } else { s[last] & mask64(top_bits) };
 }

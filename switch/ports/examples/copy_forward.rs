@@ -1,7 +1,7 @@
-//! Copies every frame from one interface to another and back, with plain batched calls (`recvmmsg`, `sendmmsg`)
-//! and no pipeline: the ceiling that the switch is measured against.
+//! Copies every frame from one interface to another and back, with plain batched calls (`recvmmsg`, `sendmmsg`) and no
+//! pipeline: the upper bound that the switch is compared with.
 //!
-//! `copy_forward IFACE IFACE`; ends on SIGINT or SIGTERM by default action.
+//! `copy_forward IFACE IFACE`; ends on SIGINT or SIGTERM by their default action.
 
 use std::process::ExitCode;
 

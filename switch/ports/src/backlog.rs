@@ -1,4 +1,4 @@
-//! How many frames wait at an interface: in its queueing discipline, as `tc -s qdisc` shows it.
+//! Reads how many frames wait in an interface's queueing discipline, as `tc -s qdisc` shows it.
 
 use std::cell::Cell;
 use std::io;
@@ -6,52 +6,52 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::sys;
 
-/// Bytes of `nlmsghdr` and of `tcmsg`, with which requests and answers begin.
+/// The lengths in bytes of `nlmsghdr` and `tcmsg`, with which requests and answers begin.
 const HEADER: usize = 16;
 const TC: usize = 20;
-/// `TC_H_ROOT`: the discipline itself.
+/// `TC_H_ROOT`: the discipline at the root of the interface.
 const ROOT: u32 = u32::MAX;
-/// `TCA_STATS_BASIC` and `TCA_STATS_QUEUE`, within `TCA_STATS2`.
+/// `TCA_STATS_BASIC` and `TCA_STATS_QUEUE`, two attributes within `TCA_STATS2`.
 const BASIC: u16 = 1;
 const QUEUE: u16 = 3;
 
 /// The state of the discipline at the root of an interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Frames that wait, those of its classes and children included.
+    /// The number of frames that wait, those in its classes and child disciplines included.
     pub frames: u32,
-    /// Frames that have left it, modulo 2^32.
-    pub left: u32,
+    /// The number of frames that have left the discipline, modulo 2^32.
+    pub departed: u32,
 }
 
-/// Asks the kernel, in the network namespace it was opened in.
+/// Queries the kernel about queueing disciplines, in the network namespace in which it was opened.
 pub struct Backlogs {
     socket: OwnedFd,
-    /// Number of the last question, so that what is left of an answer that failed is not taken for the next one's.
-    asked: Cell<u32>,
+    /// The number of the last request. An answer with another number belongs to an earlier request that failed.
+    last_request: Cell<u32>,
 }
 
 impl Backlogs {
-    /// A way to ask.
+    /// Opens a netlink socket for the queries.
     ///
     /// # Errors
-    /// When the kernel refuses a netlink socket.
+    /// If the kernel refuses a netlink socket.
     pub fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are involved.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
         sys::check(fd)?;
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, asked: Cell::new(0) })
+        // SAFETY: `fd` was just opened, and nothing else owns it.
+        Ok(Self { socket: unsafe { OwnedFd::from_raw_fd(fd) }, last_request: Cell::new(0) })
     }
 
-    /// What waits at the interface with this number; nothing at one without a discipline.
+    /// The state of the discipline at the interface with this index; all zero if the interface has no discipline.
     ///
     /// # Errors
-    /// When there is no such interface, or the kernel does not answer.
+    /// If there is no such interface, or the kernel does not answer.
     pub fn of(&self, interface: libc::c_int) -> io::Result<Waiting> {
-        let number = self.asked.get().wrapping_add(1);
-        self.asked.set(number);
+        let number = self.last_request.get().wrapping_add(1);
+        self.last_request.set(number);
         let request = request(interface, number);
         // SAFETY: pointer and length describe `request`, which outlives the call.
         let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
@@ -59,35 +59,38 @@ impl Backlogs {
             return Err(io::Error::last_os_error());
         }
         let (mut buffer, mut waiting) = ([0u8; 16_384], Waiting::default());
-        // The kernel has answered when the request is sent: with the discipline, if there is one, then with the end.
+        // The kernel has queued its answer when `send` returns: the discipline, if there is one, and then the
+        // acknowledgement.
         loop {
             // SAFETY: pointer and length describe `buffer`, which outlives the call.
-            let got = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-            let Ok(got) = usize::try_from(got) else { return Err(io::Error::last_os_error()) };
-            if let Some(end) = read(&buffer[..got], number, &mut waiting) {
+            let received = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+            let Ok(received) = usize::try_from(received) else { return Err(io::Error::last_os_error()) };
+            if let Some(end) = read(&buffer[..received], number, &mut waiting) {
                 return end.map(|()| waiting);
             }
         }
     }
 }
 
-/// RTM_GETQDISC for the discipline at the root of an interface, to be acknowledged.
+/// Builds RTM_GETQDISC, with acknowledgement, for the discipline at the root of an interface.
 ///
-/// The kernel sends the answer to the group `RTNLGRP_TC`; because of `NLM_F_ECHO` the asker gets it too.
+/// The kernel sends the answer to the group `RTNLGRP_TC`; because of `NLM_F_ECHO` the requesting socket receives it
+/// too.
 fn request(interface: libc::c_int, number: u32) -> [u8; HEADER + TC] {
     let mut request = [0; HEADER + TC];
-    let mut put = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &((HEADER + TC) as u32).to_ne_bytes());
-    put(4, &libc::RTM_GETQDISC.to_ne_bytes());
+    let mut put_bytes = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
+    put_bytes(0, &((HEADER + TC) as u32).to_ne_bytes());
+    put_bytes(4, &libc::RTM_GETQDISC.to_ne_bytes());
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_ECHO;
-    put(6, &(flags as u16).to_ne_bytes());
-    put(8, &number.to_ne_bytes());
-    put(HEADER + 4, &interface.to_ne_bytes());
-    put(HEADER + 12, &ROOT.to_ne_bytes());
+    put_bytes(6, &(flags as u16).to_ne_bytes());
+    put_bytes(8, &number.to_ne_bytes());
+    put_bytes(HEADER + 4, &interface.to_ne_bytes());
+    put_bytes(HEADER + 12, &ROOT.to_ne_bytes());
     request
 }
 
-/// Reads the messages that answer the question of this number; how it all ended, if it did.
+/// Reads the messages that answer the request with this number. Returns how the request ended, if the messages contain
+/// its end.
 fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::Result<()>> {
     while let Some(length) = u32_at(messages, 0).map(|length| length as usize) {
         let message = messages.get(..length).filter(|_| length >= HEADER)?;
@@ -105,29 +108,29 @@ fn read(mut messages: &[u8], number: u32, waiting: &mut Waiting) -> Option<io::R
     None
 }
 
-/// What a discipline's attributes tell of its queue.
+/// The state of the queue that a discipline's attributes describe.
 fn statistics(attributes: &[u8]) -> Waiting {
     let all = attribute(attributes, libc::TCA_STATS2).unwrap_or(&[]);
-    // gnet_stats_queue begins with the length, gnet_stats_basic has the packets behind the bytes.
+    // `gnet_stats_queue` begins with the queue's length; `gnet_stats_basic` has the packets after the bytes.
     let frames = attribute(all, QUEUE).and_then(|queue| u32_at(queue, 0));
-    let left = attribute(all, BASIC).and_then(|basic| u32_at(basic, 8));
-    Waiting { frames: frames.unwrap_or(0), left: left.unwrap_or(0) }
+    let departed = attribute(all, BASIC).and_then(|basic| u32_at(basic, 8));
+    Waiting { frames: frames.unwrap_or(0), departed: departed.unwrap_or(0) }
 }
 
-/// The value of the first attribute of a kind.
-fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
+/// The value of the first attribute of a type.
+fn attribute(mut attributes: &[u8], attribute_type: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0)?);
         let value = attributes.get(4..length)?;
-        // The two highest bits are flags.
-        if u16_at(attributes, 2)? & 0x3fff == wanted {
+        // The two highest bits of the type are flags.
+        if u16_at(attributes, 2)? & 0x3fff == attribute_type {
             return Some(value);
         }
         attributes = attributes.get(align(length)..)?;
     }
 }
 
-/// Messages and attributes begin at multiples of four.
+/// Messages and attributes begin at multiples of four bytes.
 fn align(length: usize) -> usize {
     length.next_multiple_of(4)
 }
@@ -145,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_exist_is_an_error() {
+    fn a_missing_interface_is_an_error() {
         let error = Backlogs::new().unwrap().of(libc::c_int::MAX).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{error}");
     }
 
     #[test]
-    fn the_answer_to_an_earlier_question_is_none() {
-        // What nlmsgerr of an acknowledged request begins with: no error.
+    fn the_answer_to_an_earlier_request_is_ignored() {
+        // The beginning of the `nlmsgerr` that acknowledges a request: no error.
         let mut message = [0; HEADER + 4];
         message[..4].copy_from_slice(&((HEADER + 4) as u32).to_ne_bytes());
         message[4..6].copy_from_slice(&(libc::NLMSG_ERROR as u16).to_ne_bytes());
@@ -162,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_makes_it_panic() {
-        let whole: Vec<u8> = (0..64).flat_map(|number: u16| [(number % 5) as u8, 0, 36, (number % 3) as u8]).collect();
-        for length in 0..whole.len() {
+    fn no_answer_causes_a_panic() {
+        let bytes: Vec<u8> = (0..64).flat_map(|number: u16| [(number % 5) as u8, 0, 36, (number % 3) as u8]).collect();
+        for length in 0..bytes.len() {
             for start in 0..length {
-                read(&whole[start..length], 0, &mut Waiting::default());
-                statistics(&whole[start..length]);
+                read(&bytes[start..length], 0, &mut Waiting::default());
+                statistics(&bytes[start..length]);
             }
         }
     }

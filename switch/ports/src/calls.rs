@@ -1,19 +1,20 @@
-//! Frames fetched by system calls into memory of this process: one copy, one call for a batch.
+//! Receives frames by system calls into memory of this process: one copy of each frame, and one call for each batch.
 
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::rx::{BATCH, MAX_FRAME, Oddities};
-use crate::vlan::{Tag, VLAN_TAG, put_back};
+use crate::vlan::{Tag, VLAN_TAG, reinsert};
 
-/// Distance of receive buffers; not a power of two, so that first bytes fall into different cache sets.
+/// The distance of receive buffers in bytes. It is not a power of two, so that the first bytes of frames fall into
+/// different cache sets.
 const SLOT: usize = 65_664;
 const CONTROL: usize = 64;
 
 const _: () = assert!(SLOT >= VLAN_TAG + MAX_FRAME);
 
-/// Control messages of one frame, aligned as the kernel's headers want it.
+/// The control messages of one frame, aligned as the kernel's headers require it.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
@@ -21,7 +22,7 @@ struct Control([u8; CONTROL]);
 /// Buffers for up to [`BATCH`] frames.
 pub struct Calls {
     buffer: Vec<u8>,
-    /// Pointed at by `headers`, like `vectors`.
+    /// Referenced by `headers`, as are `vectors`.
     control: Vec<Control>,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
@@ -52,8 +53,8 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Fetches frames that wait at the socket into the buffers from `first` up to, not including, `end`; returns how
-    /// many. No frame waiting is no error.
+    /// Receives frames that wait at the socket into the buffers `first..end`; returns the number of frames, which is 0
+    /// if no frame waits.
     pub fn fetch(&mut self, socket: &OwnedFd, first: usize, end: usize) -> io::Result<usize> {
         debug_assert_eq!(self.vectors.len(), self.control.len());
         let headers = &mut self.headers[first..end];
@@ -61,8 +62,8 @@ impl Calls {
             header.msg_hdr.msg_controllen = CONTROL as _;
             header.msg_hdr.msg_flags = 0;
         }
-        // SAFETY: every header points at a buffer and a control block of this value, of the lengths it states,
-        // and nothing else refers to them during the call.
+        // SAFETY: every header points at a buffer and a control block of this value, of the lengths it states, and
+        // nothing else refers to them during the call.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -81,7 +82,8 @@ impl Calls {
         })
     }
 
-    /// The frame fetched into buffer `number`, with its VLAN tag put back where the kernel took it from.
+    /// The frame in buffer `number`, with its VLAN tag reinserted where the kernel removed it. `None` if the frame was
+    /// truncated.
     pub fn frame(&mut self, number: usize, oddities: &mut Oddities) -> Option<&[u8]> {
         let header = &self.headers[number];
         if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
@@ -96,14 +98,14 @@ impl Calls {
         }
         let tag = aux.and_then(|aux| Tag::of(status, aux.tp_vlan_tpid, aux.tp_vlan_tci));
         let slot = number * SLOT;
-        Some(put_back(tag, &mut self.buffer[slot..slot + VLAN_TAG + length]))
+        Some(reinsert(tag, &mut self.buffer[slot..slot + VLAN_TAG + length]))
     }
 }
 
 /// The kernel's auxiliary data of a received frame.
 fn auxiliary(header: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
-    // SAFETY: the kernel filled the control block and set its length; the macros stay within both, and the
-    // structure read is plain data of which any value is valid.
+    // SAFETY: the kernel filled the control block and set its length; the macros stay within both, and the structure
+    // read is plain data of which any value is valid.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {

@@ -1,14 +1,15 @@
-//! What an interface has carried and what it has lost, by cause.
+//! Counts of the frames that an interface has carried and lost, by cause.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Written by the data-plane thread, read by anyone; never reset.
+        /// The counters of an interface. The data-plane thread writes them, any thread may read them, and they are
+        /// never reset.
         #[derive(Debug, Default)]
         pub struct Counters { $($(#[$doc])* pub $name: Counter,)* }
 
-        /// The counters at one moment.
+        /// The values of the counters at one moment.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         pub struct CounterSnapshot { $($(#[$doc])* pub $name: u64,)* }
 
@@ -29,28 +30,28 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Frames handed to the pipeline.
+    /// Frames passed to the pipeline.
     rx_packets,
-    /// Bytes of those frames, VLAN tags included, frame check sequence not.
+    /// Bytes of those frames, with VLAN tags, without the frame check sequence.
     rx_bytes,
-    /// Frames the kernel dropped because the switch did not fetch them in time: the switch's own loss.
+    /// Frames that the kernel dropped because the switch did not receive them in time: the switch's own loss.
     rx_kernel_drops,
-    /// Frames longer than the receive buffer, dropped.
+    /// Frames longer than the receive buffer, which are dropped.
     rx_oversize,
-    /// Frames whose checksum the sender left to an offload engine. They are forwarded as they are; receivers
-    /// behind the switch will drop them. Remedy: `ethtool -K IFACE tx off` at the sending end.
+    /// Frames whose checksum the sender left to an offload engine. The switch forwards them unchanged, and receivers
+    /// drop them. Remedy: `ethtool -K IFACE tx off` at the sender.
     rx_partial_checksum,
-    /// Frames the kernel took for sending.
+    /// Frames that the kernel accepted for sending.
     tx_packets,
     /// Bytes of those frames.
     tx_bytes,
-    /// Frames the interface's queueing discipline refused (`ENOBUFS`): the link's loss, not the switch's.
+    /// Frames that the interface's queueing discipline refused (`ENOBUFS`): the link's loss, not the switch's.
     tx_link_drops,
-    /// Frames the kernel had no buffer for (`EAGAIN`): the switch's own loss.
+    /// Frames for which the kernel had no buffer (`EAGAIN`): the switch's own loss.
     tx_backlog_drops,
-    /// Frames for an interface that is down or gone.
+    /// Frames for an interface that is down or does not exist.
     tx_down_drops,
-    /// Frames the kernel refused for another reason, such as a length above the interface's MTU.
+    /// Frames that the kernel refused for another reason, such as a length above the interface's MTU.
     tx_refused,
 }
 

@@ -1,4 +1,4 @@
-//! One network interface as a port of the switch: opened, lost, opened again.
+//! A network interface as a port of the switch: it can be opened, vanish, and be opened again.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,64 +12,66 @@ use crate::rx::RxBatch;
 use crate::sys;
 use crate::tx::{Sent, TxBatch};
 
-/// Bytes of kernel buffer asked for on either side of a socket. Large enough that a burst is not lost while the
-/// switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits its queue.
+/// The kernel buffer in bytes that is requested for each direction of a socket. It is large enough that no burst is
+/// lost while the switch is not scheduled, and that a shaped link's queueing discipline, not this buffer, limits the
+/// link's queue.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
 /// Why an interface could not be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is no interface of this name in the network namespace.
+    /// There is no interface with this name in the network namespace.
     #[error("there is no interface {name}; `ip link` lists those of this network namespace")]
     Missing {
-        /// The name asked for.
+        /// The interface's name.
         name: String,
     },
-    /// Packet sockets are for root.
+    /// The process may not open packet sockets.
     #[error("opening interface {name} needs root or CAP_NET_RAW: {error}")]
     Forbidden {
-        /// The name asked for.
+        /// The interface's name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// Anything else the kernel says.
+    /// Any other error of the kernel.
     #[error("cannot {action} on interface {name}: {error}")]
     Kernel {
-        /// The name asked for.
+        /// The interface's name.
         name: String,
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
 }
 
-/// What a receive call found.
+/// The result of a receive call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
-    /// The batch holds what was waiting.
+    /// The batch contains the frames that were waiting.
     Frames,
-    /// The interface went down; the batch may hold frames that came before. They come again by themselves once it is
-    /// up. The kernel says nothing more if it goes away while down: ask [`Interface::check`] now and then.
+    /// The interface went down; the batch may contain frames received before. Once the interface is up, frames arrive
+    /// again. The kernel does not report if the interface is removed while it is down, so call [`Interface::check`]
+    /// from time to time.
     Down,
-    /// The interface is gone, or its name belongs to another one now; the socket is closed.
+    /// The interface was removed, or its name belongs to another interface now. The socket is closed.
     Lost,
 }
 
 /// Why a frame could not be sent.
 #[derive(Debug, Error)]
 pub enum Loss {
-    /// The interface is down, or gone.
+    /// The interface is down or does not exist.
     #[error("the interface is down")]
     Down,
-    /// The link's loss.
+    /// The interface's queueing discipline refused the frame: the link's loss.
     #[error("the interface's queueing discipline is full")]
     Link,
-    /// The switch's own loss.
+    /// The kernel had no buffer for the frame: the switch's own loss.
     #[error("the kernel has no buffer")]
     Backlog,
-    /// Anything else the kernel says.
+    /// Any other error of the kernel.
     #[error("refused: {0}")]
     Refused(io::Error),
 }
@@ -88,23 +90,24 @@ impl From<io::Error> for Loss {
 /// How frames get from the kernel into this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Through a ring that both share: no copy, no system call for a batch.
+    /// Through a ring in memory that kernel and process share: without a copy, and without a system call for each
+    /// batch.
     #[default]
     Ring,
-    /// By `recvmmsg`.
+    /// By the system call `recvmmsg`.
     Calls,
 }
 
 /// How an interface is used.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Options {
-    /// How frames come in.
+    /// How frames are received.
     pub input: Input,
-    /// Send past the interface's queueing discipline. What shapes the link then shapes nothing.
+    /// Whether frames bypass the interface's queueing discipline. The link is then not shaped.
     pub bypass_qdisc: bool,
 }
 
-/// A network interface in use as a port.
+/// A network interface that is used as a port.
 pub struct Interface {
     name: String,
     options: Options,
@@ -116,25 +119,31 @@ struct Socket {
     fd: OwnedFd,
     ring: Option<Arc<Ring>>,
     index: libc::c_int,
-    /// The kernel said that the interface went down, and it has not been seen up since.
+    /// Whether the kernel has reported that the interface went down, and no check has found it up since.
     was_down: bool,
 }
 
 impl Socket {
-    /// Whether nothing but the link itself would refuse a frame of this length now.
-    fn would_take(&self, name: &str, length: usize) -> bool {
+    /// Whether a frame of this length could be sent now, unless the link's queueing discipline refuses it.
+    fn accepts(&self, name: &str, length: usize) -> bool {
         let full = sys::is_full(&self.fd).unwrap_or(true);
         !full && matches!(sys::frame_limit(&self.fd, name), Ok(Some(limit)) if length <= limit)
     }
 }
 
 impl Interface {
-    /// Opens the interface called `name` in the usual way; frames that arrive from now on are received.
+    /// Opens the interface called `name` with the default options; frames that arrive from now on are received.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
     pub fn open(name: &str) -> Result<Self, OpenError> {
         Self::open_with(name, Options::default())
     }
 
     /// Opens the interface called `name`; frames that arrive from now on are received.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
     pub fn open_with(name: &str, options: Options) -> Result<Self, OpenError> {
         let socket = open_socket(name, options)?;
         Ok(Self { name: name.to_owned(), options, socket: Some(socket), counters: Arc::default() })
@@ -145,32 +154,35 @@ impl Interface {
         &self.name
     }
 
-    /// The interface's counters, which outlive a loss of the interface.
+    /// The interface's counters, which continue when the interface vanishes and comes back.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Whether the interface is there.
+    /// Whether the interface is open, which means that it existed at the last check.
     pub fn is_open(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// Whether the interface is there and went down; it may be up again, as long as [`Self::check`] has not seen it so.
+    /// Whether the interface is open and went down. It may be up again, if [`Self::check`] has not noticed that yet.
     pub fn was_down(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.was_down)
     }
 
-    /// The socket to wait on, while the interface is there.
+    /// The socket to wait on, while the interface is open.
     pub fn raw_fd(&self) -> Option<RawFd> {
         self.socket.as_ref().map(|socket| socket.fd.as_raw_fd())
     }
 
-    /// The interface's number, while it is there.
+    /// The interface's index, while it is open.
     pub fn index(&self) -> Option<libc::c_int> {
         self.socket.as_ref().map(|socket| socket.index)
     }
 
-    /// Tries to open a lost interface again.
+    /// Tries to open an interface again after it has vanished.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         if self.socket.is_none() {
             self.socket = Some(open_socket(&self.name, self.options)?);
@@ -178,7 +190,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Whether [`Self::receive`] may find frames. Asks nobody but memory, where there is a ring.
+    /// Whether [`Self::receive`] may return frames. With a ring this only reads memory.
     pub fn may_have_frames(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.ring.as_ref().is_none_or(|ring| ring.is_ready()))
     }
@@ -190,7 +202,7 @@ impl Interface {
             return Received::Lost;
         };
         let result = batch.receive(&socket.fd, socket.ring.as_ref()).and_then(|oddities| {
-            // A ring has no way to say that the interface went down.
+            // A ring cannot report that the interface went down; the socket can.
             if batch.is_empty() && socket.ring.is_some() {
                 sys::take_error(&socket.fd)?
             }
@@ -223,12 +235,12 @@ impl Interface {
         }
     }
 
-    /// Sends and forgets the frames of `batch`.
+    /// Sends the frames of `batch` and removes them from it.
     pub fn send(&mut self, batch: &mut TxBatch) {
         self.send_with(batch, |_| {});
     }
 
-    /// Sends and forgets the frames of `batch`; `lost` hears of each that could not be sent.
+    /// Sends the frames of `batch` and removes them from it; calls `lost` for each frame that could not be sent.
     pub fn send_with(&mut self, batch: &mut TxBatch, mut lost: impl FnMut(Loss)) {
         if batch.is_empty() {
             return;
@@ -246,8 +258,8 @@ impl Interface {
         match &self.socket {
             None => (0..batch.len()).for_each(|_| count(Loss::Down)),
             Some(socket) => {
-                let at_link = |length| socket.would_take(&self.name, length);
-                batch.send(&socket.fd, at_link, |sent| match sent {
+                let is_lost_at_link = |length| socket.accepts(&self.name, length);
+                batch.send(&socket.fd, is_lost_at_link, |sent| match sent {
                     Sent::Taken { frames, bytes } => {
                         counters.tx_packets.add(frames);
                         counters.tx_bytes.add(bytes);
@@ -259,7 +271,7 @@ impl Interface {
         batch.clear();
     }
 
-    /// Adds what the kernel has dropped since the last call to the counters.
+    /// Adds the frames that the kernel has dropped since the last call to the counters.
     pub fn update_kernel_drops(&mut self) {
         if let Some(socket) = &self.socket
             && let Ok(drops) = sys::take_kernel_drops(&socket.fd)
@@ -268,7 +280,7 @@ impl Interface {
         }
     }
 
-    /// Finds out whether an interface that was down is gone, or up again, by now.
+    /// Checks whether an interface that went down has been removed or is up again.
     pub fn check(&mut self) -> Received {
         let Some(socket) = &mut self.socket else { return Received::Lost };
         if matches!(sys::interface_index(&socket.fd, &self.name), Ok(Some(index)) if index == socket.index) {
@@ -280,7 +292,7 @@ impl Interface {
         Received::Lost
     }
 
-    /// Gives the socket back, as if the interface were gone, until it is opened again.
+    /// Closes the socket, as if the interface had vanished, until it is opened again.
     pub fn close(&mut self) {
         self.update_kernel_drops();
         self.socket = None;
@@ -297,11 +309,11 @@ fn open_socket(name: &str, options: Options) -> Result<Socket, OpenError> {
         _ => kernel("open a packet socket")(error),
     })?;
     let index = sys::interface_index(&fd, name)
-        .map_err(kernel("ask for the number"))?
+        .map_err(kernel("query the index"))?
         .ok_or_else(|| OpenError::Missing { name: name.to_owned() })?;
-    let one: libc::c_int = 1;
-    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one).map_err(kernel("ask for VLAN tags"))?;
-    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)
+    let enabled: libc::c_int = 1;
+    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &enabled).map_err(kernel("request VLAN tags"))?;
+    sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &enabled)
         .map_err(kernel("ignore own frames (needs Linux 4.20 or later)"))?;
     for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         sys::set_option(&fd, libc::SOL_SOCKET, forced, &SOCKET_BUFFER)
@@ -309,7 +321,7 @@ fn open_socket(name: &str, options: Options) -> Result<Socket, OpenError> {
             .map_err(kernel("set the buffer size"))?;
     }
     if options.bypass_qdisc {
-        sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)
+        sys::set_option(&fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &enabled)
             .map_err(kernel("bypass the queueing discipline"))?;
     }
     let ring = match options.input {

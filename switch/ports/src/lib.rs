@@ -1,8 +1,9 @@
 //! Packet input and output on Linux network interfaces.
 //!
-//! Frames come and go through `AF_PACKET` raw sockets, in batches: in through a ring that the kernel fills (or by `recvmmsg`), out
-//! by `sendmmsg` through the interface's queueing discipline, so that a link shaped by `tc` drops what a real link would
-//! drop. Nothing here knows what the frames mean: the engine does, and the binary joins the two.
+//! Frames are received and sent through `AF_PACKET` raw sockets, in batches. They are received through a ring that the
+//! kernel fills (or by `recvmmsg`). They are sent by `sendmmsg` through the interface's queueing discipline, so that a
+//! link shaped by `tc` drops what a real link would drop. This crate does not interpret frames: the engine does, and
+//! the binary connects the two.
 //!
 //! Each use of `unsafe` stands next to the reason why it is sound.
 

@@ -1,4 +1,4 @@
-//! Whether the links behind interfaces are up, and when that changes.
+//! Reports whether the links of interfaces are up, and when that changes.
 
 use std::ffi::c_short;
 use std::io;
@@ -6,22 +6,22 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::sys;
 
-/// Hears of every change of a link in the network namespace it was opened in.
+/// Receives a notification for every change of a link in the network namespace in which it was opened.
 pub struct LinkWatch {
     socket: OwnedFd,
 }
 
 impl LinkWatch {
-    /// Listens from now on; states are to be asked for after this.
+    /// Subscribes to changes. Query states with [`LinkWatch::is_up`] after this, so that no change is missed.
     ///
     /// # Errors
-    /// When the kernel refuses a netlink socket.
+    /// If the kernel refuses a netlink socket.
     pub fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are involved.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
         sys::check(fd)?;
-        // SAFETY: `fd` was just opened and belongs to nobody else.
+        // SAFETY: `fd` was just opened, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: all-zero is a valid value of this plain structure.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -34,21 +34,21 @@ impl LinkWatch {
         Ok(Self { socket })
     }
 
-    /// Forgets the changes heard of so far; what they say is asked for with [`LinkWatch::is_up`], so that none that got
-    /// lost is missed.
+    /// Discards all notifications received so far. Then query the states with [`LinkWatch::is_up`]: notifications may
+    /// get lost, states do not.
     pub fn drain(&self) {
         let mut buffer = [0u8; 4096];
         loop {
             // SAFETY: pointer and length describe `buffer`, which outlives the call.
-            let got = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-            // A queue that overflowed says so once (ENOBUFS) and goes on.
-            if got < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
+            let received = unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+            // A queue that overflowed reports ENOBUFS once; reading continues after it.
+            if received < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
                 return;
             }
         }
     }
 
-    /// Whether there is an interface of this name, and it and its link are up.
+    /// Whether there is an interface with this name, and both it and its link are up.
     pub fn is_up(&self, interface: &str) -> bool {
         // SAFETY: all-zero is a valid value of this plain structure.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -58,7 +58,7 @@ impl LinkWatch {
         for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
             *to = from as libc::c_char;
         }
-        // SAFETY: `request` is a whole `ifreq`, as this call wants it, and outlives the call.
+        // SAFETY: `request` is a whole `ifreq`, as this call requires it, and outlives the call.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) };
         // SAFETY: every bit pattern is a valid `c_short`, and the structure was zero at first.
         let flags = unsafe { request.ifr_ifru.ifru_flags };

@@ -1,4 +1,4 @@
-//! Captures in the classic pcap format, for tcpdump and Wireshark.
+//! Writes captures in the classic pcap format, for tcpdump and Wireshark.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,32 +10,32 @@ const VERSION: (u16, u16) = (2, 4);
 const SNAPSHOT_LENGTH: u32 = 262_144;
 const LINK_TYPE_ETHERNET: u32 = 1;
 
-/// A capture file being written.
+/// A capture that is being written.
 pub struct PcapWriter<W: Write> {
     out: W,
 }
 
 impl PcapWriter<BufWriter<File>> {
-    /// Starts a capture file, in place of one that is there.
+    /// Creates a capture file, or replaces the existing one.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::new(BufWriter::new(File::create(path)?))
     }
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Starts a capture.
+    /// Starts a capture by writing its header.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&MAGIC_MICROSECONDS.to_ne_bytes())?;
         out.write_all(&VERSION.0.to_ne_bytes())?;
         out.write_all(&VERSION.1.to_ne_bytes())?;
-        // Time zone and accuracy, unused by everyone.
+        // Time zone and accuracy, which are always 0.
         out.write_all(&[0; 8])?;
         out.write_all(&SNAPSHOT_LENGTH.to_ne_bytes())?;
         out.write_all(&LINK_TYPE_ETHERNET.to_ne_bytes())?;
         Ok(Self { out })
     }
 
-    /// Adds a frame seen at `when`.
+    /// Appends a frame captured at time `when`.
     pub fn write(&mut self, when: SystemTime, frame: &[u8]) -> io::Result<()> {
         let since = when.duration_since(UNIX_EPOCH).unwrap_or_default();
         let captured = frame.len().min(SNAPSHOT_LENGTH as usize);
@@ -45,7 +45,7 @@ impl<W: Write> PcapWriter<W> {
         self.out.write_all(&frame[..captured])
     }
 
-    /// Makes everything written so far visible to readers of the file.
+    /// Makes all frames written so far visible to readers of the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -1,4 +1,4 @@
-//! Reading captures in the classic pcap format, of either byte order and either precision, from files and pipes.
+//! Reads captures in the classic pcap format, of either byte order and either precision, from files and pipes.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -7,26 +7,27 @@ const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
-/// More than any capture tool writes; a larger record is taken for a broken file rather than for a reason to ask for memory.
+/// The longest record in bytes. No capture tool writes longer ones, so a longer record means a damaged file, for which
+/// no memory should be allocated.
 const LONGEST_RECORD: u32 = 1 << 20;
 
 /// A frame from a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// When it was captured, since 1970.
+    /// When the frame was captured, since 1970.
     pub time: Duration,
-    /// Its bytes.
+    /// The frame's bytes.
     pub frame: Vec<u8>,
 }
 
-/// A capture being read.
+/// A capture that is being read.
 pub struct PcapReader<R: Read> {
     input: R,
     swapped: bool,
     nanoseconds: bool,
 }
 
-fn broken(text: impl Into<String>) -> io::Error {
+fn invalid_data(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
@@ -34,11 +35,11 @@ impl<R: Read> PcapReader<R> {
     /// Reads the file's header.
     ///
     /// # Errors
-    /// When this is no pcap file, or cannot be read.
+    /// If this is not a pcap file, or cannot be read.
     pub fn new(mut input: R) -> io::Result<Self> {
         let mut header = [0; HEADER];
         input.read_exact(&mut header).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => broken("this is no pcap file: it is shorter than a header"),
+            io::ErrorKind::UnexpectedEof => invalid_data("this is no pcap file: it is shorter than a header"),
             _ => error,
         })?;
         let magic = word(&header, 0, false);
@@ -47,22 +48,26 @@ impl<R: Read> PcapReader<R> {
             (MAGIC_NANOSECONDS, _) => (false, true),
             (_, MAGIC_MICROSECONDS) => (true, false),
             (_, MAGIC_NANOSECONDS) => (true, true),
-            _ => return Err(broken("this is no pcap file (pcapng is not read; convert it with `editcap -F pcap`)")),
+            _ => {
+                return Err(invalid_data(
+                    "this is no pcap file (pcapng is not read; convert it with `editcap -F pcap`)",
+                ));
+            }
         };
         Ok(Self { input, swapped, nanoseconds })
     }
 
-    /// The next frame, or `None` at the end.
+    /// Reads the next frame; returns `None` at the end of the file.
     ///
     /// # Errors
-    /// When the file ends within a frame, a frame was not captured whole, or the file cannot be read.
+    /// If the file ends within a frame, a frame was captured only in part, or the file cannot be read.
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         let mut header = [0; RECORD_HEADER];
         let mut read = 0;
         while read < RECORD_HEADER {
             match self.input.read(&mut header[read..]) {
                 Ok(0) if read == 0 => return Ok(None),
-                Ok(0) => return Err(broken("the file ends within the header of a frame")),
+                Ok(0) => return Err(invalid_data("the file ends within the header of a frame")),
                 Ok(bytes) => read += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -71,17 +76,19 @@ impl<R: Read> PcapReader<R> {
         let word = |place| word(&header, place, self.swapped);
         let (captured, length) = (word(8), word(12));
         if captured != length {
-            return Err(broken(format!("of a frame of {length} bytes only {captured} were captured")));
+            return Err(invalid_data(format!("of a frame of {length} bytes only {captured} were captured")));
         }
         if captured > LONGEST_RECORD {
-            return Err(broken(format!("a frame of {captured} bytes; the longest that is read has {LONGEST_RECORD}")));
+            return Err(invalid_data(format!(
+                "a frame of {captured} bytes; the longest that is read has {LONGEST_RECORD}"
+            )));
         }
         let fraction =
             if self.nanoseconds { Duration::from_nanos(word(4).into()) } else { Duration::from_micros(word(4).into()) };
         let time = Duration::from_secs(word(0).into()) + fraction;
         let mut frame = vec![0; captured as usize];
         self.input.read_exact(&mut frame).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => broken("the file ends within a frame"),
+            io::ErrorKind::UnexpectedEof => invalid_data("the file ends within a frame"),
             _ => error,
         })?;
         Ok(Some(Record { time, frame }))

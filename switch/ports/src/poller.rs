@@ -1,4 +1,4 @@
-//! Waiting for frames, for other threads and for the clock, without using the processor.
+//! Waits for frames, for other threads and for the clock, without using the processor.
 
 use std::io;
 use std::mem::zeroed;
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::sys::check;
 
-/// The token under which the waker reports.
+/// The token of the waker's event.
 const WAKER: u64 = u64::MAX;
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The socket registered under this token has frames or an error.
+    /// The socket registered with this token has frames or an error.
     Ready(usize),
     /// Another thread called [`Waker::wake`].
     Woken,
@@ -29,22 +29,22 @@ pub struct Poller {
 
 /// Ends the wait of a [`Poller`] from another thread.
 #[derive(Clone)]
-pub struct Waker(Arc<Bell>);
+pub struct Waker(Arc<WakeupEvent>);
 
-struct Bell {
+struct WakeupEvent {
     event: OwnedFd,
-    /// Waits that it has ended.
-    heard: AtomicU64,
+    /// The number of waits that the waker has ended.
+    wakeups: AtomicU64,
 }
 
 impl Poller {
-    /// A poller that waits for its waker only.
+    /// Creates a poller that waits only for its waker.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers are involved.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: no pointers are involved.
         let event = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let poller = Self { epoll, waker: Waker(Arc::new(Bell { event, heard: AtomicU64::new(0) })) };
+        let poller = Self { epoll, waker: Waker(Arc::new(WakeupEvent { event, wakeups: AtomicU64::new(0) })) };
         poller.register(poller.waker.fd(), WAKER)?;
         Ok(poller)
     }
@@ -54,7 +54,7 @@ impl Poller {
         self.waker.clone()
     }
 
-    /// Waits for this socket too. It is forgotten when the socket is closed.
+    /// Adds a socket to wait for. It is removed when the socket is closed.
     pub fn add(&self, socket: RawFd, token: usize) -> io::Result<()> {
         self.register(socket, token as u64)
     }
@@ -65,12 +65,12 @@ impl Poller {
         check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) })
     }
 
-    /// Waits until something happens or `timeout` is over (`None`: for as long as it takes), and puts what
-    /// happened into `events`. A signal may end the wait early, with nothing in `events`.
+    /// Waits until an event occurs or `timeout` is over (`None`: without a limit), and stores the events in `events`. A
+    /// signal may end the wait early, with no event.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         const EVENTS: usize = 64;
         events.clear();
-        // Rounded up, so that a deadline has passed when the wait for it ends.
+        // Round up, so that a deadline has passed when the wait for it ends.
         let timeout = timeout.map_or(-1, |timeout| {
             libc::c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
         });
@@ -97,16 +97,17 @@ impl Poller {
 }
 
 impl Waker {
-    /// Ends the current wait, or the next one when nobody waits.
+    /// Ends the current wait, or the next one if no thread waits now.
     pub fn wake(&self) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: pointer and length describe `one`. A full counter means that a wake-up is already pending.
-        unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
+        let increment = 1u64.to_ne_bytes();
+        // SAFETY: pointer and length describe `increment`. A full counter means that a wake-up is already pending.
+        unsafe { libc::write(self.fd(), increment.as_ptr().cast(), increment.len()) };
     }
 
-    /// How many waits it has ended: a thread that goes on has ended one more soon after a [`Waker::wake`].
-    pub fn heard(&self) -> u64 {
-        self.0.heard.load(Relaxed)
+    /// The number of waits that the waker has ended. After [`Waker::wake`] it increases soon, unless the waiting thread
+    /// is stuck.
+    pub fn wakeups(&self) -> u64 {
+        self.0.wakeups.load(Relaxed)
     }
 
     fn fd(&self) -> RawFd {
@@ -115,37 +116,37 @@ impl Waker {
 
     fn drain(&self) {
         let mut count = [0u8; 8];
-        // SAFETY: pointer and length describe `count`. An empty counter is no error here.
+        // SAFETY: pointer and length describe `count`. An empty counter is not an error here.
         unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
-        self.0.heard.fetch_add(1, Relaxed);
+        self.0.wakeups.fetch_add(1, Relaxed);
     }
 }
 
-/// Shows whether the thread that waits by a [`Poller`] still comes round to its next wait.
+/// Checks whether the thread that waits by a [`Poller`] still returns to its next wait.
 pub struct Pulse {
     waker: Waker,
-    heard: u64,
+    wakeups: u64,
 }
 
 impl Pulse {
-    /// Of the thread that this wakes, which is asked at once.
+    /// Starts to check the thread that this waker wakes, by waking it.
     pub fn new(waker: Waker) -> Self {
-        let heard = waker.heard();
+        let wakeups = waker.wakeups();
         waker.wake();
-        Self { waker, heard }
+        Self { waker, wakeups }
     }
 
-    /// Whether the thread has answered since it was asked last. Asks it again.
+    /// Whether the thread has ended a wait since the last check. Wakes it for the next check.
     pub fn beats(&mut self) -> bool {
-        let before = std::mem::replace(&mut self.heard, self.waker.heard());
+        let before = std::mem::replace(&mut self.wakeups, self.waker.wakeups());
         self.waker.wake();
-        self.heard != before
+        self.wakeups != before
     }
 }
 
 fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd)?;
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -161,10 +162,10 @@ mod tests {
         poller.waker().wake();
         poller.wait(&mut events, None).unwrap();
         assert_eq!(events, [Event::Woken]);
-        assert_eq!(poller.waker().heard(), 1);
+        assert_eq!(poller.waker().wakeups(), 1);
         poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
         assert_eq!(events, []);
-        assert_eq!(poller.waker().heard(), 1);
+        assert_eq!(poller.waker().wakeups(), 1);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A receive ring that the kernel fills (`TPACKET_V2`): frames are read where the kernel put them.
 //!
-//! Packet sockets have three kinds of ring. In version 3 frames of any length lie back to back, but a frame is not
-//! seen before its block is full or a timer of at least a millisecond ends; in version 2 it is seen at once. A frame that
-//! does not fit its slot comes whole through the socket as well, in order, and is fetched from there.
+//! Packet sockets have three versions of rings. In version 3 frames of any length lie back to back, but a frame becomes
+//! visible only when its block is full or a timer of at least a millisecond expires. In version 2 it is visible at
+//! once. The kernel queues a frame that does not fit its slot at the socket too, as a whole and in order; it is
+//! received from there.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,32 +11,32 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::sys;
-use crate::vlan::{Tag, VLAN_TAG, put_back};
+use crate::vlan::{Tag, VLAN_TAG, reinsert};
 
-/// Bytes of a slot: headers of the kernel, room for a VLAN tag, and an Ethernet frame of the usual 1,514 bytes. Not a
-/// power of two, so that slots fall into different cache sets.
+/// The size of a slot in bytes: the kernel's headers, room for a VLAN tag, and an Ethernet frame of the usual 1,514
+/// bytes. It is not a power of two, so that slots fall into different cache sets.
 const SLOT: usize = 1664;
-/// The kernel allocates the ring in blocks of this many bytes, contiguous in physical memory.
+/// The size in bytes of a block. The kernel allocates the ring in blocks, each contiguous in physical memory.
 const BLOCK: usize = 1 << 16;
 const SLOTS_IN_BLOCK: usize = BLOCK / SLOT;
 const BLOCKS: usize = 128;
-/// Slots of a ring: what may wait while the switch is not scheduled.
+/// The number of slots of a ring: how many frames can wait while the switch is not scheduled.
 pub const SLOTS: usize = BLOCKS * SLOTS_IN_BLOCK;
 
 /// `TPACKET_V2` of `linux/if_packet.h`.
 const VERSION: libc::c_int = 1;
 
-/// A ring, mapped into this process.
+/// A receive ring, mapped into this process.
 pub struct Ring {
     memory: NonNull<u8>,
-    /// Where the kernel puts its next frame, as far as it has been looked at.
+    /// The number of the slot that the kernel fills next, as far as this process has read.
     next: AtomicUsize,
 }
 
-// SAFETY: the mapping belongs to the value; what the kernel shares is accessed through atomics, and frames only while
-// their slot is ours.
+// SAFETY: the value owns the mapping. Memory shared with the kernel is accessed through atomics, and a frame only while
+// this process owns its slot.
 unsafe impl Send for Ring {}
-// SAFETY: as above.
+// SAFETY: see `Send`.
 unsafe impl Sync for Ring {}
 
 /// A slot that the kernel has filled.
@@ -45,7 +46,7 @@ pub struct Slot<'r> {
 }
 
 impl Ring {
-    /// Gives a socket that is not bound yet a ring.
+    /// Creates the ring of a socket that is not bound yet.
     pub fn new(socket: &OwnedFd) -> io::Result<Self> {
         let packet = |name, value: &libc::c_int| sys::set_option(socket, libc::SOL_PACKET, name, value);
         packet(libc::PACKET_VERSION, &VERSION)?;
@@ -83,29 +84,29 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.slot(number).cast()) }
     }
 
-    /// Whether a frame waits.
+    /// Whether a frame waits in the ring.
     pub fn is_ready(&self) -> bool {
         let next = self.next.load(Ordering::Relaxed);
         self.status(next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Takes the next slot, if the kernel has filled it. It is the caller's until [`Self::give_back`].
+    /// Takes the next slot, if the kernel has filled it. This process owns the slot until [`Self::give_back`].
     pub fn take(&self) -> Option<Slot<'_>> {
         if !self.is_ready() {
             return None;
         }
         let number = self.next.load(Ordering::Relaxed);
         self.next.store((number + 1) % SLOTS, Ordering::Relaxed);
-        // SAFETY: the slot starts with this header, aligned to 16 bytes; the kernel wrote it before the status that
-        // `is_ready` has seen, and leaves it alone until the slot is given back.
+        // SAFETY: the slot starts with this header, aligned to 16 bytes. The kernel wrote the header before the status
+        // that `is_ready` has read, and does not touch it until the slot is given back.
         let header = unsafe { &*self.slot(number).cast::<libc::tpacket2_hdr>() };
         Some(Slot { header, number })
     }
 
-    /// Hands `count` slots from number `first` on back to the kernel.
+    /// Returns `count` slots, from number `first` on, to the kernel.
     ///
     /// # Safety
-    /// They were taken, and nothing refers to their frames any more.
+    /// The slots were taken, and nothing refers to their frames any more.
     pub unsafe fn give_back(&self, first: usize, count: usize) {
         for number in first..first + count {
             self.status(number % SLOTS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -121,43 +122,43 @@ impl Drop for Ring {
 }
 
 impl Slot<'_> {
-    /// Its number in the ring.
+    /// The slot's number in the ring.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Whether the frame did not fit, and waits at the socket.
+    /// Whether the frame did not fit the slot and waits at the socket.
     pub fn is_at_socket(&self) -> bool {
         self.header.tp_status & libc::TP_STATUS_COPY != 0
     }
 
-    /// Whether the frame did not fit, and there was no memory to keep it.
+    /// Whether the frame did not fit the slot and the kernel had no memory to queue it at the socket.
     pub fn is_cut(&self) -> bool {
         self.header.tp_snaplen < self.header.tp_len
     }
 
-    /// Whether an offload engine was to complete the frame's checksum.
+    /// Whether the sender left the frame's checksum to an offload engine.
     pub fn has_partial_checksum(&self) -> bool {
         self.header.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0
     }
 
-    /// When the kernel received it, in nanoseconds since 1970.
+    /// When the kernel received the frame, in nanoseconds since 1970.
     pub fn time_ns(&self) -> u64 {
         u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
     }
 
-    /// The frame, with its VLAN tag put back.
+    /// The frame, with its VLAN tag reinserted, as its address and length.
     pub fn frame(&mut self, ring: &Ring) -> (*const u8, usize) {
         let (start, length) = (usize::from(self.header.tp_mac), self.header.tp_snaplen as usize);
         assert!(start >= VLAN_TAG && start + length <= SLOT, "the kernel's frame leaves its slot");
         let tag = Tag::of(self.header.tp_status, self.header.tp_vlan_tpid, self.header.tp_vlan_tci);
-        // SAFETY: within the slot, as just checked, and behind the header: the kernel keeps PACKET_RESERVE bytes free
-        // between it and the frame. The slot is ours.
+        // SAFETY: the range lies within the slot, as just checked, and after the header: the kernel keeps
+        // PACKET_RESERVE bytes free between header and frame. This process owns the slot.
         let room = unsafe {
             let start = ring.slot(self.number).add(start - VLAN_TAG);
             std::slice::from_raw_parts_mut(start, VLAN_TAG + length)
         };
-        let frame = put_back(tag, room);
+        let frame = reinsert(tag, room);
         (frame.as_ptr(), frame.len())
     }
 }

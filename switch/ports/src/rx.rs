@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::calls::Calls;
 use crate::ring::{Ring, SLOTS};
 
-/// Longest frame that is received, in bytes: the largest IP packet with Ethernet header and two VLAN tags.
+/// The longest frame that is received, in bytes: the largest IP packet with an Ethernet header and two VLAN tags.
 pub const MAX_FRAME: usize = 65_535 + 14 + 8;
 
-/// Frames taken or sent together, at most.
+/// The most frames that are received or sent together.
 pub const BATCH: usize = 64;
 
-/// Where a received frame lies.
+/// The place of a received frame in memory, and when it was received.
 #[derive(Clone, Copy)]
 struct Place {
     start: *const u8,
@@ -21,45 +21,44 @@ struct Place {
     time_ns: u64,
 }
 
-/// What a batch did not deliver as a frame, or not as it should be.
+/// Counts of frames in a batch that were not delivered, or not as expected.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Oddities {
     /// Frames longer than [`MAX_FRAME`].
     pub oversize: u64,
-    /// Frames whose checksum an offload engine was to complete.
+    /// Frames whose checksum the sender left to an offload engine.
     pub partial_checksum: u64,
-    /// Long frames that the kernel had no memory for.
+    /// Long frames for which the kernel had no memory.
     pub dropped: u64,
-    /// The kernel had something to say about the interface before it handed over a long frame.
+    /// Whether the socket reported an error before it delivered a long frame, which means that the interface went down.
     pub went_down: bool,
 }
 
-/// Slots of a ring that are to be given back.
-struct Held {
+/// Slots of a ring that are to be returned to the kernel.
+struct TakenSlots {
     ring: Arc<Ring>,
     first: usize,
     count: usize,
 }
 
-/// Up to [`BATCH`] received frames; one serves every interface in turn.
+/// Up to [`BATCH`] received frames. One batch can serve several interfaces, one after the other.
 ///
-/// Frames of a ring are read in place: the kernel gets their slots back when the batch is cleared or used again.
+/// Frames in a ring are read in place: their slots are returned to the kernel when the batch is cleared or used again.
 #[derive(Default)]
 pub struct RxBatch {
-    /// Made when they are first needed.
+    /// Created when they are first needed.
     calls: Option<Box<Calls>>,
-    held: Option<Held>,
-    /// Each points into `calls` or into a slot of `held`, both of which stay as they are until `clear`.
+    slots: Option<TakenSlots>,
+    /// Each place points into `calls` or into a slot of `slots`, both of which stay unchanged until `clear`.
     places: Vec<Place>,
 }
 
-// SAFETY: the raw pointers point into memory that belongs to the same value only.
+// SAFETY: the raw pointers point only into memory that the same value owns.
 unsafe impl Send for RxBatch {}
 
 impl RxBatch {
-    /// Replaces the content by what waits at the socket, or in the ring that it fills.
-    ///
-    /// No frame waiting is an empty batch, not an error.
+    /// Replaces the batch's content by the frames that wait at the socket, or in the ring that the socket fills. If no
+    /// frame waits, the batch is empty.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, ring: Option<&Arc<Ring>>) -> io::Result<Oddities> {
         self.clear();
         match ring {
@@ -92,8 +91,9 @@ impl RxBatch {
             let time_ns = slot.time_ns();
             if slot.is_at_socket() {
                 let calls = self.calls.get_or_insert_default();
-                // Buffer by slot, so that long frames of one batch do not meet. An error that waits comes first, and once:
-                // the frame must not stay, it would be taken for the next long one.
+                // Each slot has a buffer of its own, so that long frames of one batch do not overwrite each other. A
+                // pending error of the socket is reported once and before the frame. The frame must be received now: if
+                // it stayed, it would be mistaken for the next long frame.
                 let fetched = calls.fetch(socket, count - 1, count).or_else(|_| {
                     oddities.went_down = true;
                     calls.fetch(socket, count - 1, count)
@@ -114,34 +114,35 @@ impl RxBatch {
             }
         }
         if count > 0 {
-            self.held = Some(Held { ring: Arc::clone(ring), first, count });
+            self.slots = Some(TakenSlots { ring: Arc::clone(ring), first, count });
         }
         oddities
     }
 
     /// The frames, in order of arrival.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        // SAFETY: the memory that a place points at is part of this value, and is not written or given back before
-        // `clear`, which needs it to be borrowed by nobody.
+        // SAFETY: the memory that a place points at is owned by this value. It is not written or returned before
+        // `clear`, which needs exclusive access.
         self.places.iter().map(|place| unsafe { std::slice::from_raw_parts(place.start, place.length) })
     }
 
-    /// When the kernel received the frames, in nanoseconds since 1970; 0 for those that did not come by a ring.
+    /// When the kernel received the frames, in nanoseconds since 1970; 0 for frames that were not received through a
+    /// ring.
     pub fn times_ns(&self) -> impl ExactSizeIterator<Item = u64> {
         self.places.iter().map(|place| place.time_ns)
     }
 
-    /// Forgets the frames, and gives their memory back. Do so before waiting: a ring whose newest slot is not given back
-    /// counts as readable.
+    /// Discards the frames and returns their memory. Do so before waiting: a ring whose newest slot has not been
+    /// returned counts as readable.
     pub fn clear(&mut self) {
         self.places.clear();
-        if let Some(Held { ring, first, count }) = self.held.take() {
-            // SAFETY: this batch took them, and the places that pointed at their frames are gone.
+        if let Some(TakenSlots { ring, first, count }) = self.slots.take() {
+            // SAFETY: this batch took the slots, and the places that pointed at their frames are gone.
             unsafe { ring.give_back(first, count) };
         }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn len(&self) -> usize {
         self.places.len()
     }

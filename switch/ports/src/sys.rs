@@ -1,13 +1,13 @@
-//! The few system calls of packet sockets, with errors instead of return codes.
+//! The system calls of packet sockets, with errors instead of return codes.
 
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes of an Ethernet header, which an interface's MTU leaves out.
+/// The length in bytes of an Ethernet header, which an interface's MTU does not include.
 const ETHERNET_HEADER: usize = 14;
 
-/// Opens a packet socket that is not yet attached to anything.
+/// Opens a packet socket that is not attached to any interface yet.
 pub fn packet_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers are involved; protocol 0 receives nothing until the socket is bound.
@@ -15,7 +15,7 @@ pub fn packet_socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and belongs to nobody else.
+    // SAFETY: `fd` was just opened, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -46,7 +46,7 @@ pub fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io
     })
 }
 
-/// Receives frames addressed to anyone while the socket lives.
+/// Receives frames for all destination addresses as long as the socket is open.
 pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut request: libc::packet_mreq = unsafe { zeroed() };
@@ -55,7 +55,7 @@ pub fn set_promiscuous(fd: &OwnedFd, index: libc::c_int) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Frames dropped by the kernel for lack of buffer space since the last call.
+/// The number of frames that the kernel has dropped for lack of buffer space since the last call.
 pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut stats: libc::tpacket_stats = unsafe { zeroed() };
@@ -73,7 +73,7 @@ pub fn take_kernel_drops(fd: &OwnedFd) -> io::Result<u64> {
     Ok(u64::from(stats.tp_drops))
 }
 
-/// Whether the socket has no room for another frame until the kernel has sent some.
+/// Whether the socket's send buffer has no room for another frame until the kernel has sent some.
 pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     let (mut queued, mut room): (libc::c_int, libc::c_int) = (0, 0);
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
@@ -86,10 +86,10 @@ pub fn is_full(fd: &OwnedFd) -> io::Result<bool> {
     Ok(queued >= room)
 }
 
-/// The number of the interface called `name`, or `None` when there is none.
+/// The index of the interface called `name`; `None` if there is no such interface.
 pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_int>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
-    // SAFETY: the pointer is to a whole request with a name that ends, and the request fills the field that is read.
+    // SAFETY: the pointer is to a whole request with a terminated name, and the request fills the field that is read.
     unsafe {
         match check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut request)) {
             Ok(()) => Ok(Some(request.ifr_ifru.ifru_ifindex)),
@@ -99,10 +99,11 @@ pub fn interface_index(fd: &OwnedFd, name: &str) -> io::Result<Option<libc::c_in
     }
 }
 
-/// The longest frame that the interface called `name` takes, Ethernet's header included; `None` while it is down.
+/// The longest frame, in bytes with the Ethernet header, that the interface called `name` can send; `None` while the
+/// interface is down.
 pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     let Some(mut request) = interface_request(name) else { return Ok(None) };
-    // SAFETY: the pointer is to a whole request with a name that ends, and both requests fill the field that is read
+    // SAFETY: the pointer is to a whole request with a terminated name, and both requests fill the field that is read
     // after them.
     unsafe {
         check(libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request))?;
@@ -114,7 +115,7 @@ pub fn frame_limit(fd: &OwnedFd, name: &str) -> io::Result<Option<usize>> {
     }
 }
 
-/// A request about the interface called `name`; `None` where no interface can be called so.
+/// A request about the interface called `name`; `None` if no interface can have this name.
 fn interface_request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this plain structure.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -127,7 +128,7 @@ fn interface_request(name: &str) -> Option<libc::ifreq> {
     Some(request)
 }
 
-/// The error that waits at the socket, if any; it is taken away.
+/// Returns and clears the socket's pending error, if any.
 pub fn take_error(fd: &OwnedFd) -> io::Result<()> {
     let (mut error, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
     // SAFETY: pointer and length describe `error`, which outlives the call.
@@ -137,7 +138,7 @@ pub fn take_error(fd: &OwnedFd) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Turns the usual "negative is an error" into a result.
+/// Turns a negative return code into the error in `errno`.
 pub fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::rx::BATCH;
 
-/// Frames waiting to be sent by one interface, back to back in one buffer.
+/// Frames that wait to be sent by one interface, back to back in one buffer.
 #[derive(Default)]
 pub struct TxBatch {
     buffer: Vec<u8>,
@@ -18,13 +18,13 @@ pub struct TxBatch {
 // SAFETY: the raw pointers in `vectors` and `headers` are only used inside `send`, which sets them first.
 unsafe impl Send for TxBatch {}
 
-/// What became of one frame, or of several in a row.
+/// The result of sending one frame, or several in a row.
 pub enum Sent {
-    /// The kernel took this many frames with this many bytes together.
+    /// The kernel accepted frames for sending.
     Taken {
-        /// Frames.
+        /// The number of frames.
         frames: u64,
-        /// Bytes of these frames.
+        /// The number of bytes of these frames.
         bytes: u64,
     },
     /// The kernel refused one frame.
@@ -32,14 +32,14 @@ pub enum Sent {
 }
 
 impl TxBatch {
-    /// Adds a frame given in two parts.
+    /// Appends a frame given in two parts.
     pub fn push(&mut self, head: &[u8], tail: &[u8]) {
         self.buffer.extend_from_slice(head);
         self.buffer.extend_from_slice(tail);
         self.ends.push(self.buffer.len());
     }
 
-    /// How many frames wait.
+    /// The number of frames that wait.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -49,7 +49,7 @@ impl TxBatch {
         self.ends.is_empty()
     }
 
-    /// The frames, in the order they were added.
+    /// The frames, in the order in which they were added.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.ends.len()).map(|number| &self.buffer[self.range(number)])
     }
@@ -59,18 +59,19 @@ impl TxBatch {
         start..self.ends[number]
     }
 
-    /// Forgets the frames; the memory stays for the next batch.
+    /// Removes the frames; the memory is reused for the next batch.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.ends.clear();
     }
 
-    /// Sends every frame and reports what became of each; a frame that is refused does not stop the others.
+    /// Sends every frame and reports each result. A frame that is refused does not stop the others.
     ///
-    /// Where the kernel stops behind some frames it does not say why the next one failed. `at_link` says, by its
-    /// length, whether that was at the link; such a frame is lost, and sent again it would have a second chance. Any
-    /// other never came so far: it is sent once more, to learn why.
-    pub fn send(&mut self, socket: &OwnedFd, at_link: impl Fn(usize) -> bool, mut report: impl FnMut(Sent)) {
+    /// If the kernel stops after some frames, it does not report why the next frame failed. The caller's
+    /// `is_lost_at_link` decides by that frame's length. Either the link dropped the frame: then it counts as refused,
+    /// since sending it again would give it a second chance. Or the frame did not get that far: then it is sent again,
+    /// to learn the reason.
+    pub fn send(&mut self, socket: &OwnedFd, is_lost_at_link: impl Fn(usize) -> bool, mut report: impl FnMut(Sent)) {
         self.vectors.clear();
         self.headers.clear();
         for number in 0..self.ends.len() {
@@ -88,18 +89,18 @@ impl TxBatch {
         let mut next = 0;
         while next < self.headers.len() {
             let rest = &mut self.headers[next..];
-            let asked = rest.len().min(BATCH);
-            // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`;
-            // none of them is touched before the call returns.
+            let requested = rest.len().min(BATCH);
+            // SAFETY: each header points at one element of `vectors`, which points at one frame in `buffer`; none of
+            // them is touched before the call returns.
             let count = unsafe {
-                libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), asked as libc::c_uint, libc::MSG_DONTWAIT)
+                libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), requested as libc::c_uint, libc::MSG_DONTWAIT)
             };
             if count > 0 {
                 let count = count as usize;
                 let bytes = rest[..count].iter().map(|header| u64::from(header.msg_len)).sum();
                 report(Sent::Taken { frames: count as u64, bytes });
                 next += count;
-                if count < asked && at_link(self.range(next).len()) {
+                if count < requested && is_lost_at_link(self.range(next).len()) {
                     report(Sent::Refused(io::Error::from_raw_os_error(libc::ENOBUFS)));
                     next += 1;
                 }

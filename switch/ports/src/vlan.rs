@@ -1,12 +1,12 @@
-//! VLAN tags, which the kernel takes off received frames and hands over beside them.
+//! VLAN tags, which the kernel removes from received frames and reports separately.
 
-/// Length of a tag.
+/// The length of a tag in bytes.
 pub const VLAN_TAG: usize = 4;
 
 const MAC_ADDRESSES: usize = 12;
 const ETHERTYPE_VLAN: u16 = 0x8100;
 
-/// A tag that the kernel took off.
+/// A tag that the kernel has removed from a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Tag {
     tpid: u16,
@@ -14,7 +14,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// The tag that a frame's status and fields tell of, if any.
+    /// The tag that a frame's status and fields describe, if any.
     pub fn of(status: u32, tpid: u16, tci: u16) -> Option<Self> {
         let has_type = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         (status & libc::TP_STATUS_VLAN_VALID != 0)
@@ -22,8 +22,9 @@ impl Tag {
     }
 }
 
-/// The frame in `room`, which starts behind [`VLAN_TAG`] spare bytes, with the tag back behind the MAC addresses.
-pub fn put_back(tag: Option<Tag>, room: &mut [u8]) -> &[u8] {
+/// The frame in `room`, where it begins after [`VLAN_TAG`] spare bytes; with the tag, if there is one, reinserted after
+/// the MAC addresses.
+pub fn reinsert(tag: Option<Tag>, room: &mut [u8]) -> &[u8] {
     match tag {
         Some(Tag { tpid, tci }) if room.len() >= VLAN_TAG + MAC_ADDRESSES => {
             room.copy_within(VLAN_TAG..VLAN_TAG + MAC_ADDRESSES, 0);
@@ -46,18 +47,18 @@ mod tests {
             *byte = number as u8;
         }
         let untagged = room[4..].to_vec();
-        assert_eq!(put_back(None, &mut room.clone()), untagged);
+        assert_eq!(reinsert(None, &mut room.clone()), untagged);
         let tag = Tag::of(libc::TP_STATUS_VLAN_VALID, 0, 0x2005);
         let mut expected: Vec<u8> = (0..12).collect();
         expected.extend([0x81, 0x00, 0x20, 0x05, 12, 13, 14, 15]);
-        assert_eq!(put_back(tag, &mut room), expected);
+        assert_eq!(reinsert(tag, &mut room), expected);
     }
 
     #[test]
-    fn without_the_mark_there_is_no_tag() {
+    fn without_the_status_bit_there_is_no_tag() {
         assert!(Tag::of(libc::TP_STATUS_VLAN_TPID_VALID, 0x88a8, 7).is_none());
-        let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
+        let status = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         let mut room = [0u8; 16];
-        assert_eq!(put_back(Tag::of(both, 0x88a8, 7), &mut room)[12..], [0x88, 0xa8, 0, 7]);
+        assert_eq!(reinsert(Tag::of(status, 0x88a8, 7), &mut room)[12..], [0x88, 0xa8, 0, 7]);
     }
 }

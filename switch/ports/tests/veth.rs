@@ -1,6 +1,7 @@
-//! Real frames through veth pairs, in a network namespace of this test's own.
+//! Sends real frames through veth pairs, in a network namespace of each test's own.
 //!
-//! Needs root; says so and passes without it, because a plain user cannot make interfaces.
+//! Needs root. Without it, each test prints that it is skipped and passes, because a plain user cannot create
+//! interfaces.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use sluice_ports::{Input, Interface, OpenError, Options, Poller, Received, RxBat
 
 const INPUTS: [Input; 2] = [Input::Ring, Input::Calls];
 
-/// Runs `test` with interfaces `left` and `right`, joined and up, in a fresh namespace.
+/// Runs `test` with connected interfaces `left` and `right`, both up, in a fresh namespace.
 fn with_veth(test: impl FnOnce() + Send + 'static) {
     // SAFETY: no pointers are involved.
     if unsafe { libc::geteuid() } != 0 {
@@ -17,7 +18,7 @@ fn with_veth(test: impl FnOnce() + Send + 'static) {
         return;
     }
     std::thread::spawn(|| {
-        // SAFETY: no pointers are involved; only this thread changes its namespace, and children inherit it.
+        // SAFETY: no pointers are involved; only this thread changes its namespace, and its children inherit it.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
         add_pair();
@@ -36,7 +37,7 @@ fn add_pair() {
     wait_for_carrier();
 }
 
-/// Until the kernel has noticed the carrier of both ends, it drops their frames.
+/// Waits until the kernel has noticed the carrier of both ends; before that it drops their frames.
 fn wait_for_carrier() {
     let started = Instant::now();
     while !["left", "right"].iter().all(|end| is_up(end)) {
@@ -63,10 +64,10 @@ fn receive(interface: &mut Interface, count: usize) -> Vec<Vec<u8>> {
     let (mut events, mut batch, mut frames) = (Vec::new(), RxBatch::default(), Vec::new());
     let deadline = Instant::now() + Duration::from_secs(60);
     while frames.len() < count {
-        let left = deadline.checked_duration_since(Instant::now());
-        let left = left.unwrap_or_else(|| panic!("{} frames of {count} after a minute", frames.len()));
+        let remaining = deadline.checked_duration_since(Instant::now());
+        let remaining = remaining.unwrap_or_else(|| panic!("{} frames of {count} after a minute", frames.len()));
         // An interrupted wait ends early and without events.
-        poller.wait(&mut events, Some(left)).unwrap();
+        poller.wait(&mut events, Some(remaining)).unwrap();
         assert_eq!(interface.receive(&mut batch), Received::Frames);
         frames.extend(batch.frames().map(<[u8]>::to_vec));
         batch.clear();
@@ -114,7 +115,7 @@ fn frames_arrive_whole_in_order_and_only_at_the_other_end() {
 }
 
 #[test]
-fn vlan_tags_are_put_back() {
+fn vlan_tags_are_reinserted() {
     for input in INPUTS {
         with_veth(move || {
             let (mut left, mut right) = (open("left", input), open("right", input));
@@ -149,7 +150,7 @@ fn frames_longer_than_a_slot_keep_their_place_among_the_others() {
 }
 
 #[test]
-fn a_ring_goes_round_and_what_it_cannot_hold_is_counted() {
+fn a_ring_wraps_around_and_counts_frames_that_do_not_fit() {
     with_veth(|| {
         let (mut left, mut right) = (open("left", Input::Calls), open("right", Input::Ring));
         assert!(!right.may_have_frames());
@@ -177,7 +178,7 @@ fn a_ring_goes_round_and_what_it_cannot_hold_is_counted() {
 }
 
 #[test]
-fn what_a_shaped_link_refuses_is_the_links_loss() {
+fn frames_that_a_shaped_link_refuses_count_as_the_links_loss() {
     with_veth(|| {
         run("tc qdisc add dev left root tbf rate 64kbit burst 1600 limit 8000");
         let mut left = Interface::open("left").unwrap();
@@ -186,12 +187,12 @@ fn what_a_shaped_link_refuses_is_the_links_loss() {
         let counters = left.counters().snapshot();
         assert!(counters.tx_link_drops > 50, "{counters:?}");
         assert_eq!(counters.tx_link_drops + counters.tx_packets, 100, "{counters:?}");
-        // A frame that the link lost is not sent once more: it would have two chances, and be lost twice.
+        // A frame that the link lost must not be sent again: it would have a second chance, and could be counted twice.
         assert_eq!(counters.tx_link_drops, shaper_drops("left"), "{counters:?}");
     });
 }
 
-/// What the token bucket filter of an interface has dropped.
+/// The number of frames that an interface's token bucket filter has dropped.
 fn shaper_drops(end: &str) -> u64 {
     let output = Command::new("tc").args(["-s", "qdisc", "show", "dev", end]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -200,7 +201,7 @@ fn shaper_drops(end: &str) -> u64 {
 }
 
 #[test]
-fn a_frame_that_never_came_to_the_link_keeps_its_reason() {
+fn a_frame_refused_before_the_link_has_its_own_reason() {
     with_veth(|| {
         let mut left = Interface::open("left").unwrap();
         let (short, long) = (frame(100, &[0x08, 0x00]), frame(9000, &[0x08, 0x00]));
@@ -211,7 +212,7 @@ fn a_frame_that_never_came_to_the_link_keeps_its_reason() {
 }
 
 #[test]
-fn refused_and_down_frames_are_counted_apart() {
+fn refused_and_down_frames_are_counted_separately() {
     for input in INPUTS {
         with_veth(move || refused_and_down(open("left", input)));
     }
@@ -254,7 +255,7 @@ fn vanishing(mut left: Interface) {
 }
 
 #[test]
-fn frames_that_came_before_the_interface_went_down_are_received() {
+fn frames_received_before_the_interface_went_down_are_delivered() {
     with_veth(|| {
         for end in ["left", "right"] {
             run(&format!("ip link set {end} mtu 9000"));
@@ -264,14 +265,14 @@ fn frames_that_came_before_the_interface_went_down_are_received() {
         let frames: Vec<_> = (0..40).flat_map(|_| lengths.map(|length| frame(length, &[0x08, 0x00]))).collect();
         send(&mut left, &frames);
         run("ip link set right down");
-        let (mut batch, mut received, mut told) = (RxBatch::default(), Vec::new(), 0);
+        let (mut batch, mut received, mut down_reports) = (RxBatch::default(), Vec::new(), 0);
         while received.len() < frames.len() {
-            told += usize::from(right.receive(&mut batch) == Received::Down);
+            down_reports += usize::from(right.receive(&mut batch) == Received::Down);
             assert!(!batch.is_empty(), "{} frames came", received.len());
             received.extend(batch.frames().map(<[u8]>::to_vec));
         }
-        assert_eq!((received, told), (frames, 1));
-        assert!(right.was_down(), "its end would not be looked for");
+        assert_eq!((received, down_reports), (frames, 1));
+        assert!(right.was_down(), "the interface would not be checked for removal");
         run("ip link set right up");
         wait_for_carrier();
         let later = vec![frame(5000, &[0x08, 0x00])];
@@ -288,7 +289,7 @@ fn the_error_names_the_interface() {
 }
 
 #[test]
-fn a_name_that_no_interface_can_have_is_none_and_none_is_taken_for_its_beginning() {
+fn impossible_names_are_missing_interfaces() {
     with_veth(|| {
         for name in ["left\0", "left-and-more-of-it", "a-name-of-16-byt"] {
             let Err(error) = Interface::open(name) else { panic!("opened {name:?}") };

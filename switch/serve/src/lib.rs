@@ -1,4 +1,4 @@
-//! What the switch and the agent serve alike: addresses to listen on, metrics, signals, and systemd.
+//! Serving code shared by the switch and the agent: listeners, metrics, signals, and systemd notifications.
 
 pub mod listener;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! Where controllers connect: a TCP port or a Unix socket, and not more of them than are allowed.
+//! The listener for controllers: a TCP port or a Unix socket, with a limit on the number of connections.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
 
-/// A place to connect to.
+/// A listening socket.
 pub enum Listener {
     /// A TCP port.
     Tcp(TcpListener),
-    /// A Unix socket; its file goes with it.
+    /// A Unix socket; its file is removed with it.
     Unix(UnixListener, SocketFile),
 }
 
-/// The file of a Unix socket, removed in the end.
+/// The file of a Unix socket, removed when this value is dropped.
 pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another program may have removed it: then there is nothing to do.
+        // Another program may have removed the file already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -38,16 +38,16 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, which replaces one without a listener.
-    /// The permissions of a Unix socket's file (by the umask at first) and of its folder decide which users may connect.
+    /// Listens on `HOST:PORT`, or on the Unix socket `unix:PATH`, where it replaces a socket file without a listener.
+    /// The permissions of the socket's file (set by the umask) and of its folder decide which users may connect.
     ///
     /// # Errors
-    /// When the address is in use, or not to be had.
+    /// If the address is in use or not available.
     pub async fn bind(address: &str) -> io::Result<Self> {
         let Some(path) = address.strip_prefix("unix:") else {
             return TcpListener::bind(address).await.map(Self::Tcp);
         };
-        // gRPC knows unix:relative, unix:/absolute and unix:///absolute.
+        // gRPC accepts `unix:relative`, `unix:/absolute` and `unix:///absolute`.
         let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
         let listener = match UnixListener::bind(&path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(&path).await => {
@@ -59,10 +59,10 @@ impl Listener {
         Ok(Self::Unix(listener?, SocketFile(path)))
     }
 
-    /// The address as controllers have to give it.
+    /// The address that controllers have to connect to.
     ///
     /// # Errors
-    /// When the kernel does not give it.
+    /// If the kernel does not report the address.
     pub fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(|address| address.to_string()),
@@ -70,7 +70,7 @@ impl Listener {
         }
     }
 
-    /// The connections, at most `limit` at a time; further ones are closed at once.
+    /// The connections, at most `limit` at the same time; further ones are closed at once.
     pub fn connections(self, limit: usize) -> impl Stream<Item = io::Result<Connection>> {
         let (sockets, file): (Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>, _) = match self {
             Self::Tcp(listener) => {
@@ -88,7 +88,7 @@ impl Listener {
                 Err(error) => return Some(Err(error)),
             };
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                tracing::warn!(limit, "a controller is turned away: there are too many connections");
+                tracing::warn!(limit, "a controller's connection is closed: there are too many");
                 return None;
             };
             if let Socket::Tcp(socket) = &socket
@@ -101,7 +101,7 @@ impl Listener {
     }
 }
 
-/// Whether the socket with this path has no listener.
+/// Whether the socket file at this path has no listener.
 async fn is_abandoned(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     UnixStream::connect(path).await.is_err_and(refused)
@@ -112,7 +112,7 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// A controller's connection, which takes one of the allowed places while it lasts.
+/// A controller's connection. It counts towards the limit as long as it lives.
 pub struct Connection {
     socket: Socket,
     _place: OwnedSemaphorePermit,
@@ -156,7 +156,7 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Why nothing can be served at an address, and what to do; `example` is an address.
+/// Why an address cannot be served, and what to do about it; `example` is a valid address.
 pub fn unserved(error: &io::Error, example: &str) -> String {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "end what listens there (`ss -lp` lists it), or give another address",

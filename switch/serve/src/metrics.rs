@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, over HTTP: in its text format (0.0.4), or in OpenMetrics where the scraper asks for it.
+//! Metrics for Prometheus over HTTP: in its text format (0.0.4), or in OpenMetrics if the scraper requests it.
 
 use std::fmt;
 use std::io;
@@ -19,10 +19,10 @@ use tokio::net::TcpListener;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers `GET /metrics` for as long as it is polled.
+/// Answers `GET /metrics` as long as it is polled.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result<()> {
     let mut registry = Registry::with_prefix("sluice");
     registry.register_collector(Box::new(metrics));
@@ -32,7 +32,7 @@ pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result
         // Writing into a string does not fail.
         let _ = text::encode(&mut body, &registry);
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        std::future::ready(if asks_for_openmetrics(accepted) {
+        std::future::ready(if accepts_openmetrics(accepted) {
             ([(CONTENT_TYPE, OPENMETRICS)], body)
         } else {
             ([(CONTENT_TYPE, TEXT)], plain(&body))
@@ -41,8 +41,9 @@ pub async fn serve(listener: TcpListener, metrics: impl Collector) -> io::Result
     axum::serve(listener, Router::new().route("/metrics", get(answer))).await
 }
 
-/// Whether `Accept` names OpenMetrics in a version that is not older than 1.0.0, as the controller's endpoint reads it.
-fn asks_for_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
+/// Whether the `Accept` headers list OpenMetrics in version 1.0.0 or later. The controller's endpoint decides in the
+/// same way.
+fn accepts_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
     accepted.flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
         let is_openmetrics = parts.next() == Some("application/openmetrics-text");
@@ -51,7 +52,7 @@ fn asks_for_openmetrics<'v>(accepted: impl Iterator<Item = &'v str>) -> bool {
     })
 }
 
-/// OpenMetrics in the text format of Prometheus: there a counter's family has the name of its samples.
+/// Converts OpenMetrics to Prometheus' text format, where a counter's family has the same name as its samples.
 fn plain(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
@@ -79,10 +80,10 @@ fn plain(openmetrics: &str) -> String {
 /// Names and values of labels.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// A family of counters, by their labels.
+/// Encodes a family of counters, given as labels and values.
 ///
 /// # Errors
-/// When the encoder fails.
+/// If the encoder fails.
 pub fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -99,10 +100,10 @@ pub fn counters(
     Ok(())
 }
 
-/// A family of gauges, by their labels.
+/// Encodes a family of gauges, given as labels and values.
 ///
 /// # Errors
-/// When the encoder fails.
+/// If the encoder fails.
 pub fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
@@ -124,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scraper_says_what_it_reads() {
-        // As Prometheus 2.24, 2.50 and 3.0 ask, and a browser.
+    fn the_accept_header_selects_the_format() {
+        // The headers that Prometheus 2.24, 2.50 and 3.0 and a browser send.
         let old = "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         let new =
             "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,*/*";
@@ -141,7 +142,7 @@ mod tests {
             (&["application/openmetrics-text"], true),
             (&["text/plain", "application/openmetrics-text"], true),
         ] {
-            assert_eq!(asks_for_openmetrics(accepted.iter().copied()), expected, "{accepted:?}");
+            assert_eq!(accepts_openmetrics(accepted.iter().copied()), expected, "{accepted:?}");
         }
     }
 

@@ -1,27 +1,28 @@
-//! The signals that end a process by default, and here do not: SIGHUP, SIGUSR1 and SIGUSR2. Log rotations send them.
+//! Handles the signals that end a process by default, but must not end this one, because log rotations send them:
+//! SIGHUP, SIGUSR1 and SIGUSR2.
 
 use std::convert::Infallible;
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Those signals; from [`Signals::catch`] on they no longer end the process.
+/// The caught signals. After [`Signals::catch`] they no longer end the process.
 pub struct Signals {
     hangup: Signal,
     user: [Signal; 2],
 }
 
 impl Signals {
-    /// Catches them. Has to run inside a Tokio runtime.
+    /// Installs the handlers. Call this inside a Tokio runtime.
     ///
     /// # Errors
-    /// When the kernel or the runtime takes no handler.
+    /// If the kernel or the runtime refuses a handler.
     pub fn catch() -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         Ok(Self { hangup, user: [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?] })
     }
 
-    /// Calls `on_hangup` for each SIGHUP, if there is one, and logs every other signal as one without a meaning.
+    /// Calls `on_hangup`, if there is one, for each SIGHUP, and logs every other signal as one without a meaning.
     pub async fn follow(mut self, on_hangup: Option<impl Fn()>) -> Infallible {
         let [first, second] = &mut self.user;
         loop {

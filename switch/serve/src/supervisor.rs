@@ -1,4 +1,4 @@
-//! Notifications to systemd, where it started this process (`sd_notify(3)`): ready, alive, stopping.
+//! Notifications to systemd, if systemd started this process (`sd_notify(3)`): ready, alive, stopping.
 
 use std::convert::Infallible;
 use std::env;
@@ -8,19 +8,20 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Reports within the time after which systemd takes the process for dead. Each reports whether a thread has worked since the
-/// report before the last, so that a thread may be away for two thirds of that time.
+/// The number of notifications within the time after which systemd considers the process dead. Each is sent only if a
+/// thread has worked since the check before, so a thread may be stuck for two thirds of that time.
 const REPORTS: u32 = 6;
 
-/// Without systemd nothing is sent; a notification that systemd does not take is lost without an error.
+/// The connection to systemd. If systemd did not start this process, nothing is sent. A notification that systemd does
+/// not accept is lost without an error.
 pub struct Supervisor {
     systemd: Option<(UnixDatagram, SocketAddr)>,
-    /// Between two signs of life; `None`: systemd wants none.
+    /// The time between two notifications that the process is alive; `None` if systemd expects none.
     pause: Option<Duration>,
 }
 
 impl Supervisor {
-    /// By the environment that systemd gives (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`).
+    /// Reads the environment variables that systemd sets (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`).
     pub fn from_environment() -> Self {
         let word = |name| env::var(name).ok().filter(|word| !word.is_empty());
         let systemd = word("NOTIFY_SOCKET").and_then(|name| match open(&name) {
@@ -36,39 +37,41 @@ impl Supervisor {
         Self { systemd, pause }
     }
 
-    /// The process serves.
+    /// Notifies systemd that the process serves.
     pub fn ready(&self) {
-        self.say("READY=1");
+        self.notify("READY=1");
     }
 
-    /// The process ends.
+    /// Notifies systemd that the process is ending.
     pub fn stopping(&self) {
-        self.say("STOPPING=1");
+        self.notify("STOPPING=1");
     }
 
-    /// Gives signs of life for as long as it is polled: each time `lives` returns true. `lives` may ask threads for a sign
-    /// of theirs, and judge them at the next call by what has come since.
-    pub async fn watch(&self, mut lives: impl AsyncFnMut() -> bool) -> Infallible {
+    /// Notifies systemd that the process is alive, as long as this is polled, each time that `is_alive` returns true.
+    /// `is_alive` may wake threads and check at its next call whether they have worked since.
+    pub async fn watch(&self, mut is_alive: impl AsyncFnMut() -> bool) -> Infallible {
         let (Some(pause), Some(_)) = (self.pause, &self.systemd) else { return pending().await };
         loop {
             tokio::time::sleep(pause).await;
-            if lives().await {
-                self.say("WATCHDOG=1");
+            if is_alive().await {
+                self.notify("WATCHDOG=1");
             } else {
-                tracing::error!("packets have not been handled since the last look; systemd gets no sign of life");
+                tracing::error!(
+                    "packets have not been handled since the last check; systemd is not notified that the process is alive"
+                );
             }
         }
     }
 
-    fn say(&self, what: &str) {
+    fn notify(&self, state: &str) {
         let Some((socket, systemd)) = &self.systemd else { return };
-        if let Err(error) = socket.send_to_addr(what.as_bytes(), systemd) {
-            tracing::debug!(%error, what, "systemd does not take it");
+        if let Err(error) = socket.send_to_addr(state.as_bytes(), systemd) {
+            tracing::debug!(%error, state, "systemd does not accept the notification");
         }
     }
 }
 
-/// A socket to send by, which never waits, and where to send: a path, or behind an `@` an abstract name.
+/// Opens a socket that never blocks, and returns it with systemd's address: a path, or after an `@` an abstract name.
 fn open(name: &str) -> io::Result<(UnixDatagram, SocketAddr)> {
     let systemd = match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name)?,

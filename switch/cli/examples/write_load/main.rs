@@ -1,12 +1,14 @@
-//! Table writes beside traffic, through real interfaces: are packets lost that no table change explains?
+//! Measures whether table writes beside traffic lose packets, through real interfaces.
 //!
-//! `cargo build --release --workspace --bins --examples`, then, as root, `target/release/examples/write_load [SECONDS [RATE]]`
+//! `cargo build --release --workspace --bins --examples`, then, as root, `target/release/examples/write_load [SECONDS
+//! [RATE]]`
 //!
-//! Runs `sluice-switch` on veth pairs in a network namespace of its own. Frames come in by port 1 and meet an entry that the
-//! controller turns to and fro between ports 2 and 3; every frame has to come out by one of the two. The other updates of a
-//! batch insert entries and delete them again. Unless it is told RATE, it looks for one that the switch carries without loss
-//! while nobody writes, for a minute. Then it writes for SECONDS (5) with every size and atomicity of batches, at that rate and at
-//! half of it, and says what is lost beside what is lost in as many seconds without writes just before.
+//! Runs `sluice-switch` on veth pairs in a network namespace of its own. Frames that arrive at port 1 match an entry
+//! that the controller changes back and forth between ports 2 and 3; every frame has to leave by one of the two. The
+//! other updates of a batch insert entries and delete them again. Without RATE, the program first looks for a rate in
+//! packets per second that the switch carries without loss for a minute without writes. Then it writes for SECONDS (5)
+//! with every batch size and atomicity, at that rate and at half of it. It prints the loss beside that of an equally
+//! long period without writes just before.
 
 #[path = "../../../p4runtime/examples/write_rate/batches.rs"]
 mod batches;
@@ -25,20 +27,20 @@ use sluice_p4runtime::proto::p4::v1::write_request::Atomicity;
 use traffic::{Carried, Traffic};
 use writes::Writer;
 
-/// Packets per second that are tried, one after the other.
+/// The rates, in packets per second, that are tried one after the other.
 const RATES: [u32; 9] = [400_000, 300_000, 200_000, 150_000, 100_000, 70_000, 50_000, 30_000, 15_000];
-/// A rate is carried when so many stretches of such a length were without loss.
-const STRETCHES: usize = 12;
-const STRETCH: Duration = Duration::from_secs(5);
+/// A rate counts as carried if this many periods of this length were without loss.
+const PERIODS: usize = 12;
+const PERIOD: Duration = Duration::from_secs(5);
 const BATCHES: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 const ATOMICITIES: [Atomicity; 3] =
     [Atomicity::ContinueOnError, Atomicity::RollbackOnError, Atomicity::DataplaneAtomic];
 
-/// A running switch; killed if this ends early.
+/// A running switch; killed when this is dropped.
 struct Switch(Child);
 
 impl Switch {
-    /// Starts it; the result has the address that it serves.
+    /// Starts the switch; returns it with the address that it serves.
     fn start() -> Result<(Self, String), Box<dyn Error>> {
         let examples = std::env::current_exe()?;
         let binary: PathBuf =
@@ -54,9 +56,9 @@ impl Switch {
         Ok((Self(child), address))
     }
 
-    /// Ends it; the result is its statistics.
+    /// Ends the switch; returns its statistics.
     fn stop(mut self) -> Result<serde_json::Value, Box<dyn Error>> {
-        // SAFETY: the child has not been waited for, so that its id is still its own.
+        // SAFETY: the child has not been waited for, so its id still belongs to it.
         unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGTERM) };
         let mut text = String::new();
         self.0.stderr.take().ok_or("no statistics")?.read_to_string(&mut text)?;
@@ -66,23 +68,23 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // One that has ended gives an error, which is fine.
+        // For a child that has ended, these return errors, which do not matter.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The highest of the rates that are carried without loss while nobody writes.
+/// The highest of the rates that is carried without loss while the controller does not write.
 fn carried_rate(traffic: &mut Traffic) -> Result<u32, Box<dyn Error>> {
     'rates: for rate in RATES {
-        for stretch in 0..STRETCHES {
-            let ((), Carried { lost, .. }) = traffic.during(rate, || std::thread::sleep(STRETCH))?;
+        for period in 0..PERIODS {
+            let ((), Carried { lost, .. }) = traffic.during(rate, || std::thread::sleep(PERIOD))?;
             if lost > 0 {
-                println!("idle, {rate} packets/s: {lost} lost in stretch {} of {STRETCHES}", stretch + 1);
+                println!("idle, {rate} packets/s: {lost} lost in period {} of {PERIODS}", period + 1);
                 continue 'rates;
             }
         }
-        println!("idle, {rate} packets/s: none lost in {STRETCHES} stretches of {} s", STRETCH.as_secs());
+        println!("idle, {rate} packets/s: none lost in {PERIODS} periods of {} s", PERIOD.as_secs());
         return Ok(rate);
     }
     Err("no rate is carried without loss".into())
@@ -93,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds = arguments.next().map_or(Ok(5.0), |text| text.parse())?;
     let length = Duration::from_secs_f64(seconds);
     let rate: Option<u32> = arguments.next().map(|text| text.parse()).transpose()?;
-    // Before there are threads, which would stay behind.
+    // Enter the namespace before any thread is started, because a running thread would stay in the old one.
     veths::enter_namespace(&[1, 2, 3])?;
     let (switch, address) = Switch::start()?;
     let mut writer = Writer::connect(&address)?;

@@ -1,4 +1,4 @@
-//! Frames at a steady rate into the switch, and how many of them come out again.
+//! Sends frames to the switch at a steady rate, and counts how many of them come back.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,25 +10,25 @@ use crate::veths::packets;
 
 /// How often frames are sent.
 const TICK: Duration = Duration::from_micros(500);
-/// Frames that are sent at once at most: what a late tick owes beyond that is not sent at all, so that it is the switch that is
-/// measured, not how unevenly this thread runs.
+/// The most frames that are sent at once. Frames beyond that, which are due after a late tick, are not sent at all;
+/// otherwise the irregular scheduling of this thread would be measured instead of the switch.
 const BURST: u64 = 512;
-/// What is under way has come out after this time.
+/// The time within which frames that were sent have come back.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// Traffic by one interface, out by any of some others.
+/// Traffic that is sent by one interface and may come back by any of the interfaces in `to`.
 pub struct Traffic {
     interface: Interface,
     to: Vec<String>,
 }
 
-/// What has become of the frames.
+/// The result of sending frames.
 pub struct Carried {
-    /// Frames that reached the switch's interface.
+    /// The number of frames that reached the switch's interface.
     pub sent: u64,
-    /// Of these, frames that came out nowhere.
+    /// The number of these frames that did not come back.
     pub lost: u64,
-    /// How long it took to send them.
+    /// How many seconds the sending took.
     pub seconds: f64,
 }
 
@@ -38,7 +38,7 @@ impl Traffic {
         Ok(Self { interface, to: to.iter().map(|name| (*name).to_owned()).collect() })
     }
 
-    /// Sends so many frames a second while `work` runs.
+    /// Sends `rate` frames a second while `work` runs.
     pub fn during<T>(&mut self, rate: u32, work: impl FnOnce() -> T) -> Result<(T, Carried), Box<dyn Error>> {
         let before = self.count()?;
         let stop = AtomicBool::new(false);
@@ -56,7 +56,7 @@ impl Traffic {
         Ok((done, Carried { sent, lost: sent - (after.1 - before.1), seconds }))
     }
 
-    /// Frames that went to the switch, and that came from it.
+    /// The number of frames sent to the switch, and of frames received from it.
     fn count(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let mut received = 0;
         for name in &self.to {
@@ -66,7 +66,7 @@ impl Traffic {
     }
 }
 
-/// Sends until told to stop; the result is how many seconds that took.
+/// Sends frames until `stop` is set; returns how many seconds that took.
 fn send(interface: &mut Interface, rate: f64, stop: &AtomicBool) -> f64 {
     let mut frame = vec![0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 7, 8, 0];
     frame.resize(64, 0);

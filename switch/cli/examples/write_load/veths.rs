@@ -1,11 +1,12 @@
-//! veth pairs in a network namespace: `sN` for the switch, its other end `hN` for the load.
+//! veth pairs in a network namespace: `sN` is the switch's end, `hN` the load generator's.
 
 use std::error::Error;
 use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Moves this thread, and what it starts from now on, into a fresh namespace with these pairs.
+/// Moves this thread, and the threads and processes that it starts from now on, into a fresh namespace with these
+/// pairs.
 pub fn enter_namespace(numbers: &[u32]) -> Result<(), Box<dyn Error>> {
     // SAFETY: no pointers are involved.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
@@ -19,7 +20,7 @@ pub fn enter_namespace(numbers: &[u32]) -> Result<(), Box<dyn Error>> {
             run(&format!("ip link set {end}{number} up"))?;
         }
     }
-    // Until the kernel has noticed the carrier, frames are dropped.
+    // Until the kernel has noticed the carrier, it drops frames.
     let started = Instant::now();
     while numbers.iter().any(|number| !is_up(&format!("s{number}"))) {
         if started.elapsed() > Duration::from_secs(60) {
@@ -41,13 +42,13 @@ fn run(command: &str) -> Result<(), Box<dyn Error>> {
     if status.success() { Ok(()) } else { Err(format!("{command}: {status}").into()) }
 }
 
-/// Packets that the kernel has received from and sent to the other end of an interface.
+/// The numbers of packets that an interface has received and sent.
 pub struct Packets {
     pub received: u64,
     pub sent: u64,
 }
 
-/// Asks the kernel.
+/// Reads the numbers of packets of an interface from the kernel.
 pub fn packets(interface: &str) -> Result<Packets, Box<dyn Error>> {
     let table = std::fs::read_to_string("/proc/self/net/dev")?;
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! A controller that writes as fast as it is answered.
+//! A controller that sends its next write as soon as the last one is answered.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -21,15 +21,15 @@ const ELECTION: Option<p4::Uint128> = Some(p4::Uint128 { high: 0, low: 1 });
 
 /// The primary controller of a switch that runs the program.
 pub struct Writer {
-    /// With a thread of its own, which answers the switch's pings while nobody writes.
+    /// Has a thread of its own, which answers the switch's pings between writes.
     runtime: Runtime,
     client: P4RuntimeClient<Channel>,
-    /// The stream, open for as long as it is to be primary.
+    /// The stream, which must stay open for the controller to be primary.
     _stream: (tokio::sync::mpsc::Sender<p4::StreamMessageRequest>, tonic::Streaming<p4::StreamMessageResponse>),
 }
 
 impl Writer {
-    /// Pushes the program and has the frames go to port 2.
+    /// Pushes the program and makes the frames go to port 2.
     pub fn connect(address: &str) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (client, stream) = runtime.block_on(async {
@@ -60,7 +60,7 @@ impl Writer {
         Ok(Self { runtime, client, _stream: stream })
     }
 
-    /// Writes batches of this size, one after the other; the result is how many updates were made a second.
+    /// Writes batches of this size, one after the other, for `length`; returns the number of updates per second.
     pub fn write_for(&mut self, length: Duration, atomicity: Atomicity, size: usize) -> Result<f64, tonic::Status> {
         let batches = [2, 3].map(|port| request(atomicity, batch(size, port)));
         let Self { runtime, client, .. } = self;

@@ -1,20 +1,22 @@
-//! What the flags mean together, once all are read.
+//! Checks that the flags fit together, after all of them are read.
 
 use super::{Args, PortSpec, TlsFiles, UsageError, usage};
 
-/// Ports of v1model as it is have 9 bits.
+/// The highest port of v1model as p4c ships it, where ports have 9 bits.
 const V1MODEL_HIGHEST_PORT: u32 = 511;
-/// Ports with an interface: those of a v1model whose ports have been given 16 bits.
+/// The highest port that can have an interface: that of a v1model whose ports were widened to 16 bits.
 const HIGHEST_PORT: u32 = 65_535;
 
-/// Refuses what cannot go together, and warns of what has no effect beside something else.
+/// Refuses combinations of flags that contradict each other, and warns of flags that have no effect in combination with
+/// others.
 pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     if no_p4 && let Some(program) = args.program.take() {
         args.warn(format!("the program {} has no effect beside --no-p4", program.display()));
     }
     if !no_p4 && args.program.is_none() {
-        let taken = args.pcap.as_ref().filter(|directory| directory.extension().is_some_and(|end| end == "json"));
-        return Err(match taken {
+        let swallowed_program =
+            args.pcap.as_ref().filter(|directory| directory.extension().is_some_and(|end| end == "json"));
+        return Err(match swallowed_program {
             Some(word) => usage(format!("a program is missing: --pcap took {}; write --pcap=DIR", word.display())),
             None => usage("a program is missing: give PROGRAM.json, or --no-p4"),
         });
@@ -33,7 +35,7 @@ pub(super) fn check(args: &mut Args, no_p4: bool) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Takes out of the flags of TLS what would have no effect, as on `simple_switch_grpc`, and warns of it.
+/// Removes TLS flags that have no effect, as on `simple_switch_grpc`, and warns of them.
 fn check_tls(args: &mut Args) -> Result<(), UsageError> {
     let TlsFiles { on, certificate, key, ca, client_auth } = &args.tls;
     if *on && (certificate.is_none() || key.is_none()) {
@@ -47,7 +49,7 @@ fn check_tls(args: &mut Args) -> Result<(), UsageError> {
         args.warn("P4Runtime is served without TLS: certificates and keys need --grpc-server-ssl".to_owned());
     } else if ca.is_some() && !client_auth {
         args.tls.ca = None;
-        args.warn("--grpc-server-cacert checks nobody without --grpc-server-with-client-auth".to_owned());
+        args.warn("--grpc-server-cacert has no effect without --grpc-server-with-client-auth".to_owned());
     }
     Ok(())
 }

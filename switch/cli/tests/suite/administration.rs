@@ -1,4 +1,4 @@
-//! How controllers get in, and how many: Unix sockets, TLS, limits.
+//! Access of controllers, and limits on them: Unix sockets, TLS, connections, sizes of requests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tonic::{Code, Status};
 
 use p4::p4_runtime_client::P4RuntimeClient;
 
-/// Asks for the version of the API; the answer shows that the client got in.
+/// Queries the version of the API; a response shows that the client has access.
 async fn version(channel: Channel) -> Result<String, Status> {
     let answer = P4RuntimeClient::new(channel).capabilities(p4::CapabilitiesRequest::default()).await?;
     Ok(answer.into_inner().p4runtime_api_version)
 }
 
-/// Connects and asks; whatever goes wrong is a text.
-async fn ask(endpoint: Endpoint) -> Result<String, String> {
+/// Connects and queries the version; an error of either is returned as text.
+async fn query(endpoint: Endpoint) -> Result<String, String> {
     let channel = endpoint.timeout(Duration::from_secs(60)).connect().await.map_err(|error| error.to_string())?;
     version(channel).await.map_err(|status| status.to_string())
 }
@@ -35,17 +35,17 @@ fn a_unix_socket_comes_and_goes_with_the_switch() {
     let switch = Switch::start(&flags);
     assert_eq!(switch.address(), format!("unix:{}", path.display()));
     let uri = format!("unix://{}", path.display());
-    assert_eq!(in_runtime(ask(endpoint(uri.clone()))), Ok("1.5.0".to_owned()));
+    assert_eq!(in_runtime(query(endpoint(uri.clone()))), Ok("1.5.0".to_owned()));
     let (code, err) = Switch::spawn(Path::new("."), &flags).end();
     assert_eq!(code, Some(1));
     assert!(err.contains("cannot serve P4Runtime on unix:") && err.contains("in use"), "{err}");
     switch.stop(libc::SIGTERM);
     assert!(!path.exists());
-    // What a killed switch has left behind is replaced.
+    // The socket file that a killed switch has left behind is replaced.
     Switch::start(&flags).stop(libc::SIGKILL);
     assert!(path.exists());
     let switch = Switch::start(&flags);
-    assert_eq!(in_runtime(ask(endpoint(uri))), Ok("1.5.0".to_owned()));
+    assert_eq!(in_runtime(query(endpoint(uri))), Ok("1.5.0".to_owned()));
     drop(switch);
 }
 
@@ -66,7 +66,7 @@ fn pki(name: &str) -> Pki {
 }
 
 #[test]
-fn with_mutual_tls_only_those_with_a_certificate_get_in() {
+fn mutual_tls_admits_only_clients_with_a_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let (server, client, stranger) = (pki("switch"), pki("controller"), pki("stranger"));
     let file = |name: &str, text: &str| {
@@ -79,22 +79,22 @@ fn with_mutual_tls_only_those_with_a_certificate_get_in() {
         "--no-p4 -- --grpc-server-addr 127.0.0.1:0 --grpc-server-ssl --grpc-server-cert {cert} --grpc-server-key {key}"
     );
     let trusting = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&server.ca)).domain_name("switch");
-    let asked = |switch: &Switch, tls: ClientTlsConfig| {
-        in_runtime(ask(endpoint(format!("https://{}", switch.address())).tls_config(tls).unwrap()))
+    let query_over_tls = |switch: &Switch, tls: ClientTlsConfig| {
+        in_runtime(query(endpoint(format!("https://{}", switch.address())).tls_config(tls).unwrap()))
     };
-    let with = |pki: &Pki| trusting.clone().identity(Identity::from_pem(&pki.certificate, &pki.key));
+    let identity_of = |pki: &Pki| trusting.clone().identity(Identity::from_pem(&pki.certificate, &pki.key));
 
     let switch = Switch::start(&tls);
-    assert_eq!(asked(&switch, trusting.clone()), Ok("1.5.0".to_owned()));
-    assert!(in_runtime(ask(endpoint(format!("http://{}", switch.address())))).is_err(), "in without TLS");
+    assert_eq!(query_over_tls(&switch, trusting.clone()), Ok("1.5.0".to_owned()));
+    assert!(in_runtime(query(endpoint(format!("http://{}", switch.address())))).is_err(), "in without TLS");
     drop(switch);
 
     let ca = file("clients.pem", &client.ca);
     let switch = Switch::start(&format!("{tls} --grpc-server-with-client-auth --grpc-server-cacert {ca}"));
-    assert_eq!(asked(&switch, with(&client)), Ok("1.5.0".to_owned()));
-    assert!(asked(&switch, trusting.clone()).is_err(), "in without a certificate");
-    assert!(asked(&switch, with(&stranger)).is_err(), "in with a stranger's certificate");
-    assert_eq!(asked(&switch, with(&client)), Ok("1.5.0".to_owned()));
+    assert_eq!(query_over_tls(&switch, identity_of(&client)), Ok("1.5.0".to_owned()));
+    assert!(query_over_tls(&switch, trusting.clone()).is_err(), "in without a certificate");
+    assert!(query_over_tls(&switch, identity_of(&stranger)).is_err(), "in with a stranger's certificate");
+    assert_eq!(query_over_tls(&switch, identity_of(&client)), Ok("1.5.0".to_owned()));
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn certificates_that_cannot_be_used_are_named() {
     let wrong = directory.path().join("wrong.pem");
     std::fs::write(&wrong, "nothing of the kind").unwrap();
     let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
-    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(&certificate, own.cert.pem()).unwrap();
-    std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
+    let other_pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let own_pair = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(&certificate, own_pair.cert.pem()).unwrap();
+    std::fs::write(&key, other_pair.signing_key.serialize_pem()).unwrap();
     let (wrong, certificate, key) = (wrong.display(), certificate.display(), key.display());
     for (cert, key, text) in [
         ("/nonexistent.pem".to_owned(), &key, "cannot read a certificate /nonexistent.pem: No such file"),
@@ -128,11 +128,11 @@ fn connections_are_limited() {
     in_runtime(async {
         let first = endpoint(uri.clone()).connect().await.unwrap();
         assert!(version(first.clone()).await.is_ok());
-        assert!(ask(endpoint(uri.clone())).await.is_err(), "a second connection got in");
+        assert!(query(endpoint(uri.clone())).await.is_err(), "a second connection got in");
         assert!(version(first.clone()).await.is_ok());
         drop(first);
         for attempt in 0.. {
-            if ask(endpoint(uri.clone())).await.is_ok() {
+            if query(endpoint(uri.clone())).await.is_ok() {
                 break;
             }
             assert!(attempt < 500, "the place is not free again");
@@ -155,7 +155,7 @@ fn requests_are_limited() {
         let status = push(2 << 20).await;
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         assert!(status.message().contains("1048576"), "{status}");
-        // A smaller one gets as far as the next check.
+        // A smaller request reaches the next check.
         assert_eq!(push(1 << 19).await.code(), Code::PermissionDenied);
     });
 }

@@ -1,5 +1,7 @@
-//! The binary as users meet it: its line of readiness, its ports, its statistics, its end. On veth pairs in a network
-//! namespace of each test's own; needs root, and says so and passes without it.
+//! Tests of the binary from outside: its line of readiness, its ports, its statistics, its end.
+//!
+//! They run on veth pairs in a network namespace of each test's own, which needs root. Without it, each test prints
+//! that it is skipped and passes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +14,8 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, TO_CONTROLLER, controller,
 use p4::stream_message_request::Update as ToSwitch;
 use p4::stream_message_response::Update as FromSwitch;
 
-/// Runs `test` in a fresh namespace with two veth pairs: port 1 is `s1` with its other end `h1`, port 2 likewise.
+/// Runs `test` in a fresh namespace with two veth pairs: port 1 is `s1` with its other end `h1`, port 2 is `s2` with
+/// `h2`.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     // SAFETY: no pointers are involved.
     if unsafe { libc::geteuid() } != 0 {
@@ -20,7 +23,7 @@ pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
         return;
     }
     std::thread::spawn(|| {
-        // SAFETY: no pointers are involved; only this thread changes its namespace, and children inherit it.
+        // SAFETY: no pointers are involved; only this thread changes its namespace, and its children inherit it.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
         run("ip link set lo up");
@@ -39,7 +42,7 @@ fn add_pair(number: u32) {
         run(&format!("sysctl -q -w net.ipv6.conf.{end}{number}.disable_ipv6=1"));
         run(&format!("ip link set {end}{number} up"));
     }
-    // Until the kernel has noticed the carrier, frames are dropped.
+    // Until the kernel has noticed the carrier, it drops frames.
     let started = Instant::now();
     while !["s", "h"].iter().all(|end| is_up(&format!("{end}{number}"))) {
         assert!(started.elapsed() < Duration::from_secs(60), "no carrier after a minute");
@@ -58,7 +61,7 @@ pub fn run(command: &str) {
     assert!(status.success(), "{command}: {status}");
 }
 
-/// An end of a veth pair that belongs to the test.
+/// The test's end of a veth pair.
 pub struct Host {
     interface: Interface,
     poller: Poller,
@@ -80,12 +83,12 @@ impl Host {
         }
     }
 
-    /// What arrives until `count` frames are there, or a minute is over.
+    /// Receives frames until there are `count` of them or a minute is over.
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         self.receive_within(count, Duration::from_secs(60))
     }
 
-    /// What arrives until `count` frames are there, or the time is over.
+    /// Receives frames until there are `count` of them or `time` is over.
     fn receive_within(&mut self, count: usize, time: Duration) -> Vec<Vec<u8>> {
         let (mut frames, mut batch, mut events) = (Vec::new(), RxBatch::default(), Vec::new());
         let deadline = Instant::now() + time;
@@ -99,9 +102,9 @@ impl Host {
     }
 }
 
-fn flags(more: &str) -> String {
+fn flags(extra: &str) -> String {
     format!(
-        "{PROGRAM} --p4info {P4INFO} -i 1@s1 -i 2@s2 --device-id 7 {more} -- \
+        "{PROGRAM} --p4info {P4INFO} -i 1@s1 -i 2@s2 --device-id 7 {extra} -- \
          --grpc-server-addr 127.0.0.1:0 --cpu-port 510"
     )
 }
@@ -158,8 +161,8 @@ fn packets_go_to_the_controller_and_come_from_it() {
             assert_eq!(values, [[1], [5]]);
             let field = |metadata_id, value| p4::PacketMetadata { metadata_id, value: vec![value] };
             let metadata = vec![field(1, 2), field(2, 0), field(3, 0)];
-            session.tell(ToSwitch::Packet(p4::PacketOut { payload: frame(3, 0x0800, 80), metadata })).await;
-            // The answer to a read shows that the packet has been queued.
+            session.send_message(ToSwitch::Packet(p4::PacketOut { payload: frame(3, 0x0800, 80), metadata })).await;
+            // The answer to this request shows that the switch has queued the packet.
             session.client.capabilities(p4::CapabilitiesRequest { device_id: 7 }).await.unwrap();
         });
         assert_eq!(right.receive(1), [frame(3, 0x0800, 80)]);
@@ -209,7 +212,7 @@ fn vanishing(extra_flags: &str, before: &str) {
 }
 
 #[test]
-fn an_interface_that_comes_back_and_cannot_be_opened_is_complained_of_once_and_opened_later() {
+fn an_interface_that_cannot_be_opened_again_is_logged_once_and_opened_later() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
         let switch = Switch::start(&flags(&format!("--log-file {}", directory.path().join("log").display())));
@@ -234,7 +237,7 @@ fn an_interface_that_comes_back_and_cannot_be_opened_is_complained_of_once_and_o
     });
 }
 
-/// What the log holds as soon as it holds `text`.
+/// Waits until the log contains `text`; returns the log.
 fn until_logged(path: &Path, text: &str) -> String {
     let started = Instant::now();
     loop {
@@ -264,7 +267,7 @@ fn an_idle_switch_uses_no_processor_time() {
 }
 
 #[test]
-fn the_trace_tells_what_happens_to_a_packet() {
+fn the_trace_reports_what_happens_to_a_packet() {
     in_namespace(|| {
         let directory = tempfile::tempdir().unwrap();
         let switch = Switch::start(&flags(&format!("--log-file {} --trace", directory.path().join("log").display())));
@@ -287,7 +290,7 @@ fn the_trace_tells_what_happens_to_a_packet() {
         until_logged("packet 3: dropped: port 2: the interface is down\n");
         run("ip link del s2");
         std::thread::sleep(Duration::from_millis(500));
-        // with its other end, port 2 is gone for good
+        // Without its other end, port 2 cannot come back.
         left.send(&[frame(9, 0x0800, 70)]);
         until_logged("packet 4: dropped: port 2: the interface is down\n");
     });
@@ -299,7 +302,7 @@ fn members_follow_the_links_of_their_ports() {
         add_pair(3);
         let switch = Switch::start(&flags("-i 3@s3"));
         let (mut sender, mut first, mut second) = (Host::open("h1"), Host::open("h2"), Host::open("h3"));
-        controller(&switch.address(), async |mut session| session.choose(5, &[2, 3]).await);
+        controller(&switch.address(), async |mut session| session.select_among(5, &[2, 3]).await);
         let frames: Vec<_> = (0..=255u8)
             .map(|source| {
                 let mut frame = frame(5, 0x0800, 60);
@@ -309,7 +312,7 @@ fn members_follow_the_links_of_their_ports() {
             .collect();
         sender.send(&frames);
         assert!(!first.receive(1).is_empty() && !second.receive(1).is_empty(), "both ports are chosen");
-        // Without its link, port 3 is left out: all that is sent from a moment later on comes to port 2.
+        // Without its link, port 3 is not eligible: from some moment on, all frames arrive at port 2.
         run("ip link set h3 down");
         let all_by_port_2 = |sender: &mut Host, first: &mut Host| {
             let started = Instant::now();
@@ -333,7 +336,7 @@ fn members_follow_the_links_of_their_ports() {
     });
 }
 
-/// What the binary says on standard error when it refuses to start, and its exit code.
+/// Runs the binary with flags that it refuses; returns its exit code and its message on standard error.
 fn refusal(flags: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_sluice-switch")).args(flags).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
@@ -341,13 +344,13 @@ fn refusal(flags: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_program_for_whose_arrays_there_is_no_memory_is_refused() {
+fn a_program_whose_arrays_do_not_fit_into_memory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let json = std::fs::read_to_string(PROGRAM).unwrap();
     assert!(json.contains("\"size\" : 300000"));
     let path = directory.path().join("large.json");
     std::fs::write(&path, json.replace("\"size\" : 300000", "\"size\" : 200000000")).unwrap();
-    // More than the switch itself takes.
+    // The limit allows more memory than the switch itself needs.
     let limited = format!("ulimit -v 1000000; exec {} {}", env!("CARGO_BIN_EXE_sluice-switch"), path.display());
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -367,11 +370,11 @@ fn it_ends_cleanly_when_its_output_has_no_reader() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn refusals_state_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    let broken: PathBuf = directory.path().join("broken.json");
-    std::fs::write(&broken, "{}").unwrap();
-    let broken = broken.to_str().unwrap();
+    let invalid: PathBuf = directory.path().join("invalid.json");
+    std::fs::write(&invalid, "{}").unwrap();
+    let invalid = invalid.to_str().unwrap();
     let file = |name: &str, content: &[u8]| {
         std::fs::write(directory.path().join(name), content).unwrap();
         directory.path().join(name).to_str().unwrap().to_owned()
@@ -386,7 +389,7 @@ fn refusals_say_what_to_do() {
         (&["--no-p4", "--log-console", "--log-file", "x"], 2, "--log-console and --log-file exclude each other"),
         (&["--no-p4", "--log-file", "/nonexistent/s"], 1, "cannot write the log file /nonexistent/s.txt: No such file"),
         (&["/nonexistent.json"], 1, "cannot read /nonexistent.json"),
-        (&[broken], 1, "broken.json: program (p4_device_config)"),
+        (&[invalid], 1, "invalid.json: program (p4_device_config)"),
         (&[&cut], 1, "this is not JSON: EOF while parsing"),
         (&[&empty], 1, "it is empty; give the JSON that p4c-bm2-ss writes"),
         (&[P4INFO], 1, "it is neither a JSON object nor a p4.tmp.P4DeviceConfig"),
@@ -405,8 +408,8 @@ fn refusals_say_what_to_do() {
         ),
     ];
     for (flags, code, text) in cases {
-        let (found, message) = refusal(flags);
-        assert_eq!(found, Some(code), "{message}");
+        let (actual, message) = refusal(flags);
+        assert_eq!(actual, Some(code), "{message}");
         assert!(message.contains(text), "«{message}» does not contain «{text}»");
         assert_eq!(message.lines().count(), 1, "{message}");
     }

@@ -16,8 +16,9 @@ fn capturing(directory: &Path) -> (Switch, Host) {
     (Switch::start(&flags), Host::open("h1"))
 }
 
-/// Sends frames of ascending lengths, from this one on, until the capture has one. The length of the next one.
-fn sends_until_captured(host: &mut Host, path: &Path, mut length: usize) -> usize {
+/// Sends frames of increasing lengths, from `length` on, until the capture has a frame. Returns the length of the next
+/// frame.
+fn send_until_captured(host: &mut Host, path: &Path, mut length: usize) -> usize {
     let started = Instant::now();
     loop {
         host.send(&[frame(9, 0x0800, length)]);
@@ -40,9 +41,9 @@ fn a_renamed_capture_goes_on_in_a_new_one_and_loses_no_frame() {
         let directory = tempfile::tempdir().unwrap();
         let [path, renamed] = ["s1_in.pcap", "s1_in.pcap-1"].map(|name| directory.path().join(name));
         let (switch, mut host) = capturing(directory.path());
-        let next = sends_until_captured(&mut host, &path, 60);
+        let next = send_until_captured(&mut host, &path, 60);
         fs::rename(&path, &renamed).unwrap();
-        let last = sends_until_captured(&mut host, &path, next);
+        let last = send_until_captured(&mut host, &path, next);
         assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
         assert_eq!([lengths(&renamed), lengths(&path)].concat(), (60..last).collect::<Vec<_>>());
     });
@@ -54,9 +55,9 @@ fn a_removed_capture_is_begun_anew_and_the_other_ones_stay() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s1_in.pcap");
         let (switch, mut host) = capturing(directory.path());
-        let next = sends_until_captured(&mut host, &path, 60);
+        let next = send_until_captured(&mut host, &path, 60);
         fs::remove_file(&path).unwrap();
-        let last = sends_until_captured(&mut host, &path, next);
+        let last = send_until_captured(&mut host, &path, next);
         assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
         assert_eq!(lengths(&path).last(), Some(&(last - 1)));
         assert!(lengths(&directory.path().join("s2_in.pcap")).is_empty());
@@ -70,7 +71,7 @@ fn frames_go_on_in_the_renamed_capture_while_no_new_one_can_be_started() {
         let [folder, moved] = ["captures", "moved"].map(|name| directory.path().join(name));
         fs::create_dir(&folder).unwrap();
         let (switch, mut host) = capturing(&folder);
-        let next = sends_until_captured(&mut host, &folder.join("s1_in.pcap"), 60);
+        let next = send_until_captured(&mut host, &folder.join("s1_in.pcap"), 60);
         fs::rename(&folder, &moved).unwrap();
         let started = Instant::now();
         let mut next = next;
@@ -81,13 +82,13 @@ fn frames_go_on_in_the_renamed_capture_while_no_new_one_can_be_started() {
             assert!(started.elapsed() < Duration::from_secs(60), "frames are not in the renamed capture");
         }
         fs::create_dir(&folder).unwrap();
-        let last = sends_until_captured(&mut host, &folder.join("s1_in.pcap"), next);
+        let last = send_until_captured(&mut host, &folder.join("s1_in.pcap"), next);
         let (code, out, _) = switch.stop(libc::SIGTERM);
         assert_eq!(code, Some(0));
         let captured = [&moved, &folder].map(|folder| lengths(&folder.join("s1_in.pcap")));
         assert_eq!(captured.concat(), (60..last).collect::<Vec<_>>());
-        // A line for each of both ports' captures with a frame, not one for each frame.
-        let complaints = out.lines().filter(|line| line.contains("goes on in the renamed file"));
-        assert_eq!(complaints.filter(|line| line.contains("s1_in.pcap")).count(), 1, "{out}");
+        // One line for each capture that had a frame, not one line for each frame.
+        let error_lines = out.lines().filter(|line| line.contains("goes on in the renamed file"));
+        assert_eq!(error_lines.filter(|line| line.contains("s1_in.pcap")).count(), 1, "{out}");
     });
 }

@@ -1,4 +1,4 @@
-//! A running switch, and a controller that talks to it.
+//! A running switch, and a controller that connects to it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -19,30 +19,30 @@ pub const POOL_TABLE: u32 = 0x0200_0004;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const TO_CONTROLLER: u32 = 0x0100_0004;
 
-/// A running switch; killed if a test fails before it has ended.
+/// A running switch; killed if a test fails before the switch has ended.
 pub struct Switch {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// Its standard output before the line that it is ready.
+    /// The switch's standard output before the line of readiness.
     pub before: String,
     pub ready: String,
 }
 
 impl Switch {
-    /// Starts and waits for the line of readiness.
+    /// Starts a switch and waits for its line of readiness.
     pub fn start(flags: &str) -> Self {
         let mut switch = Self::spawn(Path::new("."), flags);
         switch.await_ready();
         switch
     }
 
-    /// Starts in this directory.
+    /// Starts a switch in this directory.
     pub fn spawn(directory: &Path, flags: &str) -> Self {
         let words: Vec<_> = flags.split_whitespace().collect();
         Self::with_words(directory, &words)
     }
 
-    /// Starts in this directory with these words as they are.
+    /// Starts a switch in this directory, with flags that may contain blanks.
     pub fn with_words(directory: &Path, words: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluice-switch"))
             .args(words)
@@ -73,7 +73,7 @@ impl Switch {
         line
     }
 
-    /// Ends by itself; the exit code and its standard error.
+    /// Waits until the switch ends by itself; returns its exit code and its standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut err = String::new();
@@ -81,14 +81,14 @@ impl Switch {
         (status.code(), err)
     }
 
-    /// The address it serves, from its line of readiness.
+    /// The address that the switch serves, from its line of readiness.
     pub fn address(&self) -> String {
         let rest = self.ready.strip_prefix("sluice-switch: serving P4Runtime on ").expect(&self.ready);
         rest.split_once(',').expect(&self.ready).0.to_owned()
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for, so that its id is still its own.
+        // SAFETY: the child has not been waited for, so its id still belongs to it.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
@@ -103,12 +103,13 @@ impl Switch {
         (status.code(), out, err)
     }
 
-    /// Nobody reads what it says on standard error any more.
+    /// Closes the reading end of the switch's standard error.
     pub fn hang_up(&mut self) {
         drop(self.child.stderr.take());
     }
 
-    /// Lets it have file descriptors below `count` only, besides those that it has; the limit before.
+    /// Limits the switch's file descriptors to numbers below `count`; those that are open already stay open. Returns
+    /// the limit before.
     pub fn limit_files(&self, count: libc::rlim_t) -> libc::rlim_t {
         let process = self.child.id() as i32;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -121,7 +122,7 @@ impl Switch {
         }
     }
 
-    /// Processor time it has used, in clock ticks of 10 ms.
+    /// The processor time that the switch has used, in clock ticks of 10 ms.
     pub fn ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -131,7 +132,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // Ended children give an error, which is fine.
+        // For a child that has ended, these return errors, which do not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -144,7 +145,7 @@ pub fn frame(dst: u8, ethertype: u16, length: usize) -> Vec<u8> {
     frame
 }
 
-/// The controller's side: everything in this thread, so that its sockets are in this thread's namespace.
+/// Runs a controller in this thread, so that its sockets are in this thread's namespace.
 pub fn controller<T>(address: &str, work: impl AsyncFnOnce(Session) -> T) -> T {
     in_runtime(async { work(Session::open(address).await).await })
 }
@@ -164,12 +165,12 @@ impl Session {
         let mut session = Self { client, to_switch, from_switch };
         let election_id = Some(p4::Uint128 { high: 0, low: 1 });
         let bid = p4::MasterArbitrationUpdate { device_id: 7, election_id, ..Default::default() };
-        session.tell(ToSwitch::Arbitration(bid)).await;
+        session.send_message(ToSwitch::Arbitration(bid)).await;
         session.next().await;
         session
     }
 
-    pub async fn tell(&self, message: ToSwitch) {
+    pub async fn send_message(&self, message: ToSwitch) {
         self.to_switch.send(p4::StreamMessageRequest { update: Some(message) }).await.unwrap();
     }
 
@@ -177,8 +178,8 @@ impl Session {
         self.from_switch.message().await.unwrap().unwrap().update.unwrap()
     }
 
-    /// Has frames to the address that ends in `dst` go to one of these ports, each of which is watched.
-    pub async fn choose(&mut self, dst: u8, ports: &[u8]) {
+    /// Makes frames to the address that ends in `dst` leave by one of these ports, each of which is watched.
+    pub async fn select_among(&mut self, dst: u8, ports: &[u8]) {
         let member = |port: &u8| p4::ActionProfileAction {
             action: Some(p4::Action {
                 action_id: FORWARD,
@@ -202,7 +203,7 @@ impl Session {
         self.write(p4::update::Type::Insert, entry).await;
     }
 
-    /// Sets the default action of `I.ternary_t`, which all frames meet.
+    /// Sets the default action of `I.ternary_t`, which applies to all frames.
     pub async fn act(&mut self, action_id: u32, value: u8) {
         let param = p4::action::Param { param_id: 1, value: vec![value] };
         let action = p4::Action { action_id, params: vec![param] };
@@ -228,7 +229,7 @@ impl Session {
     }
 }
 
-/// The frames of a capture; an error while one of them is written.
+/// The frames of a capture; an error while one of them is being written.
 pub fn capture(path: &Path) -> std::io::Result<Vec<Vec<u8>>> {
     let mut reader = PcapReader::new(std::fs::File::open(path)?)?;
     let mut frames = Vec::new();
@@ -238,9 +239,9 @@ pub fn capture(path: &Path) -> std::io::Result<Vec<Vec<u8>>> {
     Ok(frames)
 }
 
-/// Runs a controller's work in this thread, for 20 seconds at most.
+/// Runs a controller in this thread, for 60 seconds at most.
 pub fn in_runtime<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let result = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), work).await });
-    result.expect("the controller is not done after 20 s")
+    result.expect("the controller is not done after 60 s")
 }

@@ -28,7 +28,7 @@ fn write(file: &mut PcapWriter<BufWriter<File>>, second: u64, frame: &[u8]) {
     file.flush().unwrap();
 }
 
-/// Waits until so many frames are in the capture.
+/// Waits until the capture has at least `count` frames.
 fn await_capture(path: &Path, count: usize) -> Vec<Vec<u8>> {
     let started = Instant::now();
     loop {
@@ -49,7 +49,7 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
         mkfifo(&path(&format!("pcap{number}_in.pcap")));
     }
     let mut switch = Switch::spawn(directory.path(), &flags(0));
-    // As p4c's runner does it: one after the other, before the switch is ready.
+    // The files are opened as p4c's runner does it: one after the other, before the switch is ready.
     let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
     first.flush().unwrap();
     let mut second = PcapWriter::create(&path("pcap2_in.pcap")).unwrap();
@@ -59,7 +59,8 @@ fn pipes_are_merged_by_time_and_frames_may_have_any_length() {
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);
     let frames = [frame(1, 0x0800, 14), frame(2, 0x0800, 9000), frame(3, 0x0800, 70_000), vec![5]];
     write(&mut first, 10, &frames[0]);
-    // The switch knows which frame is next only when it has one of each port; until then a long one may fill its pipe.
+    // The switch can decide which frame is next only when it has read one for each port; until then a long frame may
+    // fill its pipe.
     write(&mut second, 20, &frames[1]);
     write(&mut first, 30, &frames[2]);
     write(&mut second, 40, &frames[3]);
@@ -116,8 +117,8 @@ fn broken_files_end_the_switch_with_their_name() {
         let mut file = PcapWriter::create(&path(&format!("pcap{number}_in.pcap"))).unwrap();
         write(&mut file, 0, &frame(number, 0x0800, 60));
     }
-    let whole = std::fs::read(path("pcap2_in.pcap")).unwrap();
-    std::fs::write(path("pcap2_in.pcap"), &whole[..whole.len() - 1]).unwrap();
+    let complete = std::fs::read(path("pcap2_in.pcap")).unwrap();
+    std::fs::write(path("pcap2_in.pcap"), &complete[..complete.len() - 1]).unwrap();
     let (code, err) = start();
     assert_eq!(code, Some(1));
     assert!(err.contains("pcap2_in.pcap: the file ends within a frame"), "{err}");
@@ -133,7 +134,7 @@ fn frames_that_cannot_be_written_are_counted_as_lost() {
     let mut switch = Switch::spawn(directory.path(), &format!("--stats-file stats {}", flags(0)));
     let mut first = PcapWriter::create(&path("pcap1_in.pcap")).unwrap();
     first.flush().unwrap();
-    // Reads the header, and goes.
+    // Reads the header and closes the pipe.
     drop(PcapReader::new(File::open(path("pcap2_out.pcap")).unwrap()).unwrap());
     switch.await_ready();
     controller(&switch.address(), async |mut session| session.act(FORWARD, 2).await);

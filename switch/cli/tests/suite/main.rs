@@ -1,4 +1,4 @@
-//! The program `sluice-switch` as its users meet it.
+//! Tests of the program `sluice-switch` from outside.
 
 mod administration;
 mod binary;

@@ -1,4 +1,4 @@
-//! What can be watched from outside: metrics, and the trace of each packet.
+//! Observability: metrics, the trace of each packet, and log files.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use crate::common::{FORWARD, P4INFO, PROGRAM, Switch, controller, frame};
 use serde_json::{Value, json};
 use sluice_ports::pcap::PcapWriter;
 
-/// A switch that reads two frames from files: one that is dropped, and one that goes out by port 9.
+/// A switch that reads two frames from files: the first is dropped, the second leaves by port 9.
 fn with_two_frames(directory: &Path, more: &str) -> Switch {
     reading_two_frames(directory, &format!("-i 1@f1 -i 9@f2 {more}"))
 }
 
-/// The same with other ports.
+/// A switch that reads two frames from files, with the ports that `more` gives.
 fn reading_two_frames(directory: &Path, more: &str) -> Switch {
     for (number, frames) in [(1, vec![frame(1, 0x0800, 60), frame(1, 0xbeef, 60)]), (2, vec![])] {
         let mut file = PcapWriter::create(&directory.join(format!("f{number}_in.pcap"))).unwrap();
@@ -32,7 +32,7 @@ fn reading_two_frames(directory: &Path, more: &str) -> Switch {
     switch
 }
 
-/// Asks until the answer has this text in it, for a minute at most.
+/// Requests a page until its text contains `text`, for a minute at most.
 fn scrape(address: &str, path: &str, text: &str) -> String {
     let started = Instant::now();
     loop {
@@ -49,7 +49,7 @@ fn scrape(address: &str, path: &str, text: &str) -> String {
 }
 
 #[test]
-fn metrics_tell_what_the_switch_does() {
+fn metrics_report_the_switchs_counts() {
     let directory = tempfile::tempdir().unwrap();
     let switch = with_two_frames(directory.path(), "--metrics-addr 127.0.0.1:0");
     let address =
@@ -98,7 +98,7 @@ fn traces(ports: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_trace_says_what_was_lost_behind_the_program() {
+fn the_trace_reports_losses_after_the_program() {
     for (ports, reason) in
         [("-i 1@f1", "no such port 9"), ("-i 1@f1 --cpu-port 9", "packet-in: there is no primary controller")]
     {
@@ -114,9 +114,9 @@ fn the_trace_says_what_was_lost_behind_the_program() {
 fn the_trace_of_a_packet_is_a_json_object() {
     let packets = traces("-i 1@f1 -i 9@f2");
     let steps = |packet: usize| packets[packet]["steps"].as_array().unwrap().clone();
-    let has = |packet: usize, wanted: Value| {
-        let fits = |step: &Value| wanted.as_object().unwrap().iter().all(|(name, value)| step[name] == *value);
-        assert!(steps(packet).iter().any(fits), "no {wanted} in {}", packets[packet]);
+    let has = |packet: usize, expected: Value| {
+        let fits = |step: &Value| expected.as_object().unwrap().iter().all(|(name, value)| step[name] == *value);
+        assert!(steps(packet).iter().any(fits), "no {expected} in {}", packets[packet]);
     };
     assert_eq!((&packets[0]["packet"], &packets[0]["port"]), (&json!(1), &json!(1)));
     assert_eq!(steps(0)[0], json!({ "step": "ingress", "port": 1, "instance_type": 0, "length": 60 }));
@@ -134,7 +134,7 @@ fn the_trace_of_a_packet_is_a_json_object() {
 }
 
 #[test]
-fn log_files_are_named_and_put_aside_as_bmv2s() {
+fn log_files_are_named_and_rotated_as_bmv2s() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| std::fs::read_to_string(directory.path().join(name));
     std::fs::write(directory.path().join("s.log.txt"), "from an earlier run\n".repeat(20)).unwrap();

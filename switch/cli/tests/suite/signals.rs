@@ -1,4 +1,4 @@
-//! Signals that leave the switch running, and log files that another program such as logrotate renames.
+//! Signals that do not end the switch, and log files that another program such as logrotate renames.
 
 use std::fs;
 use std::path::Path;
@@ -9,28 +9,28 @@ use crate::common::Switch;
 const FLAGS: &str = "--no-p4 --log-file switch -- --grpc-server-addr 127.0.0.1:0";
 const IGNORED: &str = "signal without a meaning";
 
-/// A switch that logs into `switch.txt` of this directory.
+/// Starts a switch that logs into `switch.txt` in this directory.
 fn logging(directory: &Path) -> Switch {
     let mut switch = Switch::spawn(directory, FLAGS);
     switch.await_ready();
     switch
 }
 
-/// The text of a file, once it has `count` lines with `part`.
-fn until(path: &Path, part: &str, count: usize) -> String {
+/// Waits until a file has `count` lines with `text_part`; returns the file's text.
+fn await_lines(path: &Path, text_part: &str, count: usize) -> String {
     let started = Instant::now();
     loop {
         let text = fs::read_to_string(path).unwrap_or_default();
-        if text.matches(part).count() >= count {
+        if text.matches(text_part).count() >= count {
             return text;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "no {count} lines with «{part}» in {text}");
+        assert!(started.elapsed() < Duration::from_secs(60), "no {count} lines with «{text_part}» in {text}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Sends the signal, which leaves a line in the log, until there is a file of this name.
-fn signals_until_there(switch: &Switch, signal: i32, path: &Path) {
+/// Sends the signal, which makes the switch log a line, until a file with this name exists.
+fn signal_until_exists(switch: &Switch, signal: i32, path: &Path) {
     let started = Instant::now();
     while !path.exists() {
         switch.signal(signal);
@@ -45,7 +45,7 @@ fn signals_without_a_meaning_are_logged() {
     for signal in [libc::SIGUSR1, libc::SIGUSR2, libc::SIGHUP] {
         switch.signal(signal);
     }
-    // The signals are taken one by one; their order is the kernel's.
+    // The signals are handled one by one; the kernel decides their order.
     let mut switch = switch;
     for _ in 0..3 {
         assert!(switch.next_line().contains(IGNORED));
@@ -59,14 +59,14 @@ fn a_renamed_log_file_goes_on_in_a_new_one() {
     let [log, renamed] = ["switch.txt", "switch.txt-1"].map(|name| directory.path().join(name));
     let switch = logging(directory.path());
     switch.signal(libc::SIGUSR1);
-    let before = until(&log, IGNORED, 1);
+    let before = await_lines(&log, IGNORED, 1);
     fs::rename(&log, &renamed).unwrap();
-    signals_until_there(&switch, libc::SIGUSR2, &log);
-    until(&log, "SIGUSR2", 1);
+    signal_until_exists(&switch, libc::SIGUSR2, &log);
+    await_lines(&log, "SIGUSR2", 1);
     fs::remove_file(&log).unwrap();
-    signals_until_there(&switch, libc::SIGUSR1, &log);
-    assert!(!until(&log, "SIGUSR1", 1).contains("SIGUSR2"));
-    // The name is looked up once a second: lines before that are in the renamed file.
+    signal_until_exists(&switch, libc::SIGUSR1, &log);
+    assert!(!await_lines(&log, "SIGUSR1", 1).contains("SIGUSR2"));
+    // The name is looked up once a second: lines logged before that are in the renamed file.
     assert!(fs::read_to_string(&renamed).unwrap().starts_with(&before));
     assert_eq!(switch.stop(libc::SIGTERM).0, Some(0));
 }
@@ -100,11 +100,11 @@ fn lines_go_on_in_the_renamed_file_while_no_new_one_can_be_opened() {
     for count in 1..=2 {
         switch.signal(libc::SIGHUP);
         switch.signal(libc::SIGUSR1);
-        until(&moved.join("switch.txt"), IGNORED, count);
+        await_lines(&moved.join("switch.txt"), IGNORED, count);
     }
     fs::create_dir(&folder).unwrap();
-    signals_until_there(&switch, libc::SIGUSR1, &folder.join("switch.txt"));
-    until(&folder.join("switch.txt"), IGNORED, 1);
+    signal_until_exists(&switch, libc::SIGUSR1, &folder.join("switch.txt"));
+    await_lines(&folder.join("switch.txt"), IGNORED, 1);
     let (code, _, err) = switch.stop(libc::SIGTERM);
     assert_eq!(code, Some(0));
     assert_eq!(err.matches("cannot open the log file logs/switch.txt anew").count(), 1, "{err}");

@@ -1,4 +1,4 @@
-//! Values and conditions.
+//! Compiles values and conditions.
 
 use num_bigint::{BigInt, Sign};
 
@@ -8,7 +8,7 @@ use crate::expr::{BinOp, CmpOp, Expr, HeaderRef};
 use crate::layout::{FieldRef, Slot};
 
 const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
-/// Bounds beyond this are given up.
+/// Bounds with a larger absolute value count as unknown.
 const LARGE: i128 = 1 << 120;
 
 pub fn bounded(low: Option<i128>, high: Option<i128>) -> Bounds {
@@ -22,7 +22,7 @@ fn constant_bounds(n: &BigInt) -> Bounds {
     i128::try_from(n).ok().and_then(|n| bounded(Some(n), Some(n)))
 }
 
-/// Smallest 2^k - 1 that is at least `h`.
+/// The smallest 2^k - 1 that is at least `h`.
 fn ones_above(h: i128) -> i128 {
     if h <= 0 { 0 } else { (1i128 << (128 - h.leading_zeros()).min(126)) - 1 }
 }
@@ -38,12 +38,12 @@ impl Gen<'_, '_> {
         }
     }
 
-    /// The destination, or a temporary.
+    /// The destination, or a temporary if there is none.
     pub fn or_temp(&mut self, d: Option<Slot>) -> Result<Slot> {
         d.map_or_else(|| self.temp(), Ok)
     }
 
-    /// Computes `e` modulo 2^64, into `d` if given. `d` is written last, after all operands were read.
+    /// Computes `e` modulo 2^64, into `d` if given. `d` is written last, after all operands are read.
     pub fn value(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let again =
             matches!(e, Expr::Bin(..) | Expr::BitNot(_) | Expr::Wrap(..) | Expr::SatSigned(..) | Expr::SatUnsigned(..));
@@ -70,7 +70,7 @@ impl Gen<'_, '_> {
                 let slot = self.constant(u64::from(*b))?;
                 self.leaf(slot, Some((i128::from(*b), i128::from(*b))), d)
             }
-            // a wide field's first word is its value modulo 2^64
+            // The first word of a wide field is its value modulo 2^64.
             Expr::Field(f) => self.leaf(f.data(), Self::field_bounds(*f), d),
             Expr::StackLast(stack, f) => self.element(*stack, Element::Last, *f, d),
             Expr::StackIndexed(stack, index, f) => {
@@ -120,12 +120,12 @@ impl Gen<'_, '_> {
         self.leaf(row.data(), bounds, d)
     }
 
-    /// `width`: the result is needed modulo 2^width only, and is cut to it.
+    /// Computes a binary operation. With `width`, the result is cut to that many bits.
     fn binary(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr, d: Option<Slot>, width: Option<u32>) -> Result<Val> {
         let m = width.map_or(0, |w| (64 - w) as u8);
         let cut = |bounds: Bounds| width.map_or(bounds, |w| Some((0, (1i128 << w) - 1)));
         match op {
-            // p4c cuts every result to its width by a mask of ones: one instruction does both
+            // p4c cuts every result to its width by a mask of ones: one instruction computes and cuts.
             BinOp::And => {
                 return match under_ones(e) {
                     Some((inner, ones)) => self.masked(inner, ones, d),
@@ -137,23 +137,23 @@ impl Gen<'_, '_> {
             _ => {}
         }
         let (x, y) = (self.value(a, None)?, self.value(b, None)?);
-        let both = x.bounds.zip(y.bounds);
+        let both_bounds = x.bounds.zip(y.bounds);
         let (a, b) = (x.slot, y.slot);
         match op {
             BinOp::Add => {
-                let bounds = both.and_then(|(p, q)| bounded(p.0.checked_add(q.0), p.1.checked_add(q.1)));
+                let bounds = both_bounds.and_then(|(p, q)| bounded(p.0.checked_add(q.0), p.1.checked_add(q.1)));
                 let d = self.or_temp(d)?;
                 self.emit(Op::Add { m, d, a, b });
                 Ok(Val { slot: d, bounds: cut(bounds) })
             }
             BinOp::Sub => {
-                let bounds = both.and_then(|(p, q)| bounded(p.0.checked_sub(q.1), p.1.checked_sub(q.0)));
+                let bounds = both_bounds.and_then(|(p, q)| bounded(p.0.checked_sub(q.1), p.1.checked_sub(q.0)));
                 let d = self.or_temp(d)?;
                 self.emit(Op::Sub { m, d, a, b });
                 Ok(Val { slot: d, bounds: cut(bounds) })
             }
             BinOp::Mul => {
-                let bounds = both.and_then(|(p, q)| {
+                let bounds = both_bounds.and_then(|(p, q)| {
                     let corners =
                         [p.0.checked_mul(q.0)?, p.0.checked_mul(q.1)?, p.1.checked_mul(q.0)?, p.1.checked_mul(q.1)?];
                     bounded(corners.iter().copied().min(), corners.iter().copied().max())
@@ -163,7 +163,7 @@ impl Gen<'_, '_> {
                 Ok(Val { slot: d, bounds: cut(bounds) })
             }
             BinOp::Or | BinOp::Xor => {
-                let bounds = match both {
+                let bounds = match both_bounds {
                     Some((p, q)) if p.0 >= 0 && q.0 >= 0 => Some((0, ones_above(p.1.max(q.1)))),
                     Some(_) if x.is_i64() && y.is_i64() => Some(I64),
                     _ => None,
@@ -197,7 +197,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds })
     }
 
-    /// The low `width` (1 to 64) bits.
+    /// Computes the low `width` (1 to 64) bits of an expression.
     pub fn masked(&mut self, e: &Expr, width: u32, d: Option<Slot>) -> Result<Val> {
         if let Some((inner, ones)) = under_ones(e) {
             return self.masked(inner, width.min(ones), d);
@@ -240,7 +240,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: Some((0, (1i128 << width) - 1)) })
     }
 
-    /// `width` bits of an unsigned field from bit `k`.
+    /// Computes `width` bits of an unsigned field from bit `k` on.
     pub fn slice(&mut self, f: FieldRef, k: u32, width: u32, d: Option<Slot>) -> Result<Val> {
         let m = (64 - width) as u8;
         let bounds = Some((0, (1i128 << width) - 1));
@@ -284,7 +284,7 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds })
     }
 
-    /// A condition: 0 or 1.
+    /// Computes a condition, as 0 or 1.
     pub fn boolean(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let bounds = Some((0, 1));
         let slot = match e {
@@ -389,7 +389,8 @@ impl Gen<'_, '_> {
         Ok(d)
     }
 
-    /// Two wide fields, or a wide field and a constant, as rows of the same length.
+    /// The rows of two wide fields, or of a wide field and a constant, if they have the same length: both slots and the
+    /// length.
     fn rows(&mut self, a: &Expr, b: &Expr) -> Result<Option<(Slot, Slot, u16)>> {
         let wide = |f: &FieldRef| !f.narrow() && !f.varbit;
         Ok(match (a, b) {
@@ -413,7 +414,7 @@ impl Gen<'_, '_> {
     }
 }
 
-/// `x & (2^n - 1)`: x and n, at most 64.
+/// For `x & (2^n - 1)` with n up to 64: x and n.
 fn under_ones(e: &Expr) -> Option<(&Expr, u32)> {
     let ones = |e: &Expr| match e {
         Expr::Const(n) => u64::try_from(n).ok().filter(|n| *n > 0 && n & n.wrapping_add(1) == 0).map(u64::count_ones),

@@ -1,4 +1,4 @@
-//! Assignments.
+//! Compiles assignments.
 
 use super::shift::moved_left;
 use super::{Gen, Result};
@@ -7,7 +7,7 @@ use crate::expr::{Expr, Place};
 use crate::layout::FieldRef;
 
 impl Gen<'_, '_> {
-    /// `place = expr`, cut to the place's width.
+    /// Compiles `place = expr`, cut to the place's width.
     pub fn assign(&mut self, place: &Place, expr: &Expr) -> Result<()> {
         match place {
             Place::Field(f) => self.assign_field(*f, expr),
@@ -26,7 +26,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// `f = expr`, cut to the field's width.
+    /// Compiles `f = expr`, cut to the field's width.
     pub fn assign_field(&mut self, f: FieldRef, expr: &Expr) -> Result<()> {
         if f.varbit {
             return match expr {
@@ -64,7 +64,7 @@ impl Gen<'_, '_> {
                 self.emit(Op::Zero { d: f.slot + 1, n: n - 1 });
             }
             Expr::StackLast(..) | Expr::StackIndexed(..) => {
-                // fetch the element first, then treat it as a field
+                // Fetch the element first, then treat it as a field.
                 let fetched = self.without_headers(expr)?;
                 return self.assign_wide(f, &fetched);
             }
@@ -76,7 +76,7 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// The value as it would be in a field of this kind: the place itself if the expression is one, else a temporary.
+    /// The value as a field of this type: the field itself if the expression is such a field, otherwise a temporary.
     pub fn as_field(&mut self, expr: &Expr, like: FieldRef) -> Result<FieldRef> {
         if let Expr::Field(a) = expr
             && a.width == like.width

@@ -1,19 +1,20 @@
-//! Conditions that decide where to go: comparison and jump in one, nothing evaluated that does not matter.
+//! Compiles conditions of branches: comparison and jump become one instruction, and operands that cannot change the
+//! result are not evaluated.
 
 use super::{Gen, Result, Val};
 use crate::code::{Near, Op, Pc};
 use crate::expr::{CmpOp, Expr};
 
-/// Jumps to be directed later, by their place.
+/// Indices of jumps whose targets are set later.
 pub type Jumps = Vec<usize>;
 
 impl Gen<'_, '_> {
-    /// Falls through if the condition is `when`, and jumps otherwise.
+    /// Falls through if the value of the condition is `when`, and jumps otherwise.
     pub fn branch_unless(&mut self, e: &Expr, when: bool) -> Result<Jumps> {
         match e {
             Expr::Not(a) => self.branch_unless(a, !when),
             Expr::Bool(b) => Ok(if *b == when { Vec::new() } else { vec![self.jump()] }),
-            // the condition fails as soon as one side does
+            // The condition fails as soon as one operand does.
             Expr::And(a, b) if when => self.both(a, b, true),
             Expr::Or(a, b) if !when => self.both(a, b, false),
             Expr::And(a, b) => self.either(a, b, false),
@@ -59,7 +60,8 @@ impl Gen<'_, '_> {
     }
 }
 
-/// The instruction that jumps if `x op y` is `holds`, if 64 bits decide it.
+/// The instruction that jumps if the truth value of `x op y` is `holds`; `None` if 64 bits do not suffice for the
+/// comparison.
 fn fused(op: CmpOp, x: Val, y: Val, holds: bool) -> Option<Op> {
     let unsigned = x.is_u64() && y.is_u64();
     let signed = x.is_i64() && y.is_i64();

@@ -1,9 +1,10 @@
-//! Expressions and assignments to instructions.
+//! Compiles expressions and assignments to instructions.
 //!
-//! BMv2 computes with integers of any size. Here every value is computed modulo 2^64, together with proven bounds of the exact
-//! one. Sums, products, bit operations and left shifts need nothing more, because what is kept of them is cut to a width;
-//! comparisons, right shifts, divisions and clamps need exact operands, and take them if the bounds say that 64 bits hold them. Where
-//! they do not, and for destinations wider than 64 bits, the expression is left to arithmetic in several words ([`crate::wide`]).
+//! BMv2 computes with integers of any size. Here every value is computed modulo 2^64, together with proven bounds of
+//! the exact value. Sums, products, bit operations and left shifts need nothing more, because their results are cut to
+//! a width anyway. Comparisons, right shifts, divisions and clamps need exact operands, which they have if the bounds
+//! fit 64 bits. Where they do not fit, and for destinations wider than 64 bits, the expression is compiled to
+//! arithmetic on several words ([`crate::wide`]).
 
 mod arith;
 mod assign;
@@ -25,10 +26,10 @@ use crate::layout::{FieldRef, Layout, Slot};
 use crate::load::json::J;
 use crate::load::slots::take;
 
-/// Proven bounds of an exact value; `None`: too large to say.
+/// Proven bounds of an exact value; `None` if it may be too large.
 pub type Bounds = Option<(i128, i128)>;
 
-/// A slot and what is known of the exact value that it holds modulo 2^64.
+/// A slot, and the bounds of the exact value that the slot contains modulo 2^64.
 #[derive(Debug, Clone, Copy)]
 pub struct Val {
     pub slot: Slot,
@@ -39,11 +40,11 @@ impl Val {
     fn within(self, low: i128, high: i128) -> bool {
         self.bounds.is_some_and(|(l, h)| l >= low && h <= high)
     }
-    /// The slot as `u64` is exact.
+    /// Whether the slot as `u64` is the exact value.
     pub fn is_u64(self) -> bool {
         self.within(0, u64::MAX.into())
     }
-    /// The slot as `i64` is exact.
+    /// Whether the slot as `i64` is the exact value.
     pub fn is_i64(self) -> bool {
         self.within(i64::MIN.into(), i64::MAX.into())
     }
@@ -55,32 +56,33 @@ impl Val {
     }
 }
 
-/// Makes instructions; used once per variant of the code.
+/// The code generator of one variant of the code.
 pub struct Gen<'a, 'j> {
     pub layout: &'a mut Layout,
     pub pool: &'a mut Pool,
     pub code: Code,
-    /// With notes for the trace.
+    /// Whether to generate notes for the trace.
     pub traced: bool,
-    /// The place in the JSON, for errors.
+    /// The place in the JSON that errors report.
     pub at: J<'j>,
-    /// There are more instructions than a jump can cross.
+    /// Whether there are more instructions than a jump can cross.
     pub too_long: bool,
     temps: usize,
-    /// What this statement has computed already (cut to a width), and where it is: p4c writes out `x + (x >> 16)` in full.
+    /// Values that this statement has computed already (cut to a width), and their slots: p4c writes out `x + (x >>
+    /// 16)` in full.
     known: HashMap<(Expr, Option<u32>), Val>,
-    /// The keys of `known`, in order, so that what was computed conditionally can be forgotten.
+    /// The keys of `known`, in order, so that values computed only under a condition can be forgotten.
     learnt: Vec<(Expr, Option<u32>)>,
 }
 
-/// Slots that outlive packets: constants and temporaries.
+/// Slots that are shared by all statements: constants and temporaries.
 #[derive(Default)]
 pub struct Pool {
     rows: HashMap<Vec<u64>, Slot>,
-    /// What the constants' slots hold.
+    /// The constants' slots and values.
     pub init: Vec<(Slot, u64)>,
     pub temps: Vec<Slot>,
-    /// Scratch words that arithmetic in several words takes.
+    /// The number of scratch words that arithmetic on several words needs.
     pub wide: usize,
 }
 
@@ -115,7 +117,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.emit(Op::Ext { index });
     }
 
-    /// A jump to be directed later.
+    /// Emits a jump whose target is set later by [`Gen::patch`]; returns its index.
     pub fn jump_if_zero(&mut self, a: Slot) -> usize {
         self.emit(Op::JumpIfZero { a, to: 0 });
         self.code.ops.len() - 1
@@ -126,7 +128,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.code.ops.len() - 1
     }
 
-    /// Directs a jump.
+    /// Sets the target of a jump.
     pub fn patch(&mut self, at: usize, target: Pc) {
         let Some(near) = Near::new(target) else {
             self.too_long = true;
@@ -151,19 +153,19 @@ impl<'a, 'j> Gen<'a, 'j> {
         self.patch(at, here);
     }
 
-    /// Between statements: temporaries are free again.
+    /// Frees all temporaries at the end of a statement.
     pub fn free_temps(&mut self) {
         self.temps = 0;
         self.forget(0);
     }
 
-    /// Remembers a value that is in a temporary.
+    /// Records that a value is in a temporary.
     fn learn(&mut self, e: &Expr, width: Option<u32>, v: Val) {
         self.known.insert((e.clone(), width), v);
         self.learnt.push((e.clone(), width));
     }
 
-    /// Forgets what was learnt after the first `mark` things.
+    /// Forgets all recorded values but the first `mark`.
     fn forget(&mut self, mark: usize) {
         for key in self.learnt.drain(mark..) {
             self.known.remove(&key);
@@ -179,7 +181,7 @@ impl<'a, 'j> Gen<'a, 'j> {
         Ok(self.pool.temps[self.temps - 1])
     }
 
-    /// A row of temporaries for a wide or variable-length value; not reused.
+    /// Allocates a row of temporaries for a wide or variable-length value. The row is not reused.
     pub fn temp_row(&mut self, like: FieldRef) -> Result<FieldRef> {
         let slot = take(self.layout, like.slots(), &self.at)?;
         Ok(FieldRef { slot, ..like })
@@ -195,17 +197,18 @@ impl<'a, 'j> Gen<'a, 'j> {
         Ok(slot)
     }
 
-    /// A slot that always holds `value`.
+    /// A slot that always has this value.
     pub fn constant(&mut self, value: u64) -> Result<Slot> {
         self.constant_row(vec![value])
     }
 
-    /// Slots that always hold `value` modulo 2^width.
+    /// Slots that always have `value` modulo 2^width.
     fn constant_wide(&mut self, value: &BigInt, width: u32) -> Result<Slot> {
         self.constant_row(to_limbs(value, width))
     }
 
-    /// A value as an exact index: `u64`, or the low 64 bits of something negative or larger (out of every range).
+    /// A slot with the value as an exact index: as `u64`, or, if it is negative or larger, its low 64 bits (which are
+    /// out of every range).
     pub fn index(&mut self, expr: &Expr) -> Result<Slot> {
         Ok(self.value(expr, None)?.slot)
     }

@@ -1,4 +1,4 @@
-//! Shifts, wrapping and clamping.
+//! Compiles shifts, wrapping and clamping.
 
 use super::arith::{bounded, small_constant};
 use super::{Bounds, Gen, Result, Val};
@@ -8,8 +8,8 @@ use crate::code::Op;
 use crate::expr::{BinOp, Expr};
 use crate::layout::{FieldRef, Slot};
 
-/// An unsigned field and how many bits it moves to the left, if that is all that `e` is in so many bits. p4c masks what it
-/// shifts, and puts zeros behind it with an OR.
+/// If `e`, cut to `width` bits, is just an unsigned field shifted left: the field and the distance in bits. p4c masks
+/// what it shifts, and appends zeros with an OR.
 pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
     let ones = |n: &BigInt, width: u32| n.clone() & ((BigInt::from(1) << width) - 1) == (BigInt::from(1) << width) - 1;
     match e {
@@ -31,15 +31,16 @@ pub fn moved_left(e: &Expr, width: u32) -> Option<(FieldRef, u32)> {
 }
 
 impl Gen<'_, '_> {
-    /// `d = a << k` of a field of several words, cut to its width. From the last word down, for `a` may be `d`.
+    /// Compiles `d = a << k` for a field of several words, cut to the width of `d`. Proceeds from the last word down,
+    /// because `a` may be `d`.
     pub fn shift_words(&mut self, d: FieldRef, a: FieldRef, k: u32) {
-        let (whole, k) = ((k / 64) as usize, (k % 64) as u8);
+        let (words, k) = ((k / 64) as usize, (k % 64) as u8);
         let word = |i: Option<usize>| i.filter(|&i| i < a.limbs()).map(|i| a.slot + i as Slot);
         for i in (0..d.limbs()).rev() {
             let to = d.slot + i as Slot;
             let m = if i + 1 == d.limbs() { (64 * d.limbs() as u32 - d.width) as u8 } else { 0 };
-            let high = word(i.checked_sub(whole));
-            let low = word(i.checked_sub(whole + 1)).filter(|_| k != 0);
+            let high = word(i.checked_sub(words));
+            let low = word(i.checked_sub(words + 1)).filter(|_| k != 0);
             self.emit(match (high, low) {
                 (Some(_), Some(low)) => Op::Funnel { m, k: 64 - k, d: to, a: low },
                 (Some(high), None) if k == 0 => Op::Mov { m, d: to, a: high },
@@ -77,7 +78,8 @@ impl Gen<'_, '_> {
         Ok(Val { slot: d, bounds: cut(bounds) })
     }
 
-    /// A shift amount: anything that does not fit 64 bits shifts everything out all the same.
+    /// The value of a shift amount. An amount that does not fit into 64 bits is clamped, which shifts out all bits as
+    /// well.
     fn exact_amount(&mut self, b: &Expr) -> Result<Val> {
         let y = self.value(b, None)?;
         if y.is_u64() {
@@ -90,7 +92,7 @@ impl Gen<'_, '_> {
 
     pub fn shift_right(&mut self, e: &Expr, a: &Expr, b: &Expr, d: Option<Slot>) -> Result<Val> {
         if let (Expr::Field(f), Some(k)) = (a, small_constant(b)) {
-            // the high part of a wide field, if that fits a word
+            // The high bits of a wide field, if they fit into a word.
             if !f.narrow() && !f.varbit && !f.signed && f.width.saturating_sub(k) <= 64 && k < f.width {
                 return self.slice(*f, k, f.width - k, d);
             }

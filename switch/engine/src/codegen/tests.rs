@@ -1,4 +1,4 @@
-//! Compiled expressions against what they mean.
+//! Tests of compiled expressions against their reference evaluation.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::program::Program;
 use crate::wide::exact::{eval, write};
 
-/// Fields that expressions read: narrow and wide, signed and unsigned. The last two slots rows are destinations.
+/// Fields that expressions read: narrow and wide, signed and unsigned.
 const FIELDS: [(u32, bool); 10] = [
     (1, false),
     (8, false),
@@ -61,13 +61,13 @@ fn slots() -> Box<Slots> {
     row.try_into().unwrap()
 }
 
-/// A program to lend the machine what it needs and these expressions do not.
+/// A program that the machine needs and that these expressions do not use.
 fn program() -> &'static Program {
     static PROGRAM: OnceLock<Program> = OnceLock::new();
     PROGRAM.get_or_init(|| Program::load(include_bytes!("../../tests/p4/selector.json")).unwrap())
 }
 
-/// Runs the code that `make` generates over the given values.
+/// Runs the code that `make` generates, with these values in the first slots.
 fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
     let mut layout = Layout { used: 100, ..Layout::default() };
     let mut pool = Pool::default();
@@ -88,7 +88,7 @@ fn run(values: &[u64], make: impl FnOnce(&mut Gen)) -> Box<Slots> {
     s
 }
 
-/// Values as fields hold them.
+/// Random values, cut to the widths of the fields.
 fn fit(raw: &[u64]) -> Vec<u64> {
     let mut out = vec![0; 12];
     for (i, &(width, signed)) in FIELDS.iter().enumerate() {
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(&s[..30], &expected[..30]);
     }
 
-    /// A destination that is an operand as well.
+    /// The destination is also an operand.
     #[test]
     fn a_field_can_be_assigned_from_itself(
         e in expr(),
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(&s[..12], &expected[..12]);
     }
 
-    /// As p4c writes `left = left << k` and `left = word ++ zeros`.
+    /// Assignments as p4c writes `left = left << k` and `left = word ++ zeros`.
     #[test]
     fn wide_fields_move_word_by_word(
         raw in proptest::collection::vec(any::<u64>(), 6),
@@ -156,7 +156,7 @@ proptest! {
         let e = Expr::Bin(BinOp::Or, Box::new(Expr::Bin(BinOp::And, Box::new(moved), ones())), Box::new(Expr::Const(0.into())));
         let s = run(&values, |g| {
             g.assign(&Place::Field(d), &e).unwrap();
-            assert!(g.code.ext.is_empty(), "left to arithmetic in several words");
+            assert!(g.code.ext.is_empty(), "compiled to arithmetic on several words");
         });
         let mut expected = slots();
         expected[..values.len()].copy_from_slice(&values);
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn branches_go_where_the_condition_says(e in expr(), raw in proptest::collection::vec(0u64..5, 12)) {
+    fn branches_follow_the_condition(e in expr(), raw in proptest::collection::vec(0u64..5, 12)) {
         let values = fit(&raw);
         let e = if e.is_bool() { e } else { Expr::ToBool(Box::new(e)) };
         let mark = FieldRef { slot: 20, width: 8, signed: false, varbit: false };

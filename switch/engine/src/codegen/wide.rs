@@ -1,4 +1,4 @@
-//! What is left to arithmetic in several words.
+//! Compiles expressions to arithmetic on several words.
 
 use super::{Gen, Result, Val};
 use crate::code::{Element, Ext};
@@ -7,14 +7,14 @@ use crate::layout::{FieldRef, Slot};
 use crate::wide::Wide;
 
 impl Gen<'_, '_> {
-    /// The value modulo 2^64, whatever it takes.
+    /// Computes the value modulo 2^64 by exact arithmetic.
     pub fn general(&mut self, e: &Expr, d: Option<Slot>) -> Result<Val> {
         let d = self.or_temp(d)?;
         self.wide(e, FieldRef { slot: d, width: 64, signed: false, varbit: false })?;
         Ok(Val { slot: d, bounds: None })
     }
 
-    /// `d = e`, cut to the width, whatever it takes.
+    /// Compiles `d = e`, cut to the width of `d`, by exact arithmetic.
     pub fn wide(&mut self, e: &Expr, d: FieldRef) -> Result<()> {
         let e = self.without_headers(e)?;
         let wide = Wide::new(&e, d).map_err(|e| self.at.error(e.to_string()))?;
@@ -23,8 +23,8 @@ impl Gen<'_, '_> {
         Ok(())
     }
 
-    /// The expression with fields in place of what is found out by instructions of its own: elements of stacks, and how headers
-    /// compare.
+    /// Replaces the parts of an expression that need instructions of their own, which are elements of stacks and
+    /// comparisons of headers, by fields that contain their values.
     pub fn without_headers(&mut self, e: &Expr) -> Result<Expr> {
         let mut go = |e: &Expr| self.without_headers(e).map(Box::new);
         Ok(match e {
@@ -56,7 +56,7 @@ impl Gen<'_, '_> {
         })
     }
 
-    /// A copy of an element's field, made once in a statement.
+    /// Copies a field of a stack's element to temporaries, once in a statement.
     fn fetch(&mut self, e: &Expr, stack: usize, element: Element, f: FieldRef) -> Result<FieldRef> {
         if let Some(known) = self.known.get(&(e.clone(), None)) {
             return Ok(FieldRef { slot: known.slot, ..f });

@@ -1,4 +1,4 @@
-//! Registers, counters and meters.
+//! Control of registers, counters and indirect meters.
 
 use super::{CounterData, MeterConfig, MeterView, Result, words};
 use crate::bits::limbs_to_bytes;
@@ -8,29 +8,30 @@ use crate::meter::Meter;
 use crate::program::{CounterId, MeterId, RegisterId};
 
 impl Engine {
-    /// One register cell.
+    /// Reads one register cell.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn register_read(&self, register: RegisterId, index: u64) -> Result<Vec<u8>> {
         let r = &self.machine.state.registers[register.index()];
         let cell = match (r.get(index), r.row(index)) {
             (Some(word), _) => limbs_to_bytes(&[word], r.width),
             (None, Some(row)) => limbs_to_bytes(row, r.width),
-            (None, None) => return Err(outside(index, r.size)),
+            (None, None) => return Err(out_of_range(index, r.size)),
         };
         Ok(cell)
     }
-    /// Appends `count` cells from `start`, each `ceil(width / 8)` bytes, to `out`: one lock for a whole array.
+    /// Appends `count` cells from `start` on to `out`, each as `ceil(width / 8)` bytes. The caller can so read a whole
+    /// array under one lock.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array ends before the last of these cells.
     pub fn register_read_range(&self, register: RegisterId, start: u64, count: u64, out: &mut Vec<u8>) -> Result<()> {
         let r = &self.machine.state.registers[register.index()];
         let end = start
             .checked_add(count)
             .filter(|&end| end <= r.size)
-            .ok_or_else(|| outside(start.saturating_add(count), r.size))?;
+            .ok_or_else(|| out_of_range(start.saturating_add(count), r.size))?;
         let bytes = r.width.div_ceil(8) as usize;
         out.reserve(bytes.saturating_mul(count as usize));
         for i in start..end {
@@ -42,20 +43,20 @@ impl Engine {
         }
         Ok(())
     }
-    /// Sets one cell.
+    /// Sets one register cell.
     ///
     /// # Errors
-    /// `OutOfRange`, `InvalidArgument` (does not fit).
+    /// `OutOfRange` if the array has no cell `index`, `InvalidArgument` if the value does not fit.
     pub fn register_write(&mut self, register: RegisterId, index: u64, value: &[u8]) -> Result<()> {
         let r = &mut self.machine.state.registers[register.index()];
         let size = r.size;
         let value = words(value, r.width, "register")?;
-        if r.write(index, &value) { Ok(()) } else { Err(outside(index, size)) }
+        if r.write(index, &value) { Ok(()) } else { Err(out_of_range(index, size)) }
     }
-    /// Sets every cell.
+    /// Sets every cell of a register array.
     ///
     /// # Errors
-    /// `InvalidArgument` (does not fit).
+    /// `InvalidArgument` if the value does not fit.
     pub fn register_fill(&mut self, register: RegisterId, value: &[u8]) -> Result<()> {
         let r = &mut self.machine.state.registers[register.index()];
         let value = words(value, r.width, "register")?;
@@ -64,63 +65,64 @@ impl Engine {
         }
         Ok(())
     }
-    /// One cell of an indirect counter.
+    /// Reads one cell of an indirect counter.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn counter_read(&self, counter: CounterId, index: u64) -> Result<CounterData> {
         let cells = &self.machine.state.counters[counter.index()];
         cell(cells, index).copied()
     }
-    /// Sets one cell.
+    /// Sets one cell of an indirect counter.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn counter_write(&mut self, counter: CounterId, index: u64, value: CounterData) -> Result<()> {
         *cell_mut(&mut self.machine.state.counters[counter.index()], index)? = value;
         Ok(())
     }
-    /// One cell's configuration and counts.
+    /// Reads one meter cell's configuration and counts.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn meter_read(&self, meter: MeterId, index: u64) -> Result<MeterView> {
         cell(&self.machine.state.meters[meter.index()], index).map(Meter::view)
     }
-    /// Configures one cell; `None`: default. The bucket starts full, but the same configuration again leaves it alone.
+    /// Configures one meter cell; `None` sets the default. A new configuration starts with full buckets, an unchanged
+    /// one leaves them alone. `now` is the time in nanoseconds.
     ///
     /// # Errors
-    /// `OutOfRange`, `InvalidArgument` (CIR above PIR).
+    /// `OutOfRange` if the array has no cell `index`, `InvalidArgument` if the CIR is above the PIR.
     pub fn meter_write(&mut self, now: u64, meter: MeterId, index: u64, config: Option<MeterConfig>) -> Result<()> {
         check_meter(config)?;
         cell_mut(&mut self.machine.state.meters[meter.index()], index)?.configure(now, config);
         Ok(())
     }
-    /// Sets one cell's counts by colour to zero.
+    /// Sets one meter cell's counts by colour to zero.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn meter_clear_counts(&mut self, meter: MeterId, index: u64) -> Result<()> {
         cell_mut(&mut self.machine.state.meters[meter.index()], index).map(Meter::clear_counts)
     }
 }
 
-fn outside(index: u64, size: u64) -> ControlError {
+fn out_of_range(index: u64, size: u64) -> ControlError {
     ControlError::OutOfRange(format!(
         "the index {index} is beyond the end, the array has {size} cells; give a lower one"
     ))
 }
 
 pub(super) fn cell<T>(cells: &[T], index: u64) -> Result<&T> {
-    usize::try_from(index).ok().and_then(|i| cells.get(i)).ok_or_else(|| outside(index, cells.len() as u64))
+    usize::try_from(index).ok().and_then(|i| cells.get(i)).ok_or_else(|| out_of_range(index, cells.len() as u64))
 }
 
 pub(super) fn cell_mut<T>(cells: &mut [T], index: u64) -> Result<&mut T> {
     let size = cells.len() as u64;
-    usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| outside(index, size))
+    usize::try_from(index).ok().and_then(|i| cells.get_mut(i)).ok_or_else(|| out_of_range(index, size))
 }
 
-/// A meter's committed rate is not above its peak rate.
+/// Refuses a meter configuration whose committed rate is above its peak rate.
 pub fn check_meter(config: Option<MeterConfig>) -> Result<()> {
     match config {
         Some(c) if c.cir > c.pir => Err(ControlError::InvalidArgument(format!(

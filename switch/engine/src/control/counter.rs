@@ -1,6 +1,6 @@
 //! Counters and meters as they are written and read.
 
-/// A counter cell; both are always counted.
+/// A counter cell. It always counts both packets and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -9,7 +9,8 @@ pub struct CounterData {
     pub bytes: u64,
 }
 
-/// A two-rate three-colour meter's configuration: per second, in packets or bytes.
+/// The configuration of a two-rate three-colour meter. Rates are in packets or bytes per second, bursts in packets or
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct MeterConfig {
@@ -22,8 +23,8 @@ pub struct MeterConfig {
 /// A meter as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterView {
-    /// Its configuration (`None`: default, always green).
+    /// The configuration; `None` for the default, with which every packet is green.
     pub config: Option<MeterConfig>,
-    /// Packets and bytes that were given each colour: green, yellow, red.
+    /// Packets and bytes of each colour: green, yellow, red.
     pub counts: [CounterData; 3],
 }

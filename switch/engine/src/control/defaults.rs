@@ -1,4 +1,4 @@
-//! Default entries, and the counters and meters that belong to entries of either kind.
+//! Control of default entries, and of the direct counters and meters of all entries.
 
 use super::{CounterData, DefaultView, EntryAction, MeterConfig, Of, Result, arrays::check_meter};
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use crate::profile::{Bound, Call};
 use crate::program::TableId;
 
 impl Engine {
-    /// The default entry.
+    /// Reads the default entry.
     pub fn table_default(&self, table: TableId) -> DefaultView {
         let (ts, info) = (&self.machine.tables[table.index()], self.program.table_info(table));
         DefaultView {
@@ -20,10 +20,11 @@ impl Engine {
         }
     }
 
-    /// Sets the default action, or (`None`) puts the program's own back. Either leaves it without metadata and cookie.
+    /// Sets the default action (`Some`), or restores the program's own (`None`). Either clears the metadata and the
+    /// cookie.
     ///
     /// # Errors
-    /// `PermissionDenied` (const), `InvalidArgument`, `Unimplemented`.
+    /// `PermissionDenied` if the default action is constant; otherwise those of `table_insert` for the action.
     pub fn table_set_default(&mut self, table: TableId, action: Option<&EntryAction>) -> Result<()> {
         let info = self.program.table_info(table);
         if info.const_default {
@@ -58,7 +59,7 @@ impl Engine {
     /// Sets a direct counter.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument` (no direct counter).
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct counter.
     pub fn direct_counter_write(&mut self, table: TableId, of: Of<'_>, value: CounterData) -> Result<()> {
         if !self.program.table_info(table).direct_counter {
             return Err(self.lacks(table, "direct counter"));
@@ -67,10 +68,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Configures a direct meter; `None`: default (always green; that of the default entry is not asked at all).
+    /// Configures a direct meter; `None` sets the default, with which every packet is green. A default entry's meter
+    /// without a configuration does not write the colour at all. `now` is the time in nanoseconds.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument` (no direct meter, CIR above PIR).
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct meter or the CIR is above the
+    /// PIR.
     pub fn direct_meter_write(
         &mut self,
         now: u64,
@@ -86,7 +89,7 @@ impl Engine {
     /// Sets a direct meter's counts by colour to zero.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument` (no direct meter).
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the table has no direct meter.
     pub fn direct_meter_clear_counts(&mut self, table: TableId, of: Of<'_>) -> Result<()> {
         self.direct_meter(table, of)?.clear_counts();
         Ok(())

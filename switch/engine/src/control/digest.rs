@@ -2,7 +2,7 @@
 
 use crate::program::DigestId;
 
-/// How messages of a digest are gathered. The engine queues them; the caller does the batching.
+/// How the messages of a digest are gathered into lists. The engine only queues messages; the caller builds the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct DigestConfig {
@@ -11,13 +11,13 @@ pub struct DigestConfig {
     pub ack_timeout_ns: u64,
 }
 
-/// One digest message.
+/// A digest message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Which.
+    /// The digest that the message belongs to.
     pub digest: DigestId,
-    /// When, in the caller's nanoseconds.
+    /// The time of the packet, in nanoseconds since the caller's origin.
     pub time: u64,
-    /// One byte string per field, `ceil(width / 8)` bytes each.
+    /// One byte string for each field, of `ceil(width / 8)` bytes.
     pub fields: Vec<Vec<u8>>,
 }

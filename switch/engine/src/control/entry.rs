@@ -4,10 +4,11 @@ use super::counter::{CounterData, MeterView};
 use crate::program::ActionId;
 use crate::table::keys::EntryId;
 
-/// One field of an entry's key. `Optional(None)`, a zero mask, a zero prefix and a full range match anything.
+/// A field of an entry's key. `Optional(None)`, a zero mask, a zero prefix length and a full range match any value.
 ///
-/// The JSON has ternary fields where the program has optional ones: such fields take `Optional` and `Ternary` alike, and are read
-/// as they were written. `Optional(None)` is taken for any field that is not exact.
+/// The JSON has ternary fields in the place of the program's optional ones. Such a field therefore accepts both
+/// `Optional` and `Ternary`, and is read back as it was written. `Optional(None)` is accepted for every field that is
+/// not exact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum KeyField {
@@ -23,53 +24,53 @@ pub enum KeyField {
 pub struct ActionCall {
     /// The table's own copy of the action.
     pub action: ActionId,
-    /// One byte string per parameter.
+    /// One byte string for each parameter.
     pub params: Vec<Vec<u8>>,
 }
 
-/// One member of a one-shot group.
+/// A member of a one-shot group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneShotMember {
-    /// What it does.
+    /// The member's action.
     pub call: ActionCall,
-    /// Share; at least 1.
+    /// The member's share of the group's packets; at least 1.
     pub weight: u32,
-    /// While this port is down, the member is left out of the choice.
+    /// A port; while it is down, the member is not selected.
     pub watch_port: Option<u32>,
 }
 
-/// How a packet chooses a member of a one-shot group.
+/// How a one-shot group selects a member for a packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// As the program's selector has it, which is by a hash in v1model.
+    /// As the program's selector does it, which is by a hash in v1model.
     #[default]
     Default,
     /// By the hash of the program's selector.
     Hash,
-    /// At random, for every packet anew.
+    /// At random, independently for every packet.
     Random,
 }
 
-/// What the size of a one-shot group is counted in.
+/// How the size of a one-shot group is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CountedIn {
-    /// As the program's selector has it.
+    /// As the program's selector declares it.
     #[default]
     Default,
-    /// The weights together.
+    /// By the sum of the weights.
     Weights,
-    /// The members.
+    /// By the number of members.
     Members,
 }
 
-/// A one-shot group: an entry's own.
+/// A one-shot group: a group that belongs to a single entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OneShotGroup {
-    /// At least one.
+    /// The members, at least one.
     pub members: Vec<OneShotMember>,
-    /// How one of them is chosen.
+    /// How a member is selected for a packet.
     pub selection: Selection,
-    /// Kept and returned; the limit is the caller's to know.
+    /// Stored and returned; the engine enforces no limit by it.
     pub counted_in: CountedIn,
 }
 
@@ -79,33 +80,34 @@ impl From<Vec<OneShotMember>> for OneShotGroup {
     }
 }
 
-/// What an entry does.
+/// What a table entry does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// Direct tables.
+    /// Runs an action; for direct tables.
     Call(ActionCall),
-    /// Tables with an action profile: a member by id.
+    /// Runs the action of the member with this id; for tables with an action profile.
     Member(u32),
-    /// Tables with a selector: a group by id.
+    /// Runs the action of a member selected from the group with this id; for tables with a selector.
     Group(u32),
-    /// Tables with a selector: an own group, replaced as a whole.
+    /// Runs the action of a member selected from the entry's own group, which is replaced as a whole; for tables with a
+    /// selector.
     OneShot(OneShotGroup),
 }
 
 /// A table entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// One per key field of the table, in order.
+    /// The key, one element for each key field of the table, in order.
     pub key: Vec<KeyField>,
-    /// Larger wins; 0 in tables that need none.
+    /// The priority, of which the largest wins; 0 in tables that need none.
     pub priority: i32,
-    /// What it does.
+    /// What the entry does.
     pub action: EntryAction,
-    /// P4Runtime's `metadata`, kept and returned.
+    /// P4Runtime's `metadata`; stored and returned.
     pub metadata: Vec<u8>,
-    /// 0: none.
+    /// The idle timeout in nanoseconds; 0 for none.
     pub idle_timeout_ns: u64,
-    /// The caller's own (P4Runtime's deprecated `controller_metadata`), kept and returned.
+    /// A number for the client's use (P4Runtime's deprecated `controller_metadata`); stored and returned.
     pub cookie: u64,
 }
 
@@ -114,17 +116,19 @@ pub struct Entry {
 pub struct EntryView {
     /// The entry.
     pub entry: Entry,
-    /// It belongs to the program.
+    /// Whether the program declares the entry.
     pub is_const: bool,
-    /// Direct counter, if the table has one.
+    /// The direct counter, if the table has one.
     pub counter: Option<CounterData>,
-    /// Direct meter, if the table has one.
+    /// The direct meter, if the table has one.
     pub meter: Option<MeterView>,
-    /// When it last matched (or was written), in the caller's nanoseconds. Kept only in tables with `support_timeout`.
+    /// When the entry last matched a packet or was last written, in nanoseconds since the caller's origin. Updated only
+    /// in tables with `support_timeout`.
     pub last_hit: u64,
 }
 
-/// Where an entry of a table is, until the table is changed. The smaller, the older.
+/// The place of an entry in its table, valid until the table is changed. Places are ordered by the entries' age, oldest
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryPlace {
     pub(super) age: u64,
@@ -134,19 +138,19 @@ pub struct EntryPlace {
 /// A table's default entry as read, with its direct resources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultView {
-    /// The default action; `None`: none (a miss does nothing).
+    /// The default action; `None` if a miss runs no action.
     pub action: Option<EntryAction>,
-    /// Kept and returned.
+    /// P4Runtime's `metadata`; stored and returned.
     pub metadata: Vec<u8>,
-    /// The caller's own, kept and returned.
+    /// A number for the client's use; stored and returned.
     pub cookie: u64,
-    /// Direct counter, if the table has one.
+    /// The direct counter, if the table has one.
     pub counter: Option<CounterData>,
-    /// Direct meter, if the table has one.
+    /// The direct meter, if the table has one.
     pub meter: Option<MeterView>,
 }
 
-/// An entry that a direct counter or meter belongs to.
+/// The entry whose direct counter or meter is meant.
 #[derive(Debug, Clone, Copy)]
 pub enum Of<'k> {
     /// The entry with this key and priority.

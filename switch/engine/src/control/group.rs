@@ -1,4 +1,4 @@
-//! Members and groups of an action profile as they are written and read, and how much a profile holds.
+//! Members and groups of an action profile as they are written and read, and the size of a profile.
 
 use super::entry::{ActionCall, EntryAction, OneShotMember};
 
@@ -15,40 +15,41 @@ pub struct Member {
 pub struct GroupMember {
     /// The member's id.
     pub member: u32,
-    /// Share; at least 1.
+    /// The member's share of the group's packets; at least 1.
     pub weight: u32,
-    /// While this port is down, the member is left out of the choice.
+    /// A port; while it is down, the member is not selected.
     pub watch_port: Option<u32>,
 }
 
 /// A group of an action profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its id.
+    /// The group's id.
     pub id: u32,
-    /// As written; the choice goes by the order in which members were made, not by this one.
+    /// The members in the order in which they were written. The order of selection is that in which the members were
+    /// created.
     pub members: Vec<GroupMember>,
-    /// Kept and returned; what it counts is the caller's to know.
+    /// Stored and returned; the engine enforces no limit by it.
     pub max_size: u32,
 }
 
-/// The most that an action profile may hold; P4Runtime has a way to count for each of these.
+/// A limit on the size of an action profile, in one of the ways in which P4Runtime counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileLimit {
-    /// Members made by `member_insert`.
+    /// The most members created by `member_insert`.
     Members(u64),
-    /// The weights in all groups together, one-shot ones included.
+    /// The largest sum of the weights in all groups, one-shot groups included.
     Weights(u64),
-    /// The members of all groups together, one-shot ones included.
+    /// The most members in all groups together, one-shot groups included. A member counts once for each group.
     Places(u64),
 }
 
-/// What groups hold, one-shot ones included.
+/// The size of an action profile's groups, one-shot groups included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileSize {
-    /// Weights together.
+    /// The sum of the members' weights in all groups.
     pub weights: u64,
-    /// Members together.
+    /// The number of members, where a member counts once for each group.
     pub places: u64,
 }
 
@@ -75,13 +76,13 @@ impl ProfileSize {
         }
     }
 
-    pub(crate) fn add(&mut self, more: Self) {
-        self.weights += more.weights;
-        self.places += more.places;
+    pub(crate) fn add(&mut self, added: Self) {
+        self.weights += added.weights;
+        self.places += added.places;
     }
 
-    pub(crate) fn remove(&mut self, less: Self) {
-        self.weights -= less.weights;
-        self.places -= less.places;
+    pub(crate) fn remove(&mut self, removed: Self) {
+        self.weights -= removed.weights;
+        self.places -= removed.places;
     }
 }

@@ -1,4 +1,4 @@
-//! How much an action profile holds, and how much it may hold.
+//! Sizes of action profiles, and limits on them.
 
 use super::{ProfileLimit, ProfileSize, Result};
 use crate::engine::Engine;
@@ -7,26 +7,27 @@ use crate::profile::ProfileState;
 use crate::program::ProfileId;
 
 impl ProfileState {
-    /// Refuses what would not fit when `more` has come and `less` has gone.
-    pub(crate) fn has_room(&self, more: ProfileSize, less: ProfileSize) -> Result<()> {
-        let (found, limit, what) = match self.limit {
+    /// Refuses a change that adds `added` to the groups and removes `removed` if the profile would then exceed its
+    /// limit.
+    pub(crate) fn has_room(&self, added: ProfileSize, removed: ProfileSize) -> Result<()> {
+        let (size, limit, what) = match self.limit {
             Some(ProfileLimit::Weights(limit)) => {
-                (self.size.weights + more.weights - less.weights, limit, "weights together")
+                (self.size.weights + added.weights - removed.weights, limit, "weights together")
             }
             Some(ProfileLimit::Places(limit)) => {
-                (self.size.places + more.places - less.places, limit, "members of groups")
+                (self.size.places + added.places - removed.places, limit, "members of groups")
             }
             Some(ProfileLimit::Members(_)) | None => return Ok(()),
         };
-        // What makes groups smaller is welcome even while they are too large.
-        let grows = more.weights > less.weights || more.places > less.places;
-        if grows && found > limit {
+        // A change that makes groups smaller is allowed even while the profile exceeds its limit.
+        let grows = added.weights > removed.weights || added.places > removed.places;
+        if grows && size > limit {
             return Err(full(limit, what));
         }
         Ok(())
     }
 
-    /// Refuses one more member when there are as many as there may be.
+    /// Refuses one more member if the profile has as many as its limit allows.
     pub(crate) fn has_room_for_member(&self) -> Result<()> {
         match self.limit {
             Some(ProfileLimit::Members(limit)) if self.member_at.len() as u64 >= limit => Err(full(limit, "members")),
@@ -42,12 +43,12 @@ fn full(limit: u64, what: &str) -> ControlError {
 }
 
 impl Engine {
-    /// Sets what an action profile may hold; what it holds already stays.
+    /// Limits the size of an action profile. Members and groups that exceed the limit already stay.
     pub fn limit_profile(&mut self, profile: ProfileId, limit: Option<ProfileLimit>) {
         self.machine.profiles[profile.index()].limit = limit;
     }
 
-    /// What the groups of an action profile hold.
+    /// The size of an action profile's groups.
     pub fn profile_size(&self, profile: ProfileId) -> ProfileSize {
         self.machine.profiles[profile.index()].size
     }

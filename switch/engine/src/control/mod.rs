@@ -1,10 +1,11 @@
-//! Reading and changing state.
+//! Methods of [`crate::Engine`] that read and change its state.
 //!
-//! Every method is atomic to packets, because it borrows the engine exclusively: the caller keeps the engine in one mutex and
-//! locks it once per batch of packets and once per request. A method that returns an error has changed nothing.
+//! Every method is atomic with respect to packets, because it borrows the engine exclusively: the caller guards the
+//! engine by one mutex, and locks it once for each batch of packets and once for each request. A method that returns an
+//! error has changed nothing.
 //!
-//! Byte strings are big-endian. Any length is accepted as long as the value fits the width; what is read back has exactly
-//! `ceil(width / 8)` bytes. Priorities are P4Runtime's: the larger wins.
+//! Byte strings are big-endian. A byte string that is written may have any length, provided that its value fits the
+//! width; one that is read has exactly `ceil(width / 8)` bytes. Priorities are P4Runtime's: the largest wins.
 
 mod arrays;
 mod counter;
@@ -44,14 +45,14 @@ pub use undo::{SavedDefault, SavedEntry, SavedGroup, SavedMember, SavedMeter};
 
 type Result<T> = std::result::Result<T, ControlError>;
 
-/// A value's words, if it fits the width; `what` it is, for the text of the error.
+/// The words of a value, if it fits the width. `what` names the value in the error message.
 fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     let bytes = &bytes[zeros..];
     let bits = bytes.first().map_or(0, |b| 8 * bytes.len() - b.leading_zeros() as usize);
     if bits > width as usize {
         return Err(ControlError::InvalidArgument(format!(
-            "{what}: the value needs {bits} bits, {width} are there; give one that fits"
+            "{what}: the value needs {bits} bits, there are {width}; give one that fits"
         )));
     }
     if width <= 64 {
@@ -60,12 +61,12 @@ fn words(bytes: &[u8], width: u32, what: impl Display) -> Result<Vec<u64>> {
     Ok(to_limbs(&BigUint::from_bytes_be(bytes).into(), width))
 }
 
-/// The value with exactly `ceil(width / 8)` bytes.
+/// The value as exactly `ceil(width / 8)` bytes.
 fn bytes(words: &[u64], width: u32) -> Vec<u8> {
     limbs_to_bytes(words, width)
 }
 
-/// Checks an action call and packs its parameters.
+/// Checks an action call and packs its parameters into words.
 fn call(program: &Program, call: &ActionCall) -> Result<Call> {
     let Some(action) = program.actions.get(call.action.index()) else {
         return Err(ControlError::InvalidArgument(format!(
@@ -91,7 +92,7 @@ fn call(program: &Program, call: &ActionCall) -> Result<Call> {
     Ok(Call { action: call.action, params: params.into() })
 }
 
-/// The reverse of `call`.
+/// The action call that [`call`] packed.
 fn view_call(program: &Program, call: &Call) -> ActionCall {
     let mut at = 0;
     let mut params = Vec::new();
@@ -115,7 +116,7 @@ mod tests {
         let e = words(&[2, 0], 9, "key field 'a'").unwrap_err();
         assert_eq!(
             e.to_string(),
-            "invalid argument: key field 'a': the value needs 10 bits, 9 are there; give one that fits"
+            "invalid argument: key field 'a': the value needs 10 bits, there are 9; give one that fits"
         );
         assert_eq!(bytes(&[0x1ff], 9), [1, 0xff]);
         assert_eq!(bytes(&[5, 1], 65), [1, 0, 0, 0, 0, 0, 0, 0, 5]);

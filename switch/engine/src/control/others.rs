@@ -1,4 +1,4 @@
-//! Multicast, clone sessions, digests and value sets.
+//! Control of multicast groups, clone sessions, digests and value sets.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,15 @@ use crate::error::ControlError;
 use crate::program::{DigestId, ValueSetId};
 use crate::table::key::all_ones;
 
-/// BMv2 keeps 15 bits of a clone session's id.
+/// The largest id of a clone session: BMv2 uses 15 bits.
 const MAX_SESSION: u32 = 0x7fff;
 
 impl Engine {
     /// Creates or replaces (`Some`), or deletes (`None`) a multicast group.
     ///
     /// # Errors
-    /// `InvalidArgument` (group 0, the same replica twice), `NotFound` (delete).
+    /// `InvalidArgument` if the id is not in 1 to 65535 or a replica appears twice; `NotFound` if the group to be
+    /// deleted does not exist.
     pub fn multicast_set(&mut self, group: u32, replicas: Option<&[Replica]>) -> Result<()> {
         let groups = &mut self.machine.multicast;
         match replicas {
@@ -32,14 +33,15 @@ impl Engine {
             }
         }
     }
-    /// All multicast groups, by id.
+    /// All multicast groups, ordered by id.
     pub fn multicast_groups(&self) -> Vec<(u32, Vec<Replica>)> {
         self.machine.multicast.iter().map(|(&id, replicas)| (id, replicas.clone())).collect()
     }
     /// Creates or replaces (`Some`), or deletes (`None`) a clone session.
     ///
     /// # Errors
-    /// `InvalidArgument`, `NotFound` (delete).
+    /// `InvalidArgument` if the id is too large or a replica appears twice; `NotFound` if the session to be deleted
+    /// does not exist.
     pub fn clone_session_set(&mut self, session: u32, config: Option<&CloneSession>) -> Result<()> {
         let sessions = &mut self.machine.clones;
         match config {
@@ -56,11 +58,11 @@ impl Engine {
             }
         }
     }
-    /// All clone sessions, by id.
+    /// All clone sessions, ordered by id.
     pub fn clone_sessions(&self) -> Vec<(u32, CloneSession)> {
         self.machine.clones.iter().map(|(&id, config)| (id, config.clone())).collect()
     }
-    /// Starts (`Some`) or stops (`None`) a digest. Messages of a stopped digest are not kept.
+    /// Starts (`Some`) or stops (`None`) a digest. The queued messages of a stopped digest are discarded.
     pub fn digest_configure(&mut self, digest: DigestId, config: Option<DigestConfig>) {
         match config {
             Some(config) => {
@@ -72,18 +74,18 @@ impl Engine {
             }
         }
     }
-    /// A digest's configuration.
+    /// A digest's configuration; `None` if the digest is stopped.
     pub fn digest_config(&self, digest: DigestId) -> Option<DigestConfig> {
         self.machine.digest_configs.get(&digest.0).copied()
     }
-    /// Queued digest messages, oldest first; empties the queue.
+    /// Returns the queued digest messages, oldest first, and empties the queue.
     pub fn take_digests(&mut self) -> Vec<Digest> {
         self.machine.digests.drain(..).collect()
     }
-    /// Replaces the values of a parser value set: (value, mask) pairs; an empty mask is all ones.
+    /// Replaces the values of a parser value set, given as pairs of value and mask. An empty mask stands for all ones.
     ///
     /// # Errors
-    /// `InvalidArgument`, `ResourceExhausted`.
+    /// `InvalidArgument` if a value or mask is too wide; `ResourceExhausted` if there are more values than declared.
     pub fn value_set_write(&mut self, set: ValueSetId, values: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let info = self.program.value_set_info(set);
         if info.size > 0 && values.len() as u64 > info.size {
@@ -105,17 +107,17 @@ impl Engine {
         self.machine.value_sets[set.index()] = stored;
         Ok(())
     }
-    /// The values as written.
+    /// The pairs of value and mask as written.
     pub fn value_set_read(&self, set: ValueSetId) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.machine.value_sets[set.index()].clone()
     }
 }
 
 fn distinct(replicas: &[Replica]) -> Result<()> {
-    let mut seen = HashSet::new();
-    match replicas.iter().find(|r| !seen.insert(**r)) {
+    let mut distinct_replicas = HashSet::new();
+    match replicas.iter().find(|r| !distinct_replicas.insert(**r)) {
         Some(r) => Err(ControlError::InvalidArgument(format!(
-            "port {}, instance {} is there twice; give it once",
+            "port {}, instance {} is given twice; give it once",
             r.port, r.instance
         ))),
         None => Ok(()),

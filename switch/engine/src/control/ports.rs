@@ -1,4 +1,4 @@
-//! Which ports are up, as far as groups watch them.
+//! The state of ports, up or down, as far as it decides which members of groups are eligible.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::machine::TableState;
 use crate::profile::{Bound, OneShot};
 
 impl Engine {
-    /// Says that a port is up (every port is at first) or down. Members that watch it are back in the choice, or out of it,
-    /// for the next packet on; a group all of whose members are out does nothing, as an empty one.
+    /// Records that a port is up (as every port is at first) or down. From the next packet on, groups select members
+    /// that watch the port only while it is up. A group without an eligible member runs no action, like an empty group.
     pub fn set_port(&mut self, port: u32, up: bool) {
         let down = &mut self.machine.ports_down;
         let changed = if up { down.remove(&port) } else { down.insert(port) };
@@ -16,12 +16,12 @@ impl Engine {
             return;
         }
         for ps in &mut self.machine.profiles {
-            ps.choose_anew(down, |group| group.members.iter().any(|m| m.watch_port == Some(port)));
+            ps.rebuild_wheels(down, |group| group.members.iter().any(|m| m.watch_port == Some(port)));
         }
         for table in &mut self.machine.tables {
             for one_shot in one_shots(table) {
                 if one_shot.written.members.iter().any(|m| m.watch_port == Some(port)) {
-                    one_shot.spin_up(down);
+                    one_shot.rebuild_wheel(down);
                 }
             }
         }

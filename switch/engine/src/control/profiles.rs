@@ -1,4 +1,4 @@
-//! Members and groups of action profiles.
+//! Control of the members and groups of action profiles.
 
 use std::collections::HashSet;
 
@@ -14,12 +14,13 @@ impl Engine {
     /// Creates a member.
     ///
     /// # Errors
-    /// `AlreadyExists`, `InvalidArgument`, `ResourceExhausted`.
+    /// `AlreadyExists` if the profile has a member with this id, `InvalidArgument` if the action does not fit the
+    /// profile, `ResourceExhausted` if the profile is full.
     pub fn member_insert(&mut self, profile: ProfileId, member: &Member) -> Result<()> {
         let call = self.member_call(profile, &member.call)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.member_at.contains_key(&member.id) {
-            return Err(ControlError::AlreadyExists(format!("member {} is there already; modify it", member.id)));
+            return Err(ControlError::AlreadyExists(format!("member {} exists already; modify it", member.id)));
         }
         ps.has_room_for_member()?;
         let copies = Copies::new(ps.handles.take());
@@ -27,10 +28,10 @@ impl Engine {
         ps.member_at.insert(member.id, at);
         Ok(())
     }
-    /// Changes what a member does, for all entries and groups that refer to it.
+    /// Changes a member's action, for all entries and groups that refer to the member.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`.
+    /// `NotFound` if there is no such member, `InvalidArgument` if the action does not fit the profile.
     pub fn member_modify(&mut self, profile: ProfileId, member: &Member) -> Result<()> {
         let call = self.member_call(profile, &member.call)?;
         let ps = &mut self.machine.profiles[profile.index()];
@@ -43,7 +44,7 @@ impl Engine {
     /// Deletes a member that nothing refers to.
     ///
     /// # Errors
-    /// `NotFound`, `FailedPrecondition`.
+    /// `NotFound` if there is no such member, `FailedPrecondition` if a group or an entry refers to it.
     pub fn member_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.member_at.get(&id).ok_or_else(|| no_member(id))?;
@@ -65,7 +66,7 @@ impl Engine {
         let member = ps.member(*ps.member_at.get(&id)?)?;
         Some(Member { id, call: view_call(&self.program, &member.call) })
     }
-    /// All members made by `member_insert`, by id.
+    /// All members created by `member_insert`, ordered by id.
     pub fn members(&self, profile: ProfileId) -> Vec<Member> {
         let ps = &self.machine.profiles[profile.index()];
         let member = |(&id, &at)| ps.member(at).map(|m| Member { id, call: view_call(&self.program, &m.call) });
@@ -74,12 +75,13 @@ impl Engine {
     /// Creates a group.
     ///
     /// # Errors
-    /// `AlreadyExists`, `InvalidArgument`, `NotFound` (member), `ResourceExhausted`.
+    /// `AlreadyExists` if the profile has a group with this id, `InvalidArgument` if the profile has no selector or the
+    /// weights are wrong, `NotFound` if a member does not exist, `ResourceExhausted` if the profile is full.
     pub fn group_insert(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
         self.check_group(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
         if ps.group_at.contains_key(&group.id) {
-            return Err(ControlError::AlreadyExists(format!("group {} is there already; modify it", group.id)));
+            return Err(ControlError::AlreadyExists(format!("group {} exists already; modify it", group.id)));
         }
         let size = ProfileSize::of_group(group);
         ps.has_room(size, ProfileSize::default())?;
@@ -91,10 +93,11 @@ impl Engine {
         ps.group_at.insert(group.id, at);
         Ok(())
     }
-    /// Replaces a group's members at once: no packet sees a mixture.
+    /// Replaces a group's members atomically: no packet is handled by a mixture of old and new members.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`, `ResourceExhausted`.
+    /// `NotFound` if the group or a member does not exist, `InvalidArgument` if the weights are wrong,
+    /// `ResourceExhausted` if the profile is full.
     pub fn group_modify(&mut self, profile: ProfileId, group: &Group) -> Result<()> {
         self.check_group(profile, group)?;
         let ps = &mut self.machine.profiles[profile.index()];
@@ -114,7 +117,7 @@ impl Engine {
     /// Deletes a group that no entry refers to.
     ///
     /// # Errors
-    /// `NotFound`, `FailedPrecondition`.
+    /// `NotFound` if there is no such group, `FailedPrecondition` if an entry refers to it.
     pub fn group_delete(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let ps = &mut self.machine.profiles[profile.index()];
         let at = *ps.group_at.get(&id).ok_or_else(|| no_group(id))?;
@@ -136,13 +139,13 @@ impl Engine {
         let ps = &self.machine.profiles[profile.index()];
         Some(&ps.group(*ps.group_at.get(&id)?)?.written)
     }
-    /// All groups, by id.
+    /// All groups, ordered by id.
     pub fn groups(&self, profile: ProfileId) -> Vec<Group> {
         let ps = &self.machine.profiles[profile.index()];
         ps.group_at.values().filter_map(|&at| ps.group(at).map(|g| g.written.clone())).collect()
     }
 
-    /// Members of the profile may have this action.
+    /// Whether members of the profile may have this action.
     pub(super) fn profile_has(&self, profile: ProfileId, action: crate::program::ActionId) -> bool {
         let tables = &self.program.profile_info(profile).tables;
         tables.iter().any(|&t| self.program.table_info(t).actions.contains(&action))
@@ -158,7 +161,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Refuses a group that could not be made.
+    /// Refuses a group that contradicts the profile.
     fn check_group(&self, profile: ProfileId, group: &Group) -> Result<()> {
         let info = self.program.profile_info(profile);
         if !info.has_selector {
@@ -168,11 +171,11 @@ impl Engine {
             )));
         }
         let ps = &self.machine.profiles[profile.index()];
-        let mut seen = HashSet::new();
+        let mut member_ids = HashSet::new();
         for m in &group.members {
-            if m.weight == 0 || !seen.insert(m.member) {
+            if m.weight == 0 || !member_ids.insert(m.member) {
                 let text = format!(
-                    "group {}: member {} is there twice, or has no weight; give it once, with a weight",
+                    "group {}: member {} is given twice, or has no weight; give it once, with a weight",
                     group.id, m.member
                 );
                 return Err(ControlError::InvalidArgument(text));

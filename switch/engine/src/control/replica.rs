@@ -1,21 +1,21 @@
-//! The copies that multicast and clone sessions make.
+//! The replicas that multicast groups and clone sessions produce.
 
-/// One copy that multicast or cloning makes.
+/// One replica of a packet, by multicast or cloning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replica {
-    /// `egress_port` of the copy.
+    /// The replica's `egress_port`.
     pub port: u32,
-    /// `egress_rid` of the copy.
+    /// The replica's `egress_rid`.
     pub instance: u16,
 }
 
 /// A clone session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloneSession {
-    /// The copies.
+    /// The replicas that the session produces of each packet.
     pub replicas: Vec<Replica>,
-    /// Kept and returned.
+    /// Stored and returned.
     pub class_of_service: u32,
-    /// Copies are cut to this many bytes; 0: whole.
+    /// The length in bytes that clones are cut to; 0 leaves them whole.
     pub packet_length_bytes: u32,
 }

@@ -1,8 +1,9 @@
-//! What an engine takes over from the one whose place it takes: the state that packets change.
+//! Takes over the state that packets have changed from the engine that this one replaces, when the program is replaced.
 //!
-//! What packets read has to change hands at one moment, while they wait: arrays, and the tokens of entries' meters. Arrays of
-//! the same shape are moved and not copied, however large they are. What packets only add to, counts and idle times of entries,
-//! is added later and piece by piece, while packets run on the new engine.
+//! State that packets read has to move at one moment, while packets wait: arrays, and the tokens of entries' meters.
+//! Arrays of the same shape are moved rather than copied, so their size does not matter. State that packets only add
+//! to, which is the counts and idle times of entries, is added later and piece by piece, while packets run on the new
+//! engine.
 
 use super::{CounterData, EntryPlace, KeyField, Result};
 use crate::engine::Engine;
@@ -11,10 +12,10 @@ use crate::meter::Meter;
 use crate::program::{CounterId, MeterId, ProfileId, RegisterId, TableId};
 use crate::state::Register;
 
-/// An array, and what it is in the new engine: none, if its program does not have it.
+/// An array of the old engine, and its counterpart in the new engine; `None` if the new program does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Array {
-    /// A register; the cells of both have the same width.
+    /// A register. The cells of both arrays have the same width.
     Register(RegisterId, Option<RegisterId>),
     /// A counter.
     Counter(CounterId, Option<CounterId>),
@@ -22,26 +23,26 @@ pub enum Array {
     Meter(MeterId, Option<MeterId>),
 }
 
-/// An entry, and the same one in the new engine. Good until one of the two tables is changed.
+/// An entry of the old engine, and its counterpart in the new one. Valid until one of the two tables is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryPair {
-    /// The table and the entry's place; none for the default entry.
+    /// The table, and the entry's place; `None` for the default entry.
     pub old: (TableId, Option<EntryPlace>),
     /// The same in the new engine.
     pub new: (TableId, Option<EntryPlace>),
 }
 
 impl Engine {
-    /// Where an entry is.
+    /// The place of an entry.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`.
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table.
     pub fn table_place(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryPlace> {
         let id = self.locate(table, key, priority)?;
         Ok(EntryPlace { age: self.machine.tables[table.index()].store.age(id), id })
     }
 
-    /// Whether a table's default action is the program's own, and has nothing that a client gave it.
+    /// Whether a table's default entry is the program's own: no client has set its action, metadata or cookie.
     pub fn default_is_own(&self, table: TableId) -> bool {
         let ts = &self.machine.tables[table.index()];
         let own = self.program.tables[table.index()].default.as_ref();
@@ -55,24 +56,25 @@ impl Engine {
         same && ts.miss.metadata.is_empty() && ts.miss.cookie == 0
     }
 
-    /// The handles of all members of a profile, by id: what decides the order of choice in its groups.
+    /// The handles of all members of a profile, by the member's id. They determine the order of selection in its
+    /// groups.
     pub fn member_handles(&self, profile: ProfileId) -> Vec<(u32, Vec<u32>)> {
         let ps = &self.machine.profiles[profile.index()];
         ps.handles_of(ps.member_at.keys().copied())
     }
 
-    /// Gives the same members of a profile the handles that they had elsewhere.
+    /// Gives members of a profile the handles that the same members had in the old engine.
     pub fn succeed_handles(&mut self, profile: ProfileId, handles: Vec<(u32, Vec<u32>)>) {
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        ps.choose_anew(&self.machine.ports_down, |_| true);
+        ps.rebuild_wheels(&self.machine.ports_down, |_| true);
     }
 
-    /// Takes over arrays from `old`, the tokens and configurations of the meters of `metered` entries, and where `random()` is.
-    /// An array of another size is copied, at about a nanosecond a cell.
+    /// Takes over from `old` the arrays, the tokens and configurations of the meters of the `metered` entries, and the
+    /// state of `random()`. An array of another size is copied, which takes about a nanosecond for each cell.
     ///
     /// # Errors
-    /// `OutOfRange` when a cell that is not as at the start has no place; nothing is taken then.
+    /// `OutOfRange` if a cell that is not in its initial state has no counterpart; nothing is taken over then.
     pub fn succeed(&mut self, old: &mut Engine, arrays: &[Array], metered: &[EntryPair]) -> Result<()> {
         for array in arrays {
             self.has_place(old, *array)?;
@@ -104,8 +106,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds what entries of `old` have counted, and has their idle time go on, unless packets have hit them here since `succeeded`.
-    /// To be called once for every entry; meters of `metered` ones have their counts already.
+    /// Adds the counts of entries of `old`, and continues their idle times unless packets have matched them here since
+    /// `succeeded`, the time of [`Engine::succeed`] in nanoseconds. To be called once for every entry. The meters of
+    /// `metered` entries have their counts already.
     pub fn add_counts(&mut self, old: &Engine, pairs: &[EntryPair], succeeded: u64) {
         for pair in pairs {
             let Some((counter, meter)) = old.direct_at_ref(pair.old) else { continue };
@@ -142,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Refuses to lose cells that are not as at the start.
+    /// Refuses an array with a cell that is not in its initial state and has no counterpart.
     fn has_place(&self, old: &Engine, array: Array) -> Result<()> {
         let (state, from) = (&self.machine.state, &old.machine.state);
         let (name, size, last) = match array {
@@ -170,24 +173,24 @@ impl Engine {
     }
 }
 
-/// The last cell in use of those from `size` on.
+/// The last cell in use among those from index `size` on.
 fn last_used<T>(cells: &[T], size: u64, used: impl Fn(&T) -> bool) -> Option<u64> {
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(cells.len());
     cells[size..].iter().rposition(used).map(|at| (size + at) as u64)
 }
 
-/// Takes over the cells of `old`, as many as there are here.
+/// Takes over the cells of `old`, as many as there are in both arrays.
 fn take<T: Copy>(cells: &mut Vec<T>, old: &mut Vec<T>) {
     if cells.len() == old.len() {
         std::mem::swap(cells, old);
     } else {
-        let both = cells.len().min(old.len());
-        cells[..both].copy_from_slice(&old[..both]);
+        let common = cells.len().min(old.len());
+        cells[..common].copy_from_slice(&old[..common]);
     }
 }
 
 impl Register {
-    /// The last cell that is not zero of those from `size` on.
+    /// The last cell that is not zero among those from index `size` on.
     fn last_used(&self, size: u64) -> Option<u64> {
         let zero = |cell: u64| {
             self.get(cell).is_none_or(|v| v == 0) && self.row(cell).is_none_or(|row| row.iter().all(|v| *v == 0))
@@ -195,7 +198,7 @@ impl Register {
         (size.min(self.size)..self.size).rev().find(|cell| !zero(*cell))
     }
 
-    /// Takes over the cells of a register of the same width, as many as there are here.
+    /// Takes over the cells of a register of the same width, as many as there are in both arrays.
     fn take(&mut self, old: &mut Register) {
         if self.size == old.size && self.width == old.width {
             std::mem::swap(self, old);

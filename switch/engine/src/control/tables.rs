@@ -1,4 +1,4 @@
-//! Table entries and default actions.
+//! Control of table entries.
 
 use std::fmt::{Display, Formatter};
 
@@ -17,14 +17,16 @@ use crate::program::{KeyInfo, MatchKind, TableId};
 use crate::table::key::{KeyLayout, RawEntry, RawField, all_ones};
 use crate::table::keys::EntryId;
 
-/// Most copies of members that a group's weights may ask for.
+/// The largest sum of a group's weights, which is also the most copies of its members.
 pub const MAX_WEIGHT: u64 = 1 << 20;
 
 impl Engine {
-    /// Adds an entry; `now` is the start of its idle time.
+    /// Adds an entry. Its idle time begins at `now`, in nanoseconds.
     ///
     /// # Errors
-    /// `AlreadyExists`, `InvalidArgument`, `ResourceExhausted`, `PermissionDenied` (const table), `NotFound` (member or group).
+    /// `AlreadyExists` if the table has an entry with this key and priority, `InvalidArgument` if key or action do not
+    /// fit the table, `ResourceExhausted` if the table or profile is full, `PermissionDenied` if the table's entries
+    /// are constant, `NotFound` if the member or group does not exist.
     pub fn table_insert(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
         let (raw, written) = self.identity(table, &entry.key, entry.priority)?;
         self.changeable(table)?;
@@ -54,10 +56,11 @@ impl Engine {
         self.put(table, &raw, entry, bound, now, false);
         Ok(())
     }
-    /// Replaces the action and attributes of the entry with the same key and priority. Its counter is kept.
+    /// Replaces the action and attributes of the entry with the same key and priority. The entry's counter and meter
+    /// stay.
     ///
     /// # Errors
-    /// As `table_insert`, and `NotFound`.
+    /// Those of `table_insert`, with `NotFound` instead of `AlreadyExists` if there is no such entry.
     pub fn table_modify(&mut self, now: u64, table: TableId, entry: &Entry) -> Result<()> {
         let id = self.locate(table, &entry.key, entry.priority)?;
         self.changeable(table)?;
@@ -75,7 +78,8 @@ impl Engine {
     /// Removes the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`, `PermissionDenied`.
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table, `PermissionDenied` if
+    /// the table's entries are constant.
     pub fn table_delete(&mut self, table: TableId, key: &[KeyField], priority: i32) -> Result<()> {
         let id = self.locate(table, key, priority)?;
         self.changeable(table)?;
@@ -86,22 +90,23 @@ impl Engine {
         }
         Ok(())
     }
-    /// The entry with this key and priority.
+    /// Reads the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`.
+    /// `NotFound` if there is no such entry, `InvalidArgument` if the key does not fit the table.
     pub fn table_get(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<EntryView> {
         let id = self.locate(table, key, priority)?;
         self.view(table, id).ok_or_else(|| self.no_entry(table))
     }
-    /// All entries, oldest first, const ones included.
+    /// All entries, oldest first, const entries included.
     pub fn table_entries(&self, table: TableId) -> Vec<EntryView> {
         let mut places = self.table_places(table);
         places.sort_unstable();
         self.table_entries_at(table, &places).collect()
     }
-    /// Where the entries of a table are, const ones included, in no order: quick, for those who cannot hold up packets for as
-    /// long as it takes to copy all entries. Good until the table is changed; in their own order they are oldest first.
+    /// The places of a table's entries, const entries included, in no particular order. A caller that cannot stop
+    /// packets for the time of copying all entries first reads their places, which is quick, and then entries in
+    /// portions. Places are valid until the table is changed; sorted, they are in the order of age, oldest first.
     pub fn table_places(&self, table: TableId) -> Vec<EntryPlace> {
         self.machine.tables[table.index()].store.ages().map(|(age, id)| EntryPlace { age, id }).collect()
     }
@@ -109,11 +114,12 @@ impl Engine {
     pub fn table_entries_at(&self, table: TableId, places: &[EntryPlace]) -> impl Iterator<Item = EntryView> {
         places.iter().filter_map(move |place| self.view(table, place.id))
     }
-    /// Number of entries.
+    /// The number of entries.
     pub fn table_len(&self, table: TableId) -> usize {
         self.machine.tables[table.index()].store.len()
     }
-    /// Entries that have now been idle for their timeout, since they last matched and since they were last reported.
+    /// Returns the entries that have been idle for their timeout: since they last matched a packet, and since this
+    /// method last returned them. `now` is the time in nanoseconds.
     pub fn take_idle(&mut self, now: u64) -> Vec<(TableId, EntryView)> {
         let mut idle = Vec::new();
         for (table, info) in self.program.clone().tables() {
@@ -135,14 +141,15 @@ impl Engine {
         idle
     }
 
-    /// Has the program's own entries of a table be its first, and not constant: the JSON does not tell `entries` from `const entries`.
+    /// Makes the entries that the program declares changeable. The JSON does not distinguish `entries`, which are only
+    /// a table's first entries, from `const entries`; the caller does.
     pub fn open_entries(&mut self, table: TableId) {
         let ts = &mut self.machine.tables[table.index()];
         ts.open = true;
         ts.entries_mut().for_each(|(_, entry)| entry.is_const = false);
     }
 
-    /// Puts the program's own entries in place.
+    /// Installs the entries that the program declares.
     pub(crate) fn install_const_entries(&mut self) {
         let program = self.program.clone();
         for (table, t) in program.tables.iter().enumerate() {
@@ -197,7 +204,7 @@ impl Engine {
         ))
     }
 
-    /// Checks a key; returns what identifies the entry, and the key in the form that is read back.
+    /// Checks a key. Returns the identity of the entry, and the key in the form in which it is read back.
     pub(super) fn identity(
         &self,
         table: TableId,
@@ -244,7 +251,7 @@ impl Engine {
         })
     }
 
-    /// The entry as it is read back.
+    /// The entry in the form in which it is read back.
     fn canonical(&self, entry: &Entry, key: Vec<KeyField>, bound: &Bound, table: TableId) -> Entry {
         Entry {
             key,
@@ -282,7 +289,7 @@ impl Engine {
         call(&self.program, c)
     }
 
-    /// Checks an action and takes hold of the member or group it names.
+    /// Checks an action, and counts a reference to the member or group that it names.
     pub(super) fn bind(&mut self, table: TableId, action: &EntryAction) -> Result<Bound> {
         let program = self.program.clone();
         let info = program.table_info(table);
@@ -319,7 +326,7 @@ impl Engine {
                     w.call = view_call(&program, c);
                 }
                 let mut one_shot = OneShot { written, calls, wheel: Vec::new() };
-                one_shot.spin_up(&self.machine.ports_down);
+                one_shot.rebuild_wheel(&self.machine.ports_down);
                 self.machine.profiles[profile.index()].size.add(ProfileSize::of_action(action));
                 Ok(Bound::OneShot(Box::new(one_shot)))
             }
@@ -342,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// Lets go of the member or group.
+    /// Releases the reference to a member or group.
     pub(super) fn unbind(&mut self, table: TableId, bound: &Bound) {
         let Some(profile) = self.program.table_info(table).profile else { return };
         let ps = &mut self.machine.profiles[profile.index()];
@@ -362,15 +369,16 @@ impl Engine {
         }
     }
 
-    /// Refuses an action for which the table's action profile has no room, once what it replaces is gone.
+    /// Refuses an action that would exceed the limit of the table's action profile. `replaced` is what the action takes
+    /// the place of.
     pub(super) fn has_room(&self, table: TableId, action: &EntryAction, replaced: Option<&Bound>) -> Result<()> {
         let Some(profile) = self.program.table_info(table).profile else { return Ok(()) };
-        let less = replaced.map(Bound::size).unwrap_or_default();
-        self.machine.profiles[profile.index()].has_room(ProfileSize::of_action(action), less)
+        let removed = replaced.map(Bound::size).unwrap_or_default();
+        self.machine.profiles[profile.index()].has_room(ProfileSize::of_action(action), removed)
     }
 }
 
-/// A key field, for texts.
+/// Displays a key field's name in messages.
 #[derive(Clone, Copy)]
 struct Named<'k>(&'k str);
 
@@ -415,13 +423,13 @@ fn raw_field(f: &KeyField, k: &KeyInfo) -> Result<RawField> {
         }
         _ => {
             return Err(ControlError::InvalidArgument(
-                format!("{what}: the match is of another kind; give {:?}", k.kind).to_lowercase(),
+                format!("{what}: the match kind is wrong; give {:?}", k.kind).to_lowercase(),
             ));
         }
     })
 }
 
-/// A key field as it is read back.
+/// A key field in the form in which it is read back.
 fn written(f: &RawField, k: &KeyInfo) -> KeyField {
     let value = |v: &[u64]| bytes(v, k.width);
     match f {

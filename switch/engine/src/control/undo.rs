@@ -1,7 +1,9 @@
-//! Taking changes back: what the other methods cannot restore, because packets have changed it or because it has an order.
+//! Saves and restores what other methods cannot restore, because packets change it or because it has an order. It
+//! serves to roll back a batch of writes.
 //!
-//! An entry keeps its counter, its meter's tokens, its idle time and its age (of equal priorities the older entry wins). A member
-//! keeps its handles, and with them its place among those a group chooses from.
+//! A restored entry has its counter, its meter's tokens, its idle time and its age (of entries with equal priority the
+//! older one wins). A restored member has its handles, and with them its position in the order in which groups select
+//! members.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +13,17 @@ use crate::machine::{EntryState, MissState};
 use crate::meter::Meter;
 use crate::program::{MeterId, ProfileId, TableId};
 
-/// An entry with everything that belongs to it, at one moment.
+/// An entry with its direct resources and its age, at one moment.
 #[derive(Debug, Clone)]
 pub struct SavedEntry {
     table: TableId,
-    /// Members and groups by id: their places may have changed when it comes back.
+    /// The entry's members and groups, by id: their indices may have changed by the time of the restoration.
     entry: Entry,
     state: EntryState,
     age: u64,
 }
 
-/// A default entry with everything that belongs to it, at one moment.
+/// A default entry with its direct resources, at one moment.
 #[derive(Debug, Clone)]
 pub struct SavedDefault {
     table: TableId,
@@ -33,7 +35,7 @@ pub struct SavedDefault {
 #[derive(Debug, Clone, Copy)]
 pub struct SavedMeter(Meter);
 
-/// A member of an action profile, or that there was none, at one moment.
+/// A member of an action profile at one moment; `member` is `None` if there was no such member.
 #[derive(Debug, Clone)]
 pub struct SavedMember {
     profile: ProfileId,
@@ -42,7 +44,7 @@ pub struct SavedMember {
     handles: Vec<(u32, Vec<u32>)>,
 }
 
-/// A group of an action profile, or that there was none, at one moment.
+/// A group of an action profile at one moment; `group` is `None` if there was no such group.
 #[derive(Debug, Clone)]
 pub struct SavedGroup {
     profile: ProfileId,
@@ -52,7 +54,7 @@ pub struct SavedGroup {
 }
 
 impl SavedMeter {
-    /// The configuration; `None`: default.
+    /// The configuration; `None` for the default.
     #[must_use]
     pub fn config(&self) -> Option<MeterConfig> {
         self.0.config()
@@ -60,10 +62,10 @@ impl SavedMeter {
 }
 
 impl Engine {
-    /// The entry with this key and priority, to be restored later.
+    /// Saves the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound`, `InvalidArgument`.
+    /// `NotFound` if there is no such entry; `InvalidArgument` if the key does not fit the table.
     pub fn entry_save(&self, table: TableId, key: &[KeyField], priority: i32) -> Result<SavedEntry> {
         let id = self.locate(table, key, priority)?;
         let ts = &self.machine.tables[table.index()];
@@ -72,10 +74,10 @@ impl Engine {
         Ok(SavedEntry { table, entry, state, age: ts.store.age(id) })
     }
 
-    /// Puts an entry back as it was, whether it has been changed or deleted since.
+    /// Restores a saved entry, whether it has been changed or deleted since.
     ///
     /// # Errors
-    /// `NotFound` when the member or group it had is gone.
+    /// `NotFound` if the member or group that the entry refers to no longer exists.
     pub fn entry_restore(&mut self, saved: SavedEntry) -> Result<()> {
         let SavedEntry { table, entry, state, age } = saved;
         let (raw, _) = self.identity(table, &entry.key, entry.priority)?;
@@ -91,17 +93,17 @@ impl Engine {
         Ok(())
     }
 
-    /// The default entry, to be restored later.
+    /// Saves the default entry.
     pub fn default_save(&self, table: TableId) -> SavedDefault {
         let ts = &self.machine.tables[table.index()];
         let action = ts.default.as_ref().map(|bound| self.action_of(table, bound));
         SavedDefault { table, action, state: ts.miss.clone() }
     }
 
-    /// Puts a default entry back as it was.
+    /// Restores a saved default entry.
     ///
     /// # Errors
-    /// `NotFound` when the member or group it had is gone.
+    /// `NotFound` if the member or group that the entry refers to no longer exists.
     pub fn default_restore(&mut self, saved: SavedDefault) -> Result<()> {
         let SavedDefault { table, action, state } = saved;
         let bound = action.as_ref().map(|action| self.bind(table, action)).transpose()?;
@@ -112,16 +114,16 @@ impl Engine {
         Ok(())
     }
 
-    /// A member, to be restored later.
+    /// Saves a member.
     pub fn member_save(&self, profile: ProfileId, id: u32) -> SavedMember {
         let handles = self.machine.profiles[profile.index()].handles_of(std::iter::once(id));
         SavedMember { profile, id, member: self.member(profile, id), handles }
     }
 
-    /// Puts a member back as it was, whether it has been made, changed or deleted since.
+    /// Restores a saved member, whether it has been created, changed or deleted since.
     ///
     /// # Errors
-    /// `FailedPrecondition` when it is used and was not there.
+    /// `FailedPrecondition` if the member did not exist and an entry or group refers to it now.
     pub fn member_restore(&mut self, saved: SavedMember) -> Result<()> {
         let SavedMember { profile, id, member, handles } = saved;
         match member {
@@ -133,7 +135,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A group, to be restored when it will have been written with other members.
+    /// Saves a group before it is written with other members, `others`, whose handles are saved too.
     pub fn group_save(&self, profile: ProfileId, id: u32, others: impl Iterator<Item = u32>) -> SavedGroup {
         let group = self.group(profile, id).cloned();
         let own = group.iter().flat_map(|group| &group.members).map(|m| m.member);
@@ -142,10 +144,11 @@ impl Engine {
         SavedGroup { profile, id, group, handles }
     }
 
-    /// Puts a group back as it was, whether it has been made, changed or deleted since.
+    /// Restores a saved group, whether it has been created, changed or deleted since.
     ///
     /// # Errors
-    /// `NotFound` when a member is gone; `FailedPrecondition` when the group is used and was not there.
+    /// `NotFound` if a member no longer exists; `FailedPrecondition` if the group did not exist and an entry refers to
+    /// it now.
     pub fn group_restore(&mut self, saved: SavedGroup) -> Result<()> {
         let SavedGroup { profile, id, group, handles } = saved;
         match &group {
@@ -155,7 +158,8 @@ impl Engine {
         }
         let ps = &mut self.machine.profiles[profile.index()];
         ps.set_handles(handles);
-        // Other groups want fewer copies of these members, whose handles have not changed.
+        // Other groups need no rebuilt lists: they use the first copies of these members, whose handles have not
+        // changed.
         if let (Some(group), Some(&at)) = (group, ps.group_at.get(&id)) {
             let wheel = ps.wheel(&group, &self.machine.ports_down);
             if let Some(state) = &mut ps.groups[at as usize] {
@@ -165,18 +169,18 @@ impl Engine {
         Ok(())
     }
 
-    /// One cell of an indirect meter, to be restored later.
+    /// Saves one cell of an indirect meter.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn meter_save(&self, meter: MeterId, index: u64) -> Result<SavedMeter> {
         super::arrays::cell(&self.machine.state.meters[meter.index()], index).copied().map(SavedMeter)
     }
 
-    /// Puts a cell back as it was, tokens included.
+    /// Restores a saved cell, tokens included.
     ///
     /// # Errors
-    /// `OutOfRange`.
+    /// `OutOfRange` if the array has no cell `index`.
     pub fn meter_restore(&mut self, meter: MeterId, index: u64, saved: SavedMeter) -> Result<()> {
         *super::arrays::cell_mut(&mut self.machine.state.meters[meter.index()], index)? = saved.0;
         Ok(())

@@ -5,7 +5,7 @@ use proptest::sample::select;
 
 use super::{BinOp, CmpOp, Expr};
 
-/// Expressions over leaves, with shifts by these amounts, and casts to up to so many bits.
+/// A strategy for expressions over these leaves, with shifts by these amounts and casts to up to `width` bits.
 pub fn expr(
     leaf: impl Strategy<Value = Expr> + 'static,
     amount: impl Strategy<Value = Expr> + Clone + 'static,

@@ -1,4 +1,4 @@
-//! Actions and control flow to instructions.
+//! Compiles actions and control flow to instructions.
 
 use super::expr::Scope;
 use super::json::{J, Result};
@@ -9,7 +9,7 @@ use crate::codegen::Gen;
 use crate::layout::{Layout, Slot};
 use crate::program::{Action, ActionId, Node, Objects};
 
-/// Everything the compilation of pipelines needs.
+/// The inputs to the compilation of pipelines.
 pub struct Compiler<'a, 'j> {
     pub root: J<'j>,
     pub actions_json: Vec<J<'j>>,
@@ -21,7 +21,7 @@ pub struct Compiler<'a, 'j> {
 }
 
 impl Compiler<'_, '_> {
-    /// The body of an action; `inline`: falls through at its end.
+    /// Compiles the body of an action. With `inline`, control falls through at its end instead of returning.
     fn action<'j>(&self, g: &mut Gen<'_, 'j>, id: ActionId, inline: bool) -> Result<()>
     where
         Self: 'j,
@@ -77,7 +77,7 @@ impl Compiler<'_, '_> {
         Ok(())
     }
 
-    /// All actions out of line, then both pipelines.
+    /// Compiles all actions as subroutines, then both pipelines.
     pub fn pipelines<'j>(&self, g: &mut Gen<'_, 'j>) -> Result<()>
     where
         Self: 'j,
@@ -119,7 +119,8 @@ impl Compiler<'_, '_> {
             let mut entered = false;
             loop {
                 if g.code.nodes[at as usize] != Pc::MAX {
-                    // placed already: go there, unless this is where we only looked
+                    // The node has been compiled: jump to it. A start node that was only popped from the list needs no
+                    // jump.
                     if entered {
                         let jump = g.jump();
                         fixups.push((jump, at));
@@ -187,7 +188,7 @@ impl Compiler<'_, '_> {
         }
         for (jump, node) in fixups {
             let to = g.code.nodes[node as usize];
-            // p4c's control flow has no cycles; should one come along, it costs fuel
+            // p4c's control flow has no cycles. If another compiler's has, each jump backwards uses up fuel.
             match g.code.ops[jump] {
                 Op::Jump { .. } if (to as usize) <= jump && node != 0 => g.code.ops[jump] = Op::JumpBack { to },
                 _ => g.patch(jump, to),

@@ -1,4 +1,4 @@
-//! The deparser: the headers that it writes, and what it does before.
+//! Loads the deparser: the order of the headers that it writes, and the primitives that run before.
 
 use super::expr::Scope;
 use super::json::{J, Result};
@@ -7,28 +7,29 @@ use crate::code::Op;
 use crate::codegen::Gen;
 use crate::layout::Layout;
 
-/// What p4c makes of a deparser's calls, and what a deparser can do without touching the headers, whose place BMv2 has set aside by then.
+/// The primitives that a deparser may call: those that p4c generates for calls in a deparser and that leave the
+/// headers' lengths alone. BMv2 has reserved the headers' bytes by the time they run.
 const PRIMITIVES: [&str; 6] =
     ["assert", "assume", "log_msg", "modify_field_rng_uniform", "modify_field_with_hash_based_offset", "truncate"];
 
 fn find<'j>(root: &J<'j>) -> Result<J<'j>> {
-    root.named("deparsers", "deparser").map(|found| found.1)
+    root.named("deparsers", "deparser").map(|(_, deparser)| deparser)
 }
 
-/// The headers, in their order.
+/// The headers in the order in which the deparser writes them.
 pub fn order(root: &J, layout: &Layout) -> Result<Vec<u16>> {
     let scope = Scope { layout, params: &[] };
     find(root)?.list("order")?.iter().map(|j| scope.header(j).map(|h| h as u16)).collect()
 }
 
-/// The primitives, which run when the checksums are updated and the headers are still to be written.
+/// Compiles the deparser's primitives, which run after the checksums are updated and before the headers are written.
 pub fn primitives<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<()> {
     let primitives = find(root)?.list("primitives")?;
     let start = g.pc();
     for j in &primitives {
         let op = j.get("op")?;
         match op.as_str()? {
-            // digests are made at the end of ingress: one that is asked for here is lost, as on BMv2
+            // Digests are sent at the end of ingress: a digest that the deparser generates is lost, as on BMv2.
             "generate_digest" => {}
             name if PRIMITIVES.contains(&name) => {
                 g.free_temps();

@@ -1,4 +1,4 @@
-//! JSON expressions and parameters to [`Expr`], [`Place`] and [`HeaderRef`].
+//! Reads JSON expressions and parameters as [`Expr`], [`Place`] and [`HeaderRef`].
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use super::json::{J, Result};
 use crate::expr::{BinOp, CmpOp, Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
 
-/// Largest width that casts and shifts may name.
+/// The largest width, in bits, that casts and shifts may have.
 const MAX_WIDTH: u32 = 1 << 16;
 
-/// What names may refer to.
+/// The names that an expression can refer to.
 pub struct Scope<'a> {
     pub layout: &'a Layout,
-    /// The action's parameters (`runtime_data`, `local`).
+    /// The action's parameters, to which `runtime_data` and `local` refer.
     pub params: &'a [FieldRef],
 }
 
@@ -44,28 +44,28 @@ impl Scope<'_> {
         find(j, j.as_str()?, &self.layout.union_stack_by_name, "header union stack")
     }
 
-    /// `[header, field]`.
+    /// Reads a field reference, `[header, field]`.
     pub fn field(&self, j: &J) -> Result<FieldRef> {
         let (header, field) = j.as_pair()?;
         let h = find(j, header, &self.layout.header_by_name, "header")?;
         self.layout.field(h, field).ok_or_else(|| j.error(format!("header '{header}' has no field '{field}'")))
     }
 
-    /// `[stack, field]`: the stack and the field relative to its header.
+    /// Reads `[stack, field]`: the stack, and the field relative to its header.
     pub fn stack_field(&self, j: &J) -> Result<(usize, FieldRef)> {
         let stack = self.stack(&j.at(0)?)?;
         let field = j.at(1)?.as_str()?;
         Ok((stack, self.type_field(j, self.layout.stacks[stack].header_type, field)?))
     }
 
-    /// A field of a header type.
+    /// The field of a header type that has this name.
     pub fn type_field(&self, j: &J, header_type: usize, field: &str) -> Result<FieldRef> {
         let name = &self.layout.types[header_type].name;
-        let found = self.layout.type_field(header_type, field);
-        found.ok_or_else(|| j.error(format!("header type '{name}' has no field '{field}'")))
+        let field_ref = self.layout.type_field(header_type, field);
+        field_ref.ok_or_else(|| j.error(format!("header type '{name}' has no field '{field}'")))
     }
 
-    /// A field, or the validity, of the element that a `dereference_header_stack` takes at run time.
+    /// A field, or the validity, of the stack element whose index a `dereference_header_stack` computes at run time.
     fn element_field(&self, dereference: &J, name: &str) -> Result<Expr> {
         let stack = self.stack(&dereference.get("left")?.get("value")?)?;
         let header_type = self.layout.stacks[stack].header_type;
@@ -79,13 +79,13 @@ impl Scope<'_> {
         self.params.get(index).copied().ok_or_else(|| j.error(format!("the action has no parameter {index}")))
     }
 
-    /// A value: `{type, value}`.
+    /// Reads a value, `{type, value}`.
     pub fn expr(&self, j: &J) -> Result<Expr> {
         let value = j.get("value")?;
         match j.str("type")? {
             "expression" if value.opt("op").is_some() => self.operation(&value),
             "expression" => self.expr(&value),
-            // `hdr.stack[i].isValid()`: p4c puts the element where the header's name would be
+            // For `hdr.stack[i].isValid()`, p4c writes the element in the place of the header's name.
             "field" if value.at(0)?.value.is_object() => {
                 let op = value.at(0)?;
                 if op.str("op")? != "dereference_header_stack" {
@@ -102,10 +102,10 @@ impl Scope<'_> {
         }
     }
 
-    /// A condition.
+    /// Reads a condition.
     pub fn condition(&self, j: &J) -> Result<Expr> {
         let e = self.expr(j)?;
-        // BMv2 allows data where a boolean is meant in a few places of old JSON
+        // Some older JSON has data in the place of a boolean, which BMv2 accepts.
         Ok(if e.is_bool() { e } else { unary(Expr::ToBool, e) })
     }
 
@@ -237,7 +237,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A header, and its type.
+    /// Reads a reference to a header; returns the header and its type.
     pub fn header_ref(&self, j: &J) -> Result<(HeaderRef, usize)> {
         let value = j.get("value")?;
         match j.str("type")? {
@@ -255,13 +255,13 @@ impl Scope<'_> {
         }
     }
 
-    /// Something that can be assigned.
+    /// Reads the target of an assignment.
     pub fn place(&self, j: &J) -> Result<Place> {
         match self.expr(j)? {
             Expr::Field(f) if j.str("type")? != "runtime_data" => Ok(Place::Field(f)),
             Expr::StackLast(s, f) => Ok(Place::StackLast(s, f)),
             Expr::StackIndexed(s, i, f) => Ok(Place::StackIndexed(s, i, f)),
-            _ => Err(j.error("nothing can be assigned to this, because it is no field")),
+            _ => Err(j.error("nothing can be assigned to this, because it is not a field")),
         }
     }
 }

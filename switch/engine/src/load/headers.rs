@@ -1,4 +1,4 @@
-//! `header_types`, `headers`, stacks, unions and aliases: the layout.
+//! Loads `header_types`, `headers`, stacks, unions and aliases into the layout of slots.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use crate::layout::{FieldRef, FieldType, Header, HeaderType, Layout, Slot, Stack
 use crate::phv::words;
 use crate::program::{FieldInfo, HeaderInfo};
 
-/// Words of headers that are kept as they come in.
+/// The most words in which headers are also stored as received, without being split into fields.
 const MAX_RAW_WORDS: usize = 1024;
 
-/// The types, for those who ask the program.
+/// Descriptions of the header types, for users of the program.
 pub fn infos(layout: &Layout) -> Vec<HeaderInfo> {
     let info = |t: &HeaderType| {
         let mut names: Vec<_> = t.by_name.iter().collect();
@@ -76,23 +76,24 @@ pub fn load(root: &J) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The header type that a header or a stack is of.
+/// The index of the header type that a header or a stack names.
 fn type_of(j: &J, types: &HashMap<String, usize>) -> Result<usize> {
     let at = j.get("header_type")?;
     let name = at.as_str()?;
     types.get(name).copied().ok_or_else(|| at.error(format!("there is no header type '{name}'")))
 }
 
-/// Slots for the words of headers as they come in; for the first headers only, when there are very many.
+/// Reserves slots for the words of headers as received. If there are very many headers, only the first ones get such
+/// slots.
 fn raw_words(layout: &mut Layout, root: &J) -> Result<()> {
-    let mut left = MAX_RAW_WORDS;
+    let mut remaining = MAX_RAW_WORDS;
     for h in 0..layout.headers.len() {
         let t = &layout.types[layout.headers[h].header_type];
         let fields: Vec<FieldRef> = t.fields.iter().map(|f| f.field).collect();
         let n = words(&fields).map_or(0, |words| words.len());
-        if !layout.headers[h].metadata && (1..=left).contains(&n) {
+        if !layout.headers[h].metadata && (1..=remaining).contains(&n) {
             layout.headers[h].raw = Some(take(layout, n, root)?);
-            left -= n;
+            remaining -= n;
         }
     }
     Ok(())
@@ -136,7 +137,7 @@ fn header_type(j: &J) -> Result<HeaderType> {
         }
         t.fixed_bits += width;
         if t.by_name.insert(name.clone(), t.fields.len()).is_some() {
-            return Err(f.error(format!("field '{name}' is there twice")));
+            return Err(f.error(format!("the header type has two fields named '{name}'")));
         }
         t.fields.push(FieldType { field: FieldRef { slot: 0, width, signed, varbit } });
     }

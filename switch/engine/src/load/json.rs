@@ -1,41 +1,43 @@
-//! Walking the JSON while remembering where one is, so that every error names its place.
+//! A cursor over the JSON that records its path, so that every error can state its place.
 
 use num_bigint::{BigInt, Sign};
 use serde_json::Value;
 
 use crate::error::LoadError;
 
-/// The remedy for what contradicts itself or lacks a part.
+/// The remedy for JSON that contradicts itself or is incomplete.
 pub const RECOMPILE: &str = "p4c-bm2-ss does not write this: compile the program again";
-/// The remedy for what is too wide.
+/// The remedy for a field, parameter or cell that is too wide.
 pub const NARROWER: &str = "give it 1 to 65,536 bits in the program";
-/// The remedy for what stands for something that v1model does not have.
+/// The remedy for a feature that v1model does not have.
 const V1MODEL: &str = "this is not of v1model: write the program for v1model and compile it with p4c-bm2-ss";
 
 pub type Result<T> = std::result::Result<T, LoadError>;
 
-/// Arrays and objects in one another, as many as BMv2 reads. Of an expression, each operation takes two of them.
+/// The deepest nesting of arrays and objects, the same as BMv2's limit. Each operation of an expression takes two
+/// levels.
 const MAX_NESTING: usize = 1000;
 
-/// The program's JSON.
+/// Parses the program's JSON, which must be a single value.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
-    let whole = J::root(&Value::Null);
+    let document = J::root(&Value::Null);
     if nesting(bytes) > MAX_NESTING {
         let text = format!("arrays and objects are nested more than {MAX_NESTING} deep");
-        return Err(whole.refused(text, "assign parts of long expressions to variables first"));
+        return Err(document.refused(text, "assign parts of long expressions to variables first"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     reader.disable_recursion_limit();
     let values: Vec<Value> = reader
         .into_iter()
         .collect::<std::result::Result<_, _>>()
-        .map_err(|e| whole.error(format!("this is not JSON: {e}")))?;
-    let one = <[Value; 1]>::try_from(values);
-    one.map(|[value]| value)
-        .map_err(|values| whole.error(format!("these are {} JSON values instead of one", values.len())))
+        .map_err(|e| document.error(format!("this is not JSON: {e}")))?;
+    let single = <[Value; 1]>::try_from(values);
+    single
+        .map(|[value]| value)
+        .map_err(|values| document.error(format!("these are {} JSON values instead of one", values.len())))
 }
 
-/// How deep arrays and objects are nested.
+/// The depth to which arrays and objects are nested.
 fn nesting(bytes: &[u8]) -> usize {
     let (mut depth, mut most) = (0usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -55,7 +57,7 @@ fn nesting(bytes: &[u8]) -> usize {
     most
 }
 
-/// A value and the way to it.
+/// A JSON value and the path to it.
 #[derive(Clone)]
 pub struct J<'a> {
     pub value: &'a Value,
@@ -77,17 +79,17 @@ impl<'a> J<'a> {
         J { value, path: format!("{}/{key}", self.path), object, source }
     }
 
-    /// An error at this place: it contradicts another one, or is not what has to stand there.
+    /// An error at this place, for a value that contradicts another one or has the wrong form.
     pub fn error(&self, reason: impl Into<String>) -> LoadError {
         self.refused(reason, RECOMPILE)
     }
 
-    /// An error at this place: it stands for something that neither v1model nor this switch has.
+    /// An error at this place, for a feature that neither v1model nor this switch has.
     pub fn unknown(&self, reason: impl Into<String>) -> LoadError {
         self.refused(reason, V1MODEL)
     }
 
-    /// An error at this place, and what to do about it.
+    /// An error at this place, with a remedy.
     pub fn refused(&self, reason: impl Into<String>, remedy: &'static str) -> LoadError {
         LoadError {
             path: if self.path.is_empty() { "/".into() } else { self.path.clone() },
@@ -98,12 +100,12 @@ impl<'a> J<'a> {
         }
     }
 
-    /// The enclosing source fragment, if the JSON carries one.
+    /// The source text of the closest enclosing object for which the JSON states it.
     pub fn source_fragment(&self) -> Option<String> {
         Some(self.source?.get("source_fragment")?.as_str()?.to_string())
     }
 
-    /// A member that may be missing or null.
+    /// The member `key`; `None` if it is missing or null.
     pub fn opt(&self, key: &str) -> Option<J<'a>> {
         self.value.get(key).filter(|v| !v.is_null()).map(|v| self.child(v, key))
     }
@@ -119,7 +121,7 @@ impl<'a> J<'a> {
             .ok_or_else(|| self.error(format!("the array has no element {index}")))
     }
 
-    /// The elements of an array; a missing or null member is an empty one.
+    /// The elements of the array `key`; none if the member is missing or null.
     pub fn list(&self, key: &str) -> Result<Vec<J<'a>>> {
         self.opt(key).map_or(Ok(Vec::new()), |j| j.items())
     }
@@ -129,12 +131,12 @@ impl<'a> J<'a> {
         Ok(array.iter().enumerate().map(|(i, v)| self.child(v, &i.to_string())).collect())
     }
 
-    /// The element of a list that has this name, and its index.
+    /// The element named `name` of the array `list`, with its index.
     pub fn named(&self, list: &str, name: &str) -> Result<(usize, J<'a>)> {
         let (at, kind) = (self.get(list)?, kind(list).unwrap_or("element"));
         let mut items = at.items()?.into_iter().enumerate();
-        let found = items.find(|(_, j)| j.value.get("name").and_then(Value::as_str) == Some(name));
-        found.ok_or_else(|| at.error(format!("there is no {kind} '{name}'")))
+        let element = items.find(|(_, j)| j.value.get("name").and_then(Value::as_str) == Some(name));
+        element.ok_or_else(|| at.error(format!("there is no {kind} '{name}'")))
     }
 
     pub fn is_null(&self) -> bool {
@@ -145,7 +147,7 @@ impl<'a> J<'a> {
         self.value.as_str().ok_or_else(|| self.error("a string is expected"))
     }
 
-    /// The string `'quoted'`, for a text.
+    /// The string in quotation marks, for an error message.
     pub fn quoted(&self) -> String {
         format!("'{}'", self.value.as_str().unwrap_or_default())
     }
@@ -179,7 +181,7 @@ impl<'a> J<'a> {
         self.opt(key).map_or(Ok(default), |j| j.as_bool())
     }
 
-    /// A hexadecimal string, `0x` and a leading minus allowed.
+    /// Reads a hexadecimal string, with or without `0x` and a leading minus.
     pub fn as_hex(&self) -> Result<BigInt> {
         let text = self.as_str()?;
         let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -194,7 +196,7 @@ impl<'a> J<'a> {
         self.get(key)?.as_hex()
     }
 
-    /// A pair of strings, such as a field reference.
+    /// Reads a pair of strings, such as a field reference.
     pub fn as_pair(&self) -> Result<(&'a str, &'a str)> {
         match self.value.as_array().map(Vec::as_slice) {
             Some([Value::String(a), Value::String(b)]) => Ok((a, b)),
@@ -203,7 +205,7 @@ impl<'a> J<'a> {
     }
 }
 
-/// What the named elements of this list of p4c's are.
+/// What the elements of a list in p4c's JSON are called in messages.
 fn kind(list: &str) -> Option<&'static str> {
     Some(match list {
         "action_calls" => "action call",

@@ -1,4 +1,4 @@
-//! p4c's BMv2 JSON to a [`Program`].
+//! Loads p4c's BMv2 JSON into a [`Program`].
 
 mod control;
 mod deparser;
@@ -28,31 +28,35 @@ use expr::Scope;
 use primitive::Context;
 use slots::take;
 
-/// The JSON format that this reads: major 2, minor up to 24.
+/// The newest minor version of the JSON format that this loader reads; the major version is 2.
 const MAX_MINOR: u64 = 24;
 
-/// Stack that the deepest nesting of a program leaves room on, in a build for tests too. Other threads may have a
-/// sixteenth of it.
+/// Stack size, in bytes, that suffices for the deepest nesting of a program, in debug builds too. Other threads may
+/// have a sixteenth of it.
 const STACK: usize = 32 << 20;
 
 impl Program {
     /// Reads, checks and compiles p4c's BMv2 JSON.
     ///
     /// # Errors
-    /// Malformed JSON, or anything the engine does not support, with the place.
+    /// For malformed JSON and for anything that the engine does not support; the error states the place.
     pub fn load(json: &[u8]) -> Result<Program> {
         std::thread::scope(|scope| {
             let loader = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compile(json));
             let loader = loader.map_err(|e| {
-                let text = format!("there is no thread to load it in: {e}");
-                J::root(&serde_json::Value::Null).refused(text, "end what else runs, or raise the limit of processes")
+                let text = format!("no thread can be started to load the program in: {e}");
+                J::root(&serde_json::Value::Null)
+                    .refused(text, "stop other processes, or raise the limit on processes and threads")
             })?;
             loader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one step a section of the program, each of what the former ones gave")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one step for each section of the program; each step needs the results of those before"
+)]
 fn compile(bytes: &[u8]) -> Result<Program> {
     let value = json::parse(bytes)?;
     let root = J::root(&value);
@@ -219,7 +223,7 @@ fn errors(root: &J) -> Result<CoreErrors> {
     for e in root.list("errors")? {
         by_name.insert(e.at(0)?.as_str()?.to_string(), e.at(1)?.as_u64()?);
     }
-    // core errors that the program leaves out get numbers of their own, as in BMv2
+    // A core error that the program does not declare gets a free number, as in BMv2.
     let mut free = (0..).filter({
         let used: Vec<u64> = by_name.values().copied().collect();
         move |n| !used.contains(n)
@@ -240,7 +244,7 @@ fn errors(root: &J) -> Result<CoreErrors> {
     })
 }
 
-/// What a checksum is for.
+/// When a checksum is computed.
 struct Uses {
     verify: bool,
     update: bool,

@@ -1,4 +1,4 @@
-//! Registers, counters, meters, calculations, digests, field lists and value sets.
+//! Loads registers, counters, meters, calculations, digests, field lists and value sets.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::meter::Meter;
 use crate::program::{CounterInfo, DigestInfo, DigestPart, FieldInfo, MeterInfo, Objects, RegisterInfo, ValueSetInfo};
 use crate::state::cell_bytes;
 
-/// Largest array that is accepted (cells).
+/// The most cells that an array may have.
 const MAX_CELLS: u64 = 1 << 28;
-/// Bytes that all arrays of a program may take: as many as the largest register of 64-bit cells. It is a limit on nonsense; a machine
-/// may have less.
+/// The most bytes that all arrays of a program may take: as many as the largest register of 64-bit cells. The limit
+/// catches absurd sizes; a machine may have less memory than this.
 const MAX_BYTES: u64 = 8 * MAX_CELLS;
 const SMALLER: &str = "declare the array smaller";
 
@@ -87,13 +87,13 @@ impl Objects {
         Ok(o)
     }
 
-    /// Adds an array to those that take memory.
+    /// Accounts for the memory of an array; refuses the program if its arrays take more than `MAX_BYTES` together.
     fn take(&mut self, j: &J, name: &str, size: u64, cell: usize) -> Result<()> {
         let bytes = size.saturating_mul(cell as u64);
-        let others = self.array_bytes;
-        if bytes > MAX_BYTES - others {
+        let allocated = self.array_bytes;
+        if bytes > MAX_BYTES - allocated {
             let text = format!(
-                "{size} cells of {cell} bytes take {bytes} bytes, with {others} of other arrays more than {MAX_BYTES} together"
+                "{size} cells of {cell} bytes take {bytes} bytes, with {allocated} of other arrays more than {MAX_BYTES} together"
             );
             return Err(j.get("size")?.refused(text, SMALLER));
         }
@@ -146,7 +146,7 @@ impl Objects {
         Ok(())
     }
 
-    /// A parameter that names an object.
+    /// The index of the object that a primitive's parameter names.
     pub fn find(&self, j: &J, kind: &str, names: &HashMap<String, u32>) -> Result<u16> {
         let what = kind.trim_end_matches("_array");
         if j.str("type")? != kind {
@@ -154,7 +154,7 @@ impl Objects {
         }
         let name = j.str("value")?;
         let &index = names.get(name).ok_or_else(|| j.error(format!("there is no {what} '{name}'")))?;
-        // there are fewer than 65,536, see `insert`
+        // The index fits: `insert` refuses 65,536 objects of a kind.
         Ok(index as u16)
     }
 
@@ -186,12 +186,12 @@ fn insert(j: &J, names: &mut HashMap<String, u32>, name: &str, index: usize) -> 
         return Err(j.refused("more than 65,535 of a kind are not supported", "declare fewer of them"));
     }
     if names.insert(name.to_string(), index as u32).is_some() {
-        return Err(j.error("the name is taken"));
+        return Err(j.error("another object has this name already"));
     }
     Ok(())
 }
 
-/// `{algo, input}`, for calculations and selectors.
+/// Reads a calculation, `{algo, input}`, of a hash or a selector. `key` names the member with the inputs.
 pub fn calculation(j: &J, key: &str, scope: &Scope) -> Result<Calculation> {
     let algo = j.get("algo")?;
     let name = algo.as_str()?;

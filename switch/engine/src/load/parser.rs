@@ -1,4 +1,4 @@
-//! Parser states to instructions.
+//! Compiles parser states to instructions.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::expr::Expr;
 use crate::layout::FieldRef;
 use crate::layout::limbs;
 
-/// A jump to a state that is not placed yet.
+/// A jump to a parser state whose address is not yet known.
 enum Fixup {
     Op(usize),
     Case(usize, usize),
     Default(usize),
 }
 
-/// Compiles the parser; returns where it starts.
+/// Compiles the parser; returns the address of its start.
 pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<Pc> {
     let (_, parser) = root.named("parsers", "parser")?;
     let end = g.pc();
@@ -48,8 +48,8 @@ pub fn load<'j>(root: &J<'j>, g: &mut Gen<'_, 'j>, context: &Context) -> Result<
         transitions(g, context, s, end, &mut fixups)?;
     }
     let state = |name: &J| -> Result<Pc> {
-        let found = places.get(name.as_str()?).copied();
-        found.ok_or_else(|| name.error(format!("there is no parser state {}", name.quoted())))
+        let address = places.get(name.as_str()?).copied();
+        address.ok_or_else(|| name.error(format!("there is no parser state {}", name.quoted())))
     };
     for (fixup, name) in fixups {
         let to = state(&name)?;
@@ -166,7 +166,7 @@ fn extract(g: &mut Gen, context: &Context, target: &J, length: Option<&J>) -> Re
     Ok(())
 }
 
-/// `[stack, member]` or `[stack, member, field]`: stack, member, the member's type.
+/// Reads `[stack, member]` or `[stack, member, field]`: the stack, the member, and the member's header type.
 fn union_member(scope: &Scope, j: &J) -> Result<(u16, u16, usize)> {
     let stack = scope.union_stack(&j.at(0)?)?;
     let union_type = &scope.layout.union_stacks[stack].union_type;
@@ -274,7 +274,8 @@ fn transitions<'j>(
     Ok(())
 }
 
-/// A value over all parts, each padded to whole bytes: the parts' words in a row.
+/// Splits a transition's value over the key's fields, of which each is padded to whole bytes; returns the fields' words
+/// in order.
 fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
     let mut n = j.as_hex()?;
     let total: u64 = parts.iter().map(|p| 8 * u64::from(p.width().div_ceil(8))).sum();
@@ -284,15 +285,15 @@ fn padded(j: &J, parts: &[KeyPart]) -> Result<Vec<u64>> {
     let mut row = Vec::new();
     for p in parts.iter().rev() {
         let bits = 8 * p.width().div_ceil(8);
-        let part = to_limbs(&n, bits);
-        debug_assert_eq!(part.len(), limbs(p.width()));
-        row.splice(0..0, part);
+        let words = to_limbs(&n, bits);
+        debug_assert_eq!(words.len(), limbs(p.width()));
+        row.splice(0..0, words);
         n >>= bits;
     }
     Ok(row)
 }
 
-/// One part of up to 64 bits and no value set: plain comparisons.
+/// The cases as values and masks to compare, if the key is a single field of up to 64 bits and no case is a value set.
 fn small(select: &Select) -> Option<Vec<(u64, u64, Pc)>> {
     match select.parts[..] {
         [KeyPart::Field(f)] if f.narrow() && !f.signed => {}

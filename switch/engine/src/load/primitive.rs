@@ -1,4 +1,4 @@
-//! Primitives: what actions, and some parser states, do.
+//! Compiles primitives: the statements of actions and of some parser states.
 
 use super::expr::Scope;
 use super::json::{J, Result};
@@ -8,13 +8,13 @@ use crate::expr::{Expr, HeaderRef, Place};
 use crate::layout::{FieldRef, Layout};
 use crate::program::Objects;
 
-/// What primitives refer to.
+/// The objects and fields that primitives refer to.
 pub struct Context<'a> {
     pub objects: &'a Objects,
-    /// A copy, because the generator extends the original.
+    /// A copy, because the code generator adds slots to the original.
     pub layout: &'a Layout,
     pub params: &'a [FieldRef],
-    /// Slot that holds the drop port.
+    /// The slot that contains the drop port's number.
     pub drop_port: u16,
 }
 
@@ -23,7 +23,7 @@ impl Context<'_> {
         Scope { layout: self.layout, params: self.params }
     }
 
-    /// One primitive that is not a jump.
+    /// Compiles one primitive that is not a jump.
     #[expect(clippy::too_many_lines, reason = "one arm a primitive of BMv2's JSON")]
     pub fn primitive(&self, g: &mut Gen, j: &J) -> Result<()> {
         let op_j = j.get("op")?;
@@ -218,7 +218,8 @@ impl Context<'_> {
         }
     }
 
-    /// An instruction that leaves a result of `width` bits, or nothing, in a slot; and the assignment of that to `target`.
+    /// Compiles an instruction that writes a result of `width` bits to a slot (or nothing, if its index is out of
+    /// range), and assigns the slot to `target`.
     fn result(&self, g: &mut Gen, target: &J, width: u32, op: impl Fn(u16) -> Op) -> Result<()> {
         let place = self.scope().place(target)?;
         if let Place::Field(f) = place
@@ -235,14 +236,15 @@ impl Context<'_> {
         g.assign(&place, &word(d))
     }
 
-    /// Out of range, nothing is written: the place keeps its value.
+    /// Loads the target's current value into the slot `t`, because an instruction whose index is out of range writes
+    /// nothing: the target then keeps its value.
     fn preload(&self, g: &mut Gen, place: &Place, t: FieldRef) -> Result<()> {
-        let present = match place {
+        let current = match place {
             Place::Field(f) => Expr::Field(*f),
             Place::StackLast(s, f) => Expr::StackLast(*s, *f),
             Place::StackIndexed(s, i, f) => Expr::StackIndexed(*s, i.clone(), *f),
         };
-        g.assign_field(t, &present)
+        g.assign_field(t, &current)
     }
 
     fn assign_headers(&self, g: &mut Gen, op: &str, args: &[J]) -> Result<()> {

@@ -1,12 +1,12 @@
-//! Takes slots for fields, temporaries, parameters and constants; refuses a program that needs more than there are.
+//! Allocates slots for fields, temporaries, parameters and constants, and refuses a program that needs too many.
 
 use super::json::{J, Result};
 use crate::layout::{Layout, NOWHERE, Slot};
 
-/// Slots that headers, temporaries, parameters and constants may use together.
+/// The most slots that headers, temporaries, parameters and constants may use together.
 pub const MAX_SLOTS: usize = NOWHERE as usize;
 
-/// Takes `count` slots.
+/// Reserves `count` consecutive slots and returns the first; `at` is the place that an error reports.
 pub fn take(layout: &mut Layout, count: usize, at: &J) -> Result<Slot> {
     let first = layout.used;
     if first + count > MAX_SLOTS {

@@ -1,4 +1,4 @@
-//! Tables, action profiles and the nodes of the control flow.
+//! Loads tables, action profiles and the nodes of the control flow.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,8 @@ use crate::program::{
 };
 use crate::table::key::{KeyLayout, RawField, Source};
 
-/// `conditionals` and `action_calls`, by place in the JSON.
+/// A node of the control flow. `Condition` and `Call` give the place of a `conditionals` or `action_calls` element in
+/// the JSON.
 pub enum Flow {
     Table(TableId),
     Condition { pipeline: usize, index: usize },
@@ -29,12 +30,12 @@ pub struct Control {
     pub table_by_name: HashMap<String, u32>,
     pub profiles: Vec<Profile>,
     pub profile_by_name: HashMap<String, u32>,
-    /// Node `i + 1`.
+    /// The nodes of the control flow: node number `i + 1` has index `i`, because 0 is the end.
     pub flow: Vec<Flow>,
     pub node_by_name: Vec<HashMap<String, Node>>,
 }
 
-/// Numbers nodes first, so that tables can refer to them.
+/// Loads all tables. The nodes are numbered first, so that tables can refer to them.
 pub fn load(
     root: &J,
     layout: &Layout,
@@ -96,7 +97,8 @@ pub fn load(
     Ok(c)
 }
 
-/// p4c copies an action for each table; the members of a profile that tables share may have either's copy.
+/// p4c copies an action for each table. Members of a profile that several tables share may use any table's copy, so
+/// every table gets a next node for all copies.
 fn share_actions(c: &mut Control, actions: &[Action]) {
     for p in &c.profiles {
         let all: Vec<ActionId> = p.info.tables.iter().flat_map(|t| c.tables[t.index()].info.actions.clone()).collect();
@@ -104,9 +106,9 @@ fn share_actions(c: &mut Control, actions: &[Action]) {
             let next = &mut c.tables[t.index()].next;
             for &a in &all {
                 let name = &actions[a.index()].info.name;
-                let known = next.by_action.iter().any(|b| b.0 == a);
+                let has_node = next.by_action.iter().any(|b| b.0 == a);
                 let same = next.by_action.iter().find(|b| actions[b.0.index()].info.name == *name).map(|b| b.1);
-                if let (false, Some(node)) = (known, same) {
+                if let (false, Some(node)) = (has_node, same) {
                     next.by_action.push((a, node));
                 }
             }
@@ -120,7 +122,8 @@ fn profile(j: &J, scope: &Scope, c: &mut Control) -> Result<()> {
     add_profile(j, j.str("name")?, size, selector, c)
 }
 
-/// The profile that a table of BMv2's older JSON declares by itself: `act_prof_name`, and a selector beside it. Its size is not written there.
+/// Creates the profile that a table of BMv2's older JSON declares itself, by `act_prof_name` and a selector beside it.
+/// The older JSON states no size for it.
 fn own_profile<'a>(j: &J<'a>, name: &J<'a>, scope: &Scope, c: &mut Control) -> Result<J<'a>> {
     let selector = j.opt("selector").map(|s| calculation(&s, "input", scope)).transpose()?;
     add_profile(name, name.as_str()?, 0, selector, c)?;
@@ -136,17 +139,18 @@ fn add_profile(j: &J, name: &str, size: u64, selector: Option<Calculation>, c: &
     Ok(())
 }
 
-/// The first action of a name, as BMv2 takes it where a table of its older JSON has no `action_ids`. p4c copies an action for each table.
+/// The first action with this name: BMv2 takes it where a table of its older JSON has no `action_ids`. There can be
+/// several, because p4c copies an action for each table.
 fn first_named(name: &str, actions: &[Action]) -> Option<ActionId> {
     actions.iter().position(|a| a.info.name == name).map(|at| ActionId(at as u32))
 }
 
-/// The error of an action id that no action has.
+/// The error for an action id that no action has.
 pub fn no_action(j: &J, id: u32) -> LoadError {
     j.error(format!("there is no action with the id {id}"))
 }
 
-/// The node of that name in the pipeline; null is the end.
+/// The node with this name in the pipeline; null stands for the end.
 pub fn node(j: &J, names: &HashMap<String, Node>) -> Result<Node> {
     if j.is_null() {
         return Ok(0);
@@ -199,9 +203,13 @@ fn table(
     };
     let find_action = |a: &J| -> Result<ActionId> {
         let id = a.as_u32()?;
-        let found = action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))?;
+        let own_action = action_by_id.get(&id).copied().ok_or_else(|| no_action(a, id))?;
         let by_name = j.opt("action_ids").is_none();
-        Ok(if by_name { first_named(&actions[found.index()].info.name, actions).unwrap_or(found) } else { found })
+        Ok(if by_name {
+            first_named(&actions[own_action.index()].info.name, actions).unwrap_or(own_action)
+        } else {
+            own_action
+        })
     };
     let named_action = |a: &J| -> Result<ActionId> {
         first_named(a.as_str()?, actions).ok_or_else(|| a.error(format!("there is no action {}", a.quoted())))
@@ -233,7 +241,7 @@ fn table(
     }
     let layout = KeyLayout::new(&keys, &sources);
     let mut entries = Vec::new();
-    let mut seen = HashSet::new();
+    let mut raw_entries = HashSet::new();
     let const_entries = j.opt("entries").is_some();
     for e in j.list("entries")? {
         if profile.is_some() {
@@ -247,8 +255,8 @@ fn table(
         }
         let call = DefaultAction { action, params: action_data(&at, &actions[action.index()])? };
         let (fields, priority) = const_entry(&e, &keys, needs_priority)?;
-        if !seen.insert(layout.raw(&fields, priority)) {
-            return Err(e.refused("the table has this entry already", "leave one of the two out"));
+        if !raw_entries.insert(layout.raw(&fields, priority)) {
+            return Err(e.refused("the table has this entry already", "remove one of the two"));
         }
         entries.push(ConstEntry { fields, priority, call });
     }
@@ -315,7 +323,8 @@ fn key(j: &J, scope: &Scope) -> Result<(Vec<KeyInfo>, Vec<Source>)> {
     Ok((keys, sources))
 }
 
-/// Slot of the validity that a field's value depends on: that of its header, unless it is metadata or the validity itself.
+/// The slot of the validity that a field's value depends on: that of its header. `None` for metadata and for a validity
+/// itself.
 fn validity(layout: &Layout, field: FieldRef) -> Option<Slot> {
     let header = layout.headers.iter().find(|h| (h.base..h.valid).contains(&field.slot));
     header.filter(|h| !h.metadata).map(|h| h.valid)
@@ -353,7 +362,8 @@ fn action_data(j: &J, action: &Action) -> Result<Vec<u64>> {
     Ok(words)
 }
 
-/// BMv2's priorities grow downwards, P4Runtime's upwards; the sum of the two is this, as in PI.
+/// The sum of a BMv2 priority, where smaller wins, and the equivalent P4Runtime priority, where larger wins; the same
+/// as in PI (p4lang's P4Runtime library).
 const MAX_PRIORITY: i64 = 0xff_ffff;
 
 fn const_entry(j: &J, keys: &[KeyInfo], needs_priority: bool) -> Result<(Vec<RawField>, i32)> {

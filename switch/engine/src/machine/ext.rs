@@ -1,4 +1,4 @@
-//! Runs the rare instructions.
+//! Interprets the rare instructions.
 
 use super::{Machine, Stop};
 use crate::code::{Element, Ext, HeaderAt, Target};
@@ -24,7 +24,7 @@ fn element(stack: &StackAt, s: &Slots, element: Element) -> Option<Slot> {
     }
 }
 
-/// Both valid and equal in all fields.
+/// Whether two headers are both valid and equal in all fields.
 fn equal(phv: &Phv, s: &Slots, a: usize, b: usize) -> bool {
     let run = |h: usize| {
         let h = &phv.headers[h];
@@ -62,7 +62,7 @@ impl Machine {
                     s.copy_within(a..a + field.slots(), to);
                 }
             }
-            // of an empty stack: all ones, as 32 bits
+            // For an empty stack: all ones, as 32 bits.
             Ext::LastIndex { d, next } => s[usize::from(*d)] = value(s, *next).wrapping_sub(1) & 0xffff_ffff,
             Ext::HeaderEq { d, a, b } => {
                 let same = header(phv, s, *a).zip(header(phv, s, *b)).is_some_and(|(a, b)| equal(phv, s, a, b));
@@ -121,7 +121,7 @@ impl Machine {
             Ext::Hash { calculation, d, base, max } => {
                 let payload = data.get(self.position..).unwrap_or(&[]);
                 let hash = p.objects.calculations[usize::from(*calculation)].output(s, phv, payload, &mut self.scratch);
-                // BMv2 takes a maximum of 0 for 1
+                // BMv2 treats a maximum of 0 as 1.
                 s[usize::from(*d)] = value(s, *base).wrapping_add(hash % value(s, *max).max(1));
             }
             Ext::Random { d, low, high } => {
@@ -135,11 +135,11 @@ impl Machine {
             }
             Ext::CloneIngress { session, fields } | Ext::CloneEgress { session, fields } => {
                 let session = value(s, *session) as u32;
-                self.ask(|r| r.clone = Some((session, *fields)));
+                self.request(|r| r.clone = Some((session, *fields)));
             }
-            Ext::Resubmit { fields } => self.ask(|r| r.resubmit = Some(*fields)),
-            Ext::Recirculate { fields } => self.ask(|r| r.recirculate = Some(*fields)),
-            Ext::Digest { digest } => self.ask(|r| r.digest = Some(*digest)),
+            Ext::Resubmit { fields } => self.request(|r| r.resubmit = Some(*fields)),
+            Ext::Recirculate { fields } => self.request(|r| r.recirculate = Some(*fields)),
+            Ext::Digest { digest } => self.request(|r| r.digest = Some(*digest)),
             Ext::Assert { a } => {
                 if value(s, *a) == 0 {
                     return Err(Stop::Assertion);
@@ -208,7 +208,7 @@ impl Machine {
         let bits = match length {
             None => 0,
             Some(l) if l % 8 != 0 => return Err(Stop::Parser(p.errors.parser_invalid_argument)),
-            // a negative length, seen as unsigned, is longer than any packet
+            // A negative length, read as unsigned, is longer than any packet.
             Some(l) => usize::try_from(l).unwrap_or(usize::MAX),
         };
         let rest = &data[self.position..];
@@ -237,7 +237,7 @@ fn copy_varbit(s: &mut Slots, d: FieldRef, a: FieldRef) {
     s[usize::from(d.slot)] = bits;
 }
 
-/// From an invalid header only the invalidity is taken.
+/// Copies a header and its validity; the fields of an invalid header are not copied.
 fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     if phv.is_valid(s, a) {
         phv.copy(s, d, a);
@@ -247,12 +247,12 @@ fn assign_header(phv: &Phv, s: &mut Slots, d: usize, a: usize) {
     }
 }
 
-/// The elements of a stack, as lists of the one header that each is.
+/// The elements of a stack, each as a list of its single header.
 fn single(stack: &StackAt) -> &[[u16; 1]] {
     stack.headers.as_chunks().0
 }
 
-/// Moves a whole element, validity included.
+/// Copies a whole element of a stack, validity included.
 fn move_element(phv: &Phv, s: &mut Slots, d: &[u16], a: &[u16]) {
     for (&d, &a) in d.iter().zip(a) {
         let (to, from) = (&phv.headers[usize::from(d)], &phv.headers[usize::from(a)]);
@@ -267,7 +267,7 @@ fn invalidate(phv: &Phv, s: &mut Slots, element: &[u16]) {
     }
 }
 
-/// `push_front` of P4_16: everything moves up, the new elements are invalid.
+/// P4_16's `push_front`: moves all elements up by `count`; the new first elements are invalid.
 fn push(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
@@ -281,7 +281,7 @@ fn push(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, co
     *slot = (*slot + count as u64).min(n as u64);
 }
 
-/// `pop_front` of P4_16: everything moves down, the freed elements are invalid.
+/// P4_16's `pop_front`: moves all elements down by `count`; the freed last elements are invalid.
 fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, count: u64) {
     let n = elements.len();
     let count = usize::try_from(count).unwrap_or(n).min(n);
@@ -295,7 +295,7 @@ fn pop(phv: &Phv, s: &mut Slots, elements: &[impl AsRef<[u16]>], next: Slot, cou
     *slot = slot.saturating_sub(count as u64);
 }
 
-/// Each `{...}` becomes the next value.
+/// The text of a `log_msg`: each `{...}` of the format is replaced by the next value.
 fn log_text(s: &Slots, format: &str, args: &[(FieldRef, bool)]) -> String {
     let mut values = args.iter().map(|(f, _)| f.exact(s).to_string());
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Runs instructions.
+//! Interprets instructions.
 
 mod ext;
 mod run;
@@ -23,50 +23,50 @@ use crate::trace::TraceEvent;
 pub use self::table::{EntryState, MissState, TableState};
 use self::trace::DropPort;
 
-/// Jumps backwards that one pass may make.
+/// The most jumps backwards in one pass.
 pub const FUEL: u32 = 100_000;
 
-/// Why a run ended early.
+/// Why a run of instructions ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The parser raised this error.
     Parser(u64),
-    /// `assert` or `assume` did not hold.
+    /// An `assert` or `assume` did not hold.
     Assertion,
-    /// More jumps backwards than one pass may make.
+    /// The pass made more jumps backwards than [`FUEL`].
     Fuel,
 }
 
-/// What actions asked for.
+/// What the actions of a pipeline have requested for its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requests {
-    /// Session and field list.
+    /// The clone session and the field list.
     pub clone: Option<(u32, u16)>,
     pub resubmit: Option<u16>,
     pub recirculate: Option<u16>,
     pub digest: Option<u16>,
     pub exit: bool,
-    /// Not 0: one of them is there (`exit` apart).
-    pub asked: u64,
+    /// Not 0 if any of the requests above, other than `exit`, was made. A word, so that machine code can test it.
+    pub pending: u64,
 }
 
 impl Requests {
-    /// Whether there is something to do at the end of the pipeline.
+    /// Whether a request is to be carried out at the end of the pipeline.
     pub fn any(&self) -> bool {
-        self.asked != 0
+        self.pending != 0
     }
 }
 
-/// Everything but the packet's values.
+/// All state of an engine but the packet's field values.
 pub struct Machine {
     pub tables: Vec<TableState>,
-    /// What each table answers on a miss, for machine code. Never moves.
+    /// Each table's answer on a miss, for machine code. The vector never moves.
     pub misses: Vec<Answer>,
     pub profiles: Vec<ProfileState>,
     pub ports_down: BTreeSet<u32>,
     pub state: State,
-    /// Addresses of the first cells of the registers, then of the counters, for machine code. The arrays move only
-    /// between packets, in `Engine::succeed`.
+    /// Addresses of the first cells of all register arrays, then of all counter arrays, for machine code. The arrays
+    /// move only between packets, in `Engine::succeed`.
     pub arrays: Vec<usize>,
     pub value_sets: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     pub multicast: BTreeMap<u32, Vec<Replica>>,
@@ -77,31 +77,31 @@ pub struct Machine {
     pub options: Options,
     pub rng: Rng,
     pub trace: Option<Vec<TraceEvent>>,
-    /// Followed while the trace is on.
+    /// Updated only while the trace is on.
     pub drop_port: DropPort,
-    /// Nanoseconds.
+    /// The packet's time in nanoseconds.
     pub now: u64,
-    /// Bytes parsed.
+    /// The number of bytes that the parser has consumed.
     pub position: usize,
-    /// Length as BMv2 counts it: the frame's, changed by headers that are added and removed.
+    /// The packet's length in bytes, as BMv2 counts it: the frame's, changed by headers that are added and removed.
     pub packet_length: u64,
-    /// What counters and meters count.
+    /// The number of bytes that counters and meters count for the packet.
     pub frame_length: u64,
-    /// `truncate`.
+    /// The length in bytes that `truncate` cuts the packet to.
     pub limit: usize,
     pub requests: Requests,
     pub fuel: u32,
-    /// Bytes in the making.
+    /// A reusable buffer of bytes.
     pub scratch: Vec<u8>,
-    /// What every replica of a packet starts with.
+    /// A reusable buffer: the field values with which every replica of a packet starts.
     pub values: Vec<u64>,
-    /// What an egress clone of a packet starts with.
+    /// A reusable buffer: the field values with which an egress clone of a packet starts.
     pub leaving: Vec<u64>,
-    /// Passes still to be made.
+    /// The packet's passes that are still to run.
     pub queue: Queue,
-    /// A parser's transition key in the making.
+    /// A reusable buffer for a parser's transition key.
     pub key: Vec<u64>,
-    /// What [`crate::wide`] computes with.
+    /// The scratch words of [`crate::wide`].
     pub wide: Vec<u64>,
 }
 
@@ -155,18 +155,18 @@ impl Machine {
         }
     }
 
-    /// Gives a table another default action; returns the one it had.
+    /// Replaces a table's default action; returns the previous one.
     pub fn set_default(&mut self, table: TableId, bound: Option<Bound>) -> Option<Bound> {
         let ts = &mut self.tables[table.index()];
         let old = std::mem::replace(&mut ts.default, bound);
-        ts.show_miss();
+        ts.publish_miss();
         self.misses[table.index()] = ts.on_miss();
         old
     }
 
-    pub fn ask(&mut self, note: impl FnOnce(&mut Requests)) {
+    pub fn request(&mut self, note: impl FnOnce(&mut Requests)) {
         note(&mut self.requests);
-        self.requests.asked = 1;
+        self.requests.pending = 1;
     }
 
     pub fn note(&mut self, event: impl FnOnce() -> TraceEvent) {

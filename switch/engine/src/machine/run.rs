@@ -1,4 +1,4 @@
-//! The instruction loop, and tables.
+//! The instruction loop, and the lookup of tables.
 
 use super::{Machine, Stop};
 use crate::code::{Code, Op, Pc};
@@ -13,11 +13,11 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs from `pc` until the end of the pipeline, parser or condition. `data`: the frame, for the parser.
+    /// Runs from `start` to the end of the pipeline, parser or condition. `data` is the frame, which the parser reads.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn run(&mut self, p: &Program, code: &Code, s: &mut Slots, start: Pc, data: &[u8]) -> Result<(), Stop> {
         let mut pc = start as usize;
-        // where an action that a table runs goes on
+        // Where to continue after an action that a table runs.
         let mut after: Option<Pc> = None;
         let ops = code.ops.as_slice();
         loop {
@@ -151,7 +151,7 @@ impl Machine {
                     }
                 }
                 Op::Meter { meter, d, index } => {
-                    if let Some(colour) = self.ask_meter(p, usize::from(meter), s!(index)) {
+                    if let Some(colour) = self.execute_meter(p, usize::from(meter), s!(index)) {
                         s!(d) = colour;
                     }
                 }
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// One header of fixed length.
+    /// Extracts one header of fixed length.
     #[inline(never)]
     pub fn extract(&mut self, p: &Program, s: &mut Slots, header: usize, data: &[u8]) -> Result<(), Stop> {
         let h = &p.phv.headers[header];
@@ -184,7 +184,7 @@ impl Machine {
         Ok(())
     }
 
-    /// `setValid`: a header that was not valid becomes all zero.
+    /// P4's `setValid`: the fields of a header that was not valid become zero.
     #[inline(never)]
     pub fn set_valid(&mut self, p: &Program, s: &mut Slots, header: usize) {
         if !p.phv.is_valid(s, header) {
@@ -202,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// Looks a table up; returns the start of the action and of the next node.
+    /// Looks a table up; returns the address of the action, if one is to run, and of the node after it.
     #[inline(never)]
     fn apply(&mut self, p: &Program, code: &Code, s: &mut Slots, table: usize, data: &[u8]) -> (Option<Pc>, Pc) {
         let t = &p.tables[table];
@@ -226,8 +226,8 @@ impl Machine {
         (action.map(|a| code.actions[a.index()]), next)
     }
 
-    /// What the table says to a key, and whether an entry matched; its direct counter and meter see the packet. `hash`: what chooses a
-    /// member, if it has been computed.
+    /// Looks a key up and updates the direct counter and meter; returns the action that runs and whether an entry
+    /// matched. `hash` is the selector's hash, if it has been computed already.
     #[inline]
     pub fn find(
         &mut self,
@@ -238,12 +238,12 @@ impl Machine {
         data: &[u8],
         hash: Option<u64>,
     ) -> (Option<&Call>, bool) {
-        let found = self.tables[table].store.lookup(key);
-        if self.tables[table].attended {
-            self.attend(p, s, table, found);
+        let entry_id = self.tables[table].store.lookup(key);
+        if self.tables[table].has_direct_state {
+            self.update_direct_state(p, s, table, entry_id);
         }
         let ts = &self.tables[table];
-        let entry = found.and_then(|id| ts.bound_of(id));
+        let entry = entry_id.and_then(|id| ts.bound_of(id));
         let hit = entry.is_some();
         let bound = entry.or(ts.default.as_ref());
         let call = match (bound, p.tables[table].info.profile) {
@@ -264,15 +264,16 @@ impl Machine {
         (call, hit)
     }
 
-    /// The direct counter and meter of an entry, or (`None`) of the default entry, see the packet.
-    fn attend(&mut self, p: &Program, s: &mut Slots, table: usize, found: Option<EntryId>) {
+    /// Updates the direct counter and meter of an entry, or of the default entry if `entry_id` is `None`.
+    fn update_direct_state(&mut self, p: &Program, s: &mut Slots, table: usize, entry_id: Option<EntryId>) {
         let ts = &mut self.tables[table];
-        let (counter, meter) = match found.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {
+        let (counter, meter) = match entry_id.and_then(|id| ts.entries.get_mut(id as usize)?.as_mut()) {
             Some(e) => {
                 e.last_hit = self.now;
                 (&mut e.counter, Some(&mut e.meter))
             }
-            // As on BMv2, the meter's field keeps its value, unless the default entry has been given a meter.
+            // As on BMv2, a miss leaves the meter's field alone, unless the control plane has given the default entry a
+            // meter.
             None => (&mut ts.miss.counter, Some(&mut ts.miss.meter).filter(|m| m.config().is_some())),
         };
         counter.count(self.frame_length);
@@ -284,8 +285,8 @@ impl Machine {
         }
     }
 
-    /// The colour of a packet by a meter; `None`: the index is outside of the array.
-    pub fn ask_meter(&mut self, p: &Program, meter: usize, index: u64) -> Option<u64> {
+    /// The colour that a meter gives the packet; `None` if the index is outside of the array.
+    pub fn execute_meter(&mut self, p: &Program, meter: usize, index: u64) -> Option<u64> {
         let m = self.state.meters[meter].get_mut(usize::try_from(index).ok()?)?;
         Some(m.execute(self.now, self.frame_length, p.objects.meters[meter].bytes))
     }

@@ -1,4 +1,4 @@
-//! Where a parser state leads.
+//! Evaluates a parser state's transition.
 
 use super::{Machine, Stop};
 use crate::bits;
@@ -7,8 +7,8 @@ use crate::layout::{FieldRef, Slots};
 use crate::phv::low;
 use crate::program::Program;
 
-/// Parts of a transition key that are compared without an allocation.
-const PARTS: usize = 4;
+/// The most fields of a transition key that are compared without an allocation.
+const MAX_FIELDS: usize = 4;
 
 impl Machine {
     fn key_part(&self, p: &Program, s: &Slots, part: KeyPart, data: &[u8], row: &mut Vec<u64>) -> Result<(), Stop> {
@@ -42,7 +42,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Bits ahead of the parser.
+    /// Reads bits that the parser has not yet extracted.
     pub fn lookahead(&self, p: &Program, data: &[u8], offset: u32, width: u32, row: &mut [u64]) -> Result<(), Stop> {
         let rest = &data[self.position..];
         if rest.len() * 8 < (offset + width) as usize {
@@ -52,7 +52,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Where a parser state leads.
+    /// The address of the parser state that follows.
     #[inline(never)]
     pub fn select(&mut self, p: &Program, code: &Code, s: &Slots, index: usize, data: &[u8]) -> Result<Pc, Stop> {
         let select = &code.selects[index];
@@ -71,9 +71,9 @@ impl Machine {
         Ok(small.iter().find(|c| v & c.1 == c.0).map_or(select.default, |c| c.2))
     }
 
-    /// Up to [`PARTS`] fields of one word each, no value set.
+    /// The next state, if the key has up to [`MAX_FIELDS`] fields of one word each and no case is a value set.
     fn select_fields(&self, select: &Select, s: &Slots) -> Option<Pc> {
-        let mut row = [0; PARTS];
+        let mut row = [0; MAX_FIELDS];
         for (word, part) in row.iter_mut().zip(&select.parts) {
             let KeyPart::Field(f) = part else { return None };
             if f.limbs() > 1 {
@@ -91,7 +91,7 @@ impl Machine {
     }
 
     fn select_slowly(&mut self, p: &Program, select: &Select, s: &Slots, data: &[u8]) -> Result<Pc, Stop> {
-        if select.parts.len() <= PARTS
+        if select.parts.len() <= MAX_FIELDS
             && let Some(to) = self.select_fields(select, s)
         {
             return Ok(to);
@@ -103,7 +103,7 @@ impl Machine {
         to
     }
 
-    /// Leaves the whole key in `row`, which is empty.
+    /// Compares a key of any kind, and leaves the whole key in `row`, which is empty at first.
     fn select_row(
         &mut self,
         p: &Program,

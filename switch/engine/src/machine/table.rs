@@ -1,4 +1,4 @@
-//! A table at run time.
+//! A table's state at run time.
 
 use crate::control::{CounterData, Entry};
 use crate::meter::Meter;
@@ -9,20 +9,20 @@ use crate::table::answers::Answers;
 use crate::table::keys::EntryId;
 use crate::table::store::Store;
 
-/// What an entry holds besides its key.
+/// An entry's state besides its key.
 #[derive(Debug, Clone)]
 pub struct EntryState {
     pub bound: Bound,
     pub counter: CounterData,
     pub meter: Meter,
     pub last_hit: u64,
-    /// When its idle time was last reported.
+    /// Time, in nanoseconds, at which the entry's idle timeout was last reported.
     pub reported: u64,
     pub written: Entry,
     pub is_const: bool,
 }
 
-/// What a table's default entry holds besides its action.
+/// The default entry's state besides its action.
 #[derive(Debug, Clone, Default)]
 pub struct MissState {
     pub counter: CounterData,
@@ -31,28 +31,29 @@ pub struct MissState {
     pub cookie: u64,
 }
 
-/// A table at run time.
+/// A table's state at run time.
 pub struct TableState {
     pub store: Store,
-    /// Put in and taken out by methods.
+    /// The entries by id. Changed only by the methods below.
     pub(super) entries: Vec<Option<EntryState>>,
-    /// What is done on a miss, then, in a plain table that is not exact and direct, what entries do.
+    /// The answer on a miss, followed by the answers of the entries by id. A table that is exact and direct has only
+    /// the first.
     by_entry: Vec<Answer>,
-    /// Address of the first of them, for machine code.
+    /// Address of the first element of `by_entry`, for machine code.
     pub first: usize,
-    /// What an exact, direct table answers.
+    /// The answers of an exact, direct table, by key.
     pub answers: Answers,
     direct: Option<Direct>,
-    /// Changed by [`super::Machine::set_default`].
+    /// The default action. Changed by [`super::Machine::set_default`].
     pub default: Option<Bound>,
-    /// What else the default entry holds.
+    /// The default entry's state besides its action.
     pub miss: MissState,
-    /// The packet's key.
+    /// A buffer for the packet's key.
     pub key: Vec<u64>,
-    /// Entries may change although the program has some.
+    /// Whether entries may be changed although the program declares const entries.
     pub open: bool,
-    /// Some entry has a counter, a meter or an idle time.
-    pub attended: bool,
+    /// Whether entries have a direct counter, a direct meter or an idle timeout.
+    pub has_direct_state: bool,
 }
 
 impl TableState {
@@ -69,14 +70,14 @@ impl TableState {
             miss: MissState::default(),
             key: vec![0; t.key.words],
             open: false,
-            attended: t.attended(),
+            has_direct_state: t.has_direct_state(),
         };
-        table.show_miss();
+        table.publish_miss();
         table
     }
 
-    /// Puts what is done on a miss where machine code finds it.
-    pub(super) fn show_miss(&mut self) {
+    /// Writes the answer on a miss to the place where machine code reads it.
+    pub(super) fn publish_miss(&mut self) {
         let miss = self.on_miss();
         match self.by_entry.first_mut() {
             Some(first) => *first = miss,
@@ -85,13 +86,13 @@ impl TableState {
         self.first = self.by_entry.as_ptr().expose_provenance();
     }
 
-    /// The answer to a key, of a plain table that has it and is not direct.
+    /// The answer to a key that has an entry; for a plain table that is not direct.
     #[inline]
     pub fn answer(&self, key: &[u64]) -> Option<Answer> {
         self.store.lookup(key).map(|id| self.by_entry[id as usize + 1])
     }
 
-    /// The answer to any other key.
+    /// The answer to a key that has no entry.
     pub fn on_miss(&self) -> Answer {
         Answer::of(self.default.as_ref(), false)
     }
@@ -109,12 +110,12 @@ impl TableState {
         (0..).zip(&mut self.entries).filter_map(|(id, e)| Some((id, e.as_mut()?)))
     }
 
-    /// What entries and the default do: for changes within a group.
+    /// What all entries and the default entry refer to, for the caller to change after a change of groups.
     pub fn bounds_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
         self.entries.iter_mut().flatten().map(|e| &mut e.bound).chain(&mut self.default)
     }
 
-    /// Puts what an entry of the store holds in its place; returns what was there.
+    /// Stores the state of an entry whose key is in the store; returns the state before.
     pub fn put(&mut self, id: EntryId, state: EntryState) -> Option<EntryState> {
         let at = id as usize;
         if self.entries.len() <= at {
@@ -131,7 +132,7 @@ impl TableState {
         self.entries[at].replace(state)
     }
 
-    /// Takes an entry out that has left the store.
+    /// Removes the state of an entry that has left the store, and returns it.
     pub fn take(&mut self, id: EntryId) -> Option<EntryState> {
         if self.direct == Some(Direct::Exact) {
             self.answers.remove(self.store.value(id));
@@ -141,7 +142,7 @@ impl TableState {
         self.entries[id as usize].take()
     }
 
-    /// What an entry does.
+    /// What an entry refers to: an action, a member or a group.
     pub fn bound_of(&self, id: EntryId) -> Option<&Bound> {
         self.entry(id).map(|e| &e.bound)
     }

@@ -1,4 +1,4 @@
-//! What a traced run notes down.
+//! Records the events of a packet's trace.
 
 use super::Machine;
 use crate::bits::to_bytes;
@@ -8,19 +8,19 @@ use crate::layout::{FieldRef, Slots};
 use crate::program::{Program, TableInfo};
 use crate::trace::TraceEvent;
 
-/// Since which action `egress_spec` has been the drop port in the pipeline at hand.
+/// Which action set `egress_spec` to the drop port in the current pipeline.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DropPort {
     /// The action that began last.
     running: Option<u32>,
-    /// `egress_spec` was the drop port when that action began.
+    /// Whether `egress_spec` was the drop port when that action began.
     chosen: bool,
-    /// The action since which it is.
+    /// The action that set `egress_spec` to the drop port; `None` if it had that value from the start.
     since: Option<u32>,
 }
 
 impl Machine {
-    /// Ingress or egress begins.
+    /// Records that ingress or egress begins.
     pub fn note_start(&mut self, event: impl FnOnce() -> TraceEvent) {
         if self.trace.is_some() {
             self.drop_port = DropPort::default();
@@ -28,12 +28,12 @@ impl Machine {
         }
     }
 
-    /// `egress_spec` is the drop port at the end of this pipeline.
+    /// Records that `egress_spec` is the drop port at the end of this pipeline, and which action set it.
     pub fn note_drop_port(&mut self, p: &Program, s: &Slots, pipeline: &str) {
         if self.trace.is_none() {
             return;
         }
-        self.follow_drop_port(p, s, None);
+        self.track_drop_port(p, s, None);
         let since = match self.drop_port.since {
             Some(action) => format!("action {}", p.actions[action as usize].info.name),
             None => "its start".to_owned(),
@@ -42,8 +42,9 @@ impl Machine {
         self.note(|| TraceEvent::Drop(format!("drop port {port} at the end of {pipeline}, since {since}")));
     }
 
-    /// Another action begins, or the pipeline ends: what has the last one made of `egress_spec`?
-    fn follow_drop_port(&mut self, p: &Program, s: &Slots, next: Option<u32>) {
+    /// Records whether the last action set `egress_spec` to the drop port. Called when the action `next` begins, or at
+    /// the end of the pipeline.
+    fn track_drop_port(&mut self, p: &Program, s: &Slots, next: Option<u32>) {
         let chosen = s[usize::from(p.standard.egress_spec.slot)] == u64::from(self.options.drop_port);
         let DropPort { running, chosen: before, since } = self.drop_port;
         self.drop_port = DropPort { running: next, chosen, since: if chosen && !before { running } else { since } };
@@ -58,7 +59,7 @@ impl Machine {
                 TraceEvent::Condition { condition: text.clone(), value: s[usize::from(*a)] != 0 }
             }
             Note::Action(id) => {
-                self.follow_drop_port(p, s, Some(*id));
+                self.track_drop_port(p, s, Some(*id));
                 let action = &p.actions[*id as usize];
                 let value = |f: &FieldRef| format!("0x{}", hex(&to_bytes(s, *f)));
                 let params =

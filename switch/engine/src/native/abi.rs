@@ -1,11 +1,13 @@
-//! Where Rust and machine code meet: what is handed over, and the functions that machine code calls.
+//! The interface between Rust and machine code: the data passed to machine code, and the functions that machine code
+//! calls.
 //!
-//! All of the crate's unsafe code is here, in [`super`] and in [`crate::machine_code`]. What it rests on:
-//! - a [`Frame`] is made by [`MachineCode::run`](crate::machine_code::MachineCode::run) out of exclusive borrows that last until machine code returns; it alone holds the
-//!   pointers, and a function here makes references of them only while machine code waits for it;
-//! - machine code reaches slots by 16-bit numbers (the array has 65,536), arrays below their size (which never changes), the
-//!   packet below its length, and the header buffer no further than the longest headers of the program;
-//! - nothing here unwinds into machine code: `extern "C"` ends the process first.
+//! All of the crate's unsafe code is here, in [`super`] and in [`crate::machine_code`]. It relies on these facts:
+//! - [`MachineCode::run`](crate::machine_code::MachineCode::run) makes a [`Frame`] from exclusive borrows that last
+//!   until machine code returns. Only the frame has the pointers, and a function here makes references from them only
+//!   while machine code waits for that function.
+//! - Machine code accesses slots by 16-bit numbers (the array has 65,536), arrays below their size (which never
+//!   changes), the packet below its length, and the header buffer no further than the longest headers of the program.
+//! - No function here unwinds into machine code: `extern "C"` ends the process first.
 
 use crate::code::Pc;
 use crate::hash::{Hash, crc32_of_number, sum_words};
@@ -15,30 +17,31 @@ use crate::phv::Head;
 use crate::program::Program;
 use crate::table::answer::{Answer, NONE};
 
-/// What machine code works on.
+/// The data that machine code works on.
 #[repr(C)]
 pub struct Frame {
     pub slots: *mut Slots,
     pub machine: *mut Machine,
     pub data: *const u8,
     pub length: usize,
-    /// The header buffer: its first byte, and itself.
+    /// The address of the header buffer's first byte, and of the buffer itself.
     pub head: *mut u8,
     pub buffer: *mut Head,
-    /// First cells of the registers, then of the counters.
+    /// Addresses of the first cells of all register arrays, then of all counter arrays.
     pub arrays: *const usize,
-    /// The tables, and what they answer on a miss.
+    /// The tables, and their answers on a miss.
     pub tables: *const TableState,
     pub misses: *const Answer,
-    /// The parser's error, when it raised one.
+    /// The parser's error, if it raised one.
     pub error: u64,
-    /// Of a packet's whole way: the port it came in by, then the one it leaves by; microseconds.
+    /// For the fast path: the ingress port, later replaced by the egress port (`port`), and the time in microseconds
+    /// (`micros`).
     pub port: u64,
     pub micros: u64,
-    /// Of a packet's whole way: bytes parsed, length of the headers written.
+    /// For the fast path: the number of bytes parsed, and the length of the headers written.
     pub parsed: usize,
     pub head_length: usize,
-    /// What chooses a member of the table that is about to be looked up, if `hashed` is not 0.
+    /// The selector's hash for the table that is looked up next; valid if `hashed` is not 0.
     pub hash: u64,
     pub hashed: u64,
     pub program: *const Program,
@@ -49,13 +52,14 @@ pub const DONE: i64 = 0;
 pub const PARSER_ERROR: i64 = 1;
 pub const ASSERTION: i64 = 2;
 pub const NO_FUEL: i64 = 3;
-/// Added to how a part ended, by a packet's whole way: it got past the parser, past ingress.
+/// The fast path adds these to the status of the last stage that it ran, if it got past the parser or past ingress.
 pub const PAST_INGRESS: i64 = 16;
 pub const PAST_EGRESS: i64 = 32;
-/// A packet's whole way: the headers are written.
+/// The status of the fast path if it has written the headers.
 pub const SENT: i64 = 48;
 
-/// The functions that machine code calls, by name: the signature's integers (all 64 bits wide) in and out.
+/// The functions that machine code calls: name, address, and the numbers of parameters and results, all integers of 64
+/// bits.
 pub const CALLS: [(&str, *const u8, usize, usize); 15] = [
     ("answer_one", answer_one as *const u8, 3, 2),
     ("answer_two", answer_two as *const u8, 4, 2),
@@ -74,7 +78,7 @@ pub const CALLS: [(&str, *const u8, usize, usize); 15] = [
     ("extract", extract as *const u8, 2, 1),
 ];
 
-/// The algorithms by number.
+/// The hash algorithms, by the number that machine code passes.
 pub const HASHES: [Hash; 9] = [
     Hash::Crc16,
     Hash::Crc32,
@@ -95,10 +99,13 @@ struct Parts<'a> {
 }
 
 impl Frame {
+    /// Turns the frame's pointers into references.
+    ///
     /// # Safety
-    /// Only while machine code that was given this frame waits, and one at a time.
+    /// To be called only while machine code that was given this frame waits, and not again before the references are
+    /// dropped.
     unsafe fn parts<'a>(frame: *mut Frame) -> Parts<'a> {
-        // SAFETY: all of them were borrowed for the run of the machine code, and nothing else uses them meanwhile
+        // SAFETY: all of them were borrowed for the run of the machine code, and nothing else uses them meanwhile.
         unsafe {
             let f = &*frame;
             Parts {
@@ -111,7 +118,7 @@ impl Frame {
     }
 }
 
-/// What `stop` is to machine code.
+/// The status that a result stands for in machine code.
 ///
 /// # Safety
 /// As for [`Frame::parts`].
@@ -119,7 +126,7 @@ unsafe fn ended(frame: *mut Frame, result: Result<(), Stop>) -> i64 {
     match result {
         Ok(()) => DONE,
         Err(Stop::Parser(error)) => {
-            // SAFETY: the frame is machine code's, which waits
+            // SAFETY: the frame belongs to machine code, which waits.
             unsafe { (*frame).error = error };
             PARSER_ERROR
         }
@@ -128,8 +135,10 @@ unsafe fn ended(frame: *mut Frame, result: Result<(), Stop>) -> i64 {
     }
 }
 
+/// Looks up a key in any table.
+///
 /// # Safety
-/// Called by machine code with its frame.
+/// As for [`Frame::parts`].
 unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     // SAFETY: machine code waits
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
@@ -139,10 +148,10 @@ unsafe fn find(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     Answer::new(call, hit)
 }
 
-/// As [`find`], in a plain table.
+/// Looks up a key in a plain table.
 ///
 /// # Safety
-/// Called by machine code with its frame.
+/// As for [`Frame::parts`].
 #[inline(always)]
 unsafe fn answer(frame: *mut Frame, table: u64, key: &[u64]) -> Answer {
     // SAFETY: machine code waits
@@ -172,15 +181,15 @@ unsafe extern "C" fn find_two(frame: *mut Frame, table: u64, a: u64, b: u64) -> 
 }
 
 unsafe extern "C" fn find_row(frame: *mut Frame, table: u64, key: *const u64, words: u64) -> Answer {
-    // SAFETY: called by machine code; the key is on its stack
+    // SAFETY: machine code calls this with its frame and waits; the key is on its stack
     unsafe { find(frame, table, std::slice::from_raw_parts(key, words as usize)) }
 }
 
-/// Returns what the destination holds then: `old`, when the index is outside of the array.
+/// Returns the colour, or `old`, the destination's value, if the index is outside of the array.
 unsafe extern "C" fn meter(frame: *mut Frame, meter: u64, index: u64, old: u64) -> u64 {
     // SAFETY: called by machine code
     let Parts { program, machine, .. } = unsafe { Frame::parts(frame) };
-    machine.ask_meter(program, meter as usize, index).unwrap_or(old)
+    machine.execute_meter(program, meter as usize, index).unwrap_or(old)
 }
 
 unsafe extern "C" fn extension(frame: *mut Frame, index: u64) -> i64 {
@@ -191,7 +200,7 @@ unsafe extern "C" fn extension(frame: *mut Frame, index: u64) -> i64 {
     unsafe { ended(frame, result) }
 }
 
-/// The place where the parser goes on; [`NONE`] after an error.
+/// Returns the address at which the parser continues; [`NONE`] after an error.
 unsafe extern "C" fn select(frame: *mut Frame, index: u64) -> u64 {
     // SAFETY: called by machine code
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };
@@ -214,7 +223,7 @@ unsafe extern "C" fn calculate(frame: *mut Frame, calculation: u64) -> u64 {
 }
 
 unsafe extern "C" fn hash(algorithm: u64, bytes: *const u8, length: u64) -> u64 {
-    // SAFETY: the bytes are on machine code's stack
+    // SAFETY: the bytes are on the stack of machine code, which waits
     HASHES[algorithm as usize].of(unsafe { std::slice::from_raw_parts(bytes, length as usize) })
 }
 
@@ -223,8 +232,8 @@ unsafe extern "C" fn crc32_short(high: u64, low: u64) -> u64 {
     crc32_of_number(high, low).into()
 }
 
-/// Functions of [`CALLS`] that this very processor can do better.
-pub fn better() -> Vec<(&'static str, *const u8)> {
+/// Replacements for functions of [`CALLS`] that are faster on this processor.
+pub fn faster_calls() -> Vec<(&'static str, *const u8)> {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1") {
         return vec![("crc32_short", clmul::crc32_short as *const u8)];
@@ -234,17 +243,17 @@ pub fn better() -> Vec<(&'static str, *const u8)> {
 
 #[cfg(target_arch = "x86_64")]
 mod clmul {
-    /// As the other one.
+    /// The same as the portable `crc32_short`.
     ///
     /// # Safety
-    /// On processors that have carry-less multiplication and SSE 4.1.
+    /// Only for processors that have carry-less multiplication and SSE 4.1.
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     pub unsafe extern "C" fn crc32_short(high: u64, low: u64) -> u64 {
         crate::hash::clmul::crc32_of_number(high, low).into()
     }
 }
 
-/// The one's complement sum of what follows the parsed headers.
+/// The one's complement sum of the bytes after the parsed headers.
 unsafe extern "C" fn sum_payload(frame: *mut Frame) -> u64 {
     // SAFETY: called by machine code
     let Parts { machine, data, .. } = unsafe { Frame::parts(frame) };
@@ -257,12 +266,12 @@ unsafe extern "C" fn sum_varbit(frame: *mut Frame, slot: u64, limbs: u64) -> u64
     let Parts { slots, .. } = unsafe { Frame::parts(frame) };
     let field = FieldRef { slot: slot as Slot, width: 64 * limbs as u32, signed: false, varbit: true };
     let sum = crate::calc::sum_varbit(slots, field);
-    // the same modulo 2^16 - 1, and zero only if it was
+    // The folded sum is the same modulo 2^16 - 1, and zero only if the original is.
     let (sum, carry) = ((sum >> 64) as u64).overflowing_add(sum as u64);
     sum + u64::from(carry)
 }
 
-/// Writes a header from byte `at` of the header buffer on; returns where it ends.
+/// Writes a header to the header buffer from byte `at` on; returns the position after it.
 unsafe extern "C" fn deparse(frame: *mut Frame, header: u64, at: u64) -> u64 {
     // SAFETY: called by machine code
     let Parts { program, slots, .. } = unsafe { Frame::parts(frame) };
@@ -275,7 +284,7 @@ unsafe extern "C" fn deparse(frame: *mut Frame, header: u64, at: u64) -> u64 {
     head.bytes().len() as u64
 }
 
-/// A header that machine code cannot read by itself.
+/// Extracts a header that machine code does not extract itself.
 unsafe extern "C" fn extract(frame: *mut Frame, header: u64) -> i64 {
     // SAFETY: called by machine code
     let Parts { program, machine, slots, data } = unsafe { Frame::parts(frame) };

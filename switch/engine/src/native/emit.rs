@@ -1,4 +1,4 @@
-//! One function of machine code in the making: slots, values, blocks, calls.
+//! Builds one function of machine code: its slots, values, blocks and calls.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,25 +17,25 @@ use crate::layout::{Slot, Slots, mask64};
 use crate::machine::Machine;
 use crate::program::Program;
 
-/// What is known of slots in memory: the values they hold.
+/// Values that are known to be in slots in memory, by slot.
 pub type Known = HashMap<Slot, Value>;
 
-/// What all functions of a program share.
+/// What all functions of a program have in common.
 pub struct Plan<'a> {
     pub p: &'a Program,
     pub leaders: std::collections::BTreeSet<Pc>,
-    /// Slots that never change.
+    /// Slots that never change, with their values.
     pub constants: HashMap<Slot, u64>,
-    /// Bits that each slot's value can have.
+    /// For each slot, how many bits its value can have.
     pub widths: Vec<u8>,
     pub raw: &'a Raw,
-    /// Some action calls `exit`.
+    /// Whether an action calls `exit`.
     pub exits: bool,
-    /// Functions that machine code may call.
+    /// The functions that machine code may call.
     pub calls: HashMap<&'static str, FuncRef>,
 }
 
-/// A function in the making.
+/// A function under construction.
 pub struct Fun<'a, 'b> {
     pub b: FunctionBuilder<'b>,
     pub plan: &'a Plan<'a>,
@@ -43,33 +43,33 @@ pub struct Fun<'a, 'b> {
     pub frame: Value,
     pub slots: Value,
     pub machine: Value,
-    /// Slots that live in registers: only this function's own machine code uses them.
+    /// Slots that are kept in registers, because only this function's own machine code uses them.
     pub own: HashMap<Slot, Variable>,
     pub known: Known,
-    /// Slots that are loaded from memory.
+    /// Slots that this function loads from memory.
     loaded: HashSet<Slot>,
-    /// Bits that values can have, of values that were loaded or cut.
+    /// For values that were loaded or cut, how many bits they can have.
     bits: HashMap<Value, u32>,
-    /// What is known at the beginning of places with one way to them.
+    /// The known values at the beginning of places that are reached from one place only.
     entry: HashMap<Place, Known>,
     pub blocks: HashMap<Place, Block>,
     ways: HashMap<Place, u32>,
-    /// The parser's: bytes parsed.
+    /// The number of bytes that the parser has consumed; `None` outside of the parser.
     pub position: Option<Variable>,
-    /// `exit` was called.
+    /// Whether `exit` was called.
     pub exit: Variable,
-    /// The table's lookup hit; the parameters it found.
+    /// Whether the last lookup hit (`hit`), and the address of the action's parameters (`params`).
     pub hit: Variable,
     pub params: Variable,
-    /// Where code goes on that a function has for itself: conditions, the deparser's.
+    /// The blocks that follow code embedded in a function: a checksum's condition, or the deparser's primitives.
     after: HashMap<For, Block>,
-    ended: HashMap<i64, Block>,
-    /// Jumps backwards that are still to be written: the block, and where it goes once it has paid.
-    pub tolls: Vec<(Block, Block)>,
+    end_blocks: HashMap<i64, Block>,
+    /// Jumps backwards whose fuel check is still to be emitted: the block of the check, and the target.
+    pub fuel_checks: Vec<(Block, Block)>,
 }
 
-/// Memory that is there and aligned.
-pub fn there() -> MemFlags {
+/// Flags of accesses to memory that is always mapped and aligned.
+pub fn trusted() -> MemFlags {
     MemFlags::trusted()
 }
 
@@ -79,8 +79,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         b.append_block_params_for_function_params(first);
         b.switch_to_block(first);
         let frame = b.block_params(first)[0];
-        let slots = b.ins().load(I64, there(), frame, std::mem::offset_of!(Frame, slots) as i32);
-        let machine = b.ins().load(I64, there(), frame, std::mem::offset_of!(Frame, machine) as i32);
+        let slots = b.ins().load(I64, trusted(), frame, std::mem::offset_of!(Frame, slots) as i32);
+        let machine = b.ins().load(I64, trusted(), frame, std::mem::offset_of!(Frame, machine) as i32);
         let zero = b.ins().iconst(I64, 0);
         let mut variable = || {
             let v = b.declare_var(I64);
@@ -111,12 +111,12 @@ impl<'a, 'b> Fun<'a, 'b> {
             hit,
             params,
             after: HashMap::new(),
-            ended: HashMap::new(),
-            tolls: Vec::new(),
+            end_blocks: HashMap::new(),
+            fuel_checks: Vec::new(),
         }
     }
 
-    /// All places, then the common ends.
+    /// Emits the code of all places, then the fuel checks.
     pub fn places(&mut self, reach: &Reach) {
         for &place in &reach.order {
             self.b.switch_to_block(self.blocks[&place]);
@@ -126,16 +126,16 @@ impl<'a, 'b> Fun<'a, 'b> {
                 Place::Apply(table) => self.apply(table),
             }
         }
-        for (toll, to) in std::mem::take(&mut self.tolls) {
-            self.b.switch_to_block(toll);
-            self.burn();
+        for (fuel_check, to) in std::mem::take(&mut self.fuel_checks) {
+            self.b.switch_to_block(fuel_check);
+            self.use_fuel();
             self.jump(to);
         }
     }
 
-    /// Seals and ends the function; returns the slots that it loads from memory.
+    /// Emits the returns and completes the function; returns the slots that it loads from memory.
     pub fn finish(mut self) -> HashSet<Slot> {
-        let mut ends: Vec<(i64, Block)> = self.ended.iter().map(|(&s, &b)| (s, b)).collect();
+        let mut ends: Vec<(i64, Block)> = self.end_blocks.iter().map(|(&s, &b)| (s, b)).collect();
         ends.sort_unstable_by_key(|e| e.0);
         for (status, block) in ends {
             self.b.switch_to_block(block);
@@ -151,17 +151,17 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.loaded
     }
 
-    /// The block that returns with this status.
+    /// The block that returns this status.
     pub fn end(&mut self, status: i64) -> Block {
-        if let Some(&block) = self.ended.get(&status) {
+        if let Some(&block) = self.end_blocks.get(&status) {
             return block;
         }
         let block = self.b.create_block();
-        self.ended.insert(status, block);
+        self.end_blocks.insert(status, block);
         block
     }
 
-    /// Where the code goes on that is run on behalf of a condition or the deparser.
+    /// The block that follows code embedded for a condition or for the deparser.
     pub fn after(&mut self, on_behalf: For) -> Block {
         if let Some(&block) = self.after.get(&on_behalf) {
             return block;
@@ -171,7 +171,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         block
     }
 
-    /// Runs such code, and goes on behind it.
+    /// Emits a jump to embedded code, and continues with the block that follows it.
     pub fn run(&mut self, on_behalf: For, pc: Pc) {
         self.known.clear();
         let start = self.blocks[&Place::Code(on_behalf, pc)];
@@ -180,8 +180,9 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.switch_to_block(after);
     }
 
-    /// The block of a place that is about to be jumped to; what is known goes along.
-    pub fn to(&mut self, place: Place) -> Block {
+    /// The block of a place that the current block jumps to. If no other block leads there, the known values are passed
+    /// on.
+    pub fn block_of(&mut self, place: Place) -> Block {
         if self.ways[&place] == 1 {
             self.entry.insert(place, self.known.clone());
         }
@@ -197,7 +198,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.b.ins().brif(condition, yes, none, no, none);
     }
 
-    /// Goes to `yes`, or goes on.
+    /// Jumps to `yes` if the condition holds, and otherwise continues in a new block.
     pub fn branch_off(&mut self, condition: Value, yes: Block) {
         let no = self.b.create_block();
         self.branch(condition, yes, no);
@@ -212,43 +213,43 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.plan.constants.get(&slot).copied()
     }
 
-    /// A slot's value.
+    /// The value of a slot.
     pub fn get(&mut self, slot: Slot) -> Value {
         if let Some(v) = self.constant(slot) {
             return self.number(v);
         }
         if let Some(&v) = self.own.get(&slot) {
             let v = self.b.use_var(v);
-            self.came_from(slot, v);
+            self.bound_by_slot(slot, v);
             return v;
         }
         if let Some(&v) = self.known.get(&slot) {
             return v;
         }
-        if let Some(v) = self.take_out(slot) {
+        if let Some(v) = self.unpack(slot) {
             return v;
         }
         self.loaded.insert(slot);
-        let v = self.b.ins().load(I64, there(), self.slots, i32::from(slot) * 8);
-        self.came_from(slot, v);
+        let v = self.b.ins().load(I64, trusted(), self.slots, i32::from(slot) * 8);
+        self.bound_by_slot(slot, v);
         self.known.insert(slot, v);
         v
     }
 
-    /// A slot's value has no more bits than the slot can have.
-    pub fn came_from(&mut self, slot: Slot, v: Value) {
+    /// Records that a value from a slot has no more bits than the slot can have.
+    pub fn bound_by_slot(&mut self, slot: Slot, v: Value) {
         if let Some(&bits) = self.plan.widths.get(usize::from(slot)) {
             self.has_bits(v, bits.into());
         }
     }
 
     pub fn set(&mut self, slot: Slot, v: Value) {
-        self.came_from(slot, v);
+        self.bound_by_slot(slot, v);
         if let Some(&own) = self.own.get(&slot) {
             self.b.def_var(own, v);
             return;
         }
-        self.b.ins().store(there(), v, self.slots, i32::from(slot) * 8);
+        self.b.ins().store(trusted(), v, self.slots, i32::from(slot) * 8);
         self.known.insert(slot, v);
     }
 
@@ -268,8 +269,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         self.bits.get(&v).copied().unwrap_or(64)
     }
 
-    /// The bits under a mask.
-    pub fn under(&mut self, v: Value, mask: u64) -> Value {
+    /// The value's bits under a mask.
+    pub fn masked(&mut self, v: Value, mask: u64) -> Value {
         if mask64(self.bits(v)) & !mask == 0 {
             return v;
         }
@@ -299,8 +300,8 @@ impl<'a, 'b> Fun<'a, 'b> {
         }
     }
 
-    /// 0 or 1 as 64 bits.
-    pub fn truth(&mut self, code: IntCC, a: Value, b: Value) -> Value {
+    /// The result of a comparison as 64 bits, 0 or 1.
+    pub fn compare(&mut self, code: IntCC, a: Value, b: Value) -> Value {
         let c = self.b.ins().icmp(code, a, b);
         self.b.ins().uextend(I64, c)
     }
@@ -326,7 +327,7 @@ impl<'a, 'b> Fun<'a, 'b> {
         let results = self.call(name, &all);
         self.known.clear();
         if let Some(variable) = self.position {
-            let v = self.b.ins().load(I64, there(), self.machine, std::mem::offset_of!(Machine, position) as i32);
+            let v = self.b.ins().load(I64, trusted(), self.machine, std::mem::offset_of!(Machine, position) as i32);
             self.b.def_var(variable, v);
         }
         results
@@ -335,43 +336,43 @@ impl<'a, 'b> Fun<'a, 'b> {
     pub fn save_position(&mut self) {
         if let Some(variable) = self.position {
             let v = self.b.use_var(variable);
-            self.b.ins().store(there(), v, self.machine, std::mem::offset_of!(Machine, position) as i32);
+            self.b.ins().store(trusted(), v, self.machine, std::mem::offset_of!(Machine, position) as i32);
         }
     }
 
-    /// A word of the machine's.
+    /// Loads a field of [`Machine`].
     pub fn machine_word(&mut self, offset: usize) -> Value {
-        self.b.ins().load(I64, there(), self.machine, offset as i32)
+        self.b.ins().load(I64, trusted(), self.machine, offset as i32)
     }
 
     pub fn set_machine_word(&mut self, offset: usize, v: Value) {
-        self.b.ins().store(there(), v, self.machine, offset as i32);
+        self.b.ins().store(trusted(), v, self.machine, offset as i32);
     }
 
     pub fn frame_word(&mut self, offset: usize) -> Value {
-        self.b.ins().load(I64, there(), self.frame, offset as i32)
+        self.b.ins().load(I64, trusted(), self.frame, offset as i32)
     }
 
     pub fn set_frame_word(&mut self, offset: usize, v: Value) {
-        self.b.ins().store(there(), v, self.frame, offset as i32);
+        self.b.ins().store(trusted(), v, self.frame, offset as i32);
     }
 
-    /// Pays for a jump backwards.
-    pub fn burn(&mut self) {
+    /// Uses up fuel for a jump backwards; ends the run if there is none left.
+    pub fn use_fuel(&mut self) {
         let offset = std::mem::offset_of!(Machine, fuel) as i32;
-        let fuel = self.b.ins().uload32(there(), self.machine, offset);
+        let fuel = self.b.ins().uload32(trusted(), self.machine, offset);
         let empty = self.is_zero(fuel);
         let out = self.end(NO_FUEL);
         self.branch_off(empty, out);
-        let less = self.b.ins().iadd_imm(fuel, -1);
-        self.b.ins().istore32(there(), less, self.machine, offset);
+        let remaining = self.b.ins().iadd_imm(fuel, -1);
+        self.b.ins().istore32(trusted(), remaining, self.machine, offset);
     }
 }
 
-/// Every slot a 16-bit number can name is there.
+/// An access by a 16-bit slot number is always within the array.
 const _: () = assert!(size_of::<Slots>() == 8 * (1 << 16));
 
-/// The signature of a function that takes and returns so many integers of 64 bits.
+/// The signature of a function with `takes` parameters and `gives` results, all integers of 64 bits.
 pub fn signature(module: &JITModule, takes: usize, gives: usize) -> Signature {
     let mut signature = module.make_signature();
     signature.params = vec![AbiParam::new(I64); takes];

@@ -1,11 +1,11 @@
-//! Instructions one after the other, jumps, selections, tables.
+//! Emits sequences of instructions, jumps, parser transitions and the application of tables.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value};
 
 use super::abi::{ASSERTION, DONE, Frame, PARSER_ERROR};
-use super::emit::{Fun, there};
+use super::emit::{Fun, trusted};
 use super::reach::{For, Place, is_bytes, is_plain, next, target, targets};
 use crate::code::{Case, Ext, KeyPart, Op, Pc};
 use crate::layout::{Slot, mask64};
@@ -14,7 +14,7 @@ use crate::table::answer::NONE;
 use crate::table::key::KeyTerm;
 
 impl Fun<'_, '_> {
-    /// A basic block of instructions.
+    /// Emits a basic block of instructions.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn code(&mut self, on_behalf: For, start: Pc) {
         if let For::Action(_, action) = on_behalf
@@ -25,7 +25,7 @@ impl Fun<'_, '_> {
         let mut pc = start;
         loop {
             if pc != start && self.plan.leaders.contains(&pc) {
-                let to = self.to(Place::Code(on_behalf, pc));
+                let to = self.block_of(Place::Code(on_behalf, pc));
                 return self.jump(to);
             }
             let op = self.p.code.ops[pc as usize];
@@ -35,27 +35,27 @@ impl Fun<'_, '_> {
             }
             match op {
                 Op::Jump { to } => {
-                    let to = self.to(Place::Code(on_behalf, to));
+                    let to = self.block_of(Place::Code(on_behalf, to));
                     return self.jump(to);
                 }
                 Op::JumpBack { to } => {
-                    self.burn();
-                    let to = self.to(Place::Code(on_behalf, to));
+                    self.use_fuel();
+                    let to = self.block_of(Place::Code(on_behalf, to));
                     return self.jump(to);
                 }
                 Op::Apply { table } => {
-                    let to = self.to(Place::Apply(table));
+                    let to = self.block_of(Place::Apply(table));
                     return self.jump(to);
                 }
-                Op::Select { index } => return self.choose(on_behalf, index, pc),
-                Op::Return => return self.leave(on_behalf),
+                Op::Select { index } => return self.transition(on_behalf, index, pc),
+                Op::Return => return self.end_of_code(on_behalf),
                 Op::EndIfExit => self.end_if_exit(),
                 Op::Exit => {
                     let one = self.number(1);
                     self.b.def_var(self.exit, one);
                 }
-                Op::SetValid { header } => self.make_valid(header, true),
-                Op::SetInvalid { header } => self.make_valid(header, false),
+                Op::SetValid { header } => self.change_validity(header, true),
+                Op::SetInvalid { header } => self.change_validity(header, false),
                 Op::RegisterRead { register, d, index } => self.register_read(register, d, index),
                 Op::RegisterWrite { register, index, a } => self.register_write(register, index, a),
                 Op::Count { counter, index } => self.count(counter, index),
@@ -67,22 +67,22 @@ impl Fun<'_, '_> {
                 }
                 Op::Extract { header } => self.extract(header),
                 Op::Ext { index } => self.extension(index),
-                // nothing is traced here
+                // Traced packets are interpreted, so machine code has no trace.
                 Op::Note { .. } => {}
                 op => {
                     let (Some(test), Some(to)) = (self.test(op), target(op)) else {
                         unreachable!("an instruction that neither computes nor jumps is named above")
                     };
-                    let yes = self.to(Place::Code(on_behalf, to));
-                    let no = self.to(Place::Code(on_behalf, pc));
+                    let yes = self.block_of(Place::Code(on_behalf, to));
+                    let no = self.block_of(Place::Code(on_behalf, pc));
                     return self.branch(test, yes, no);
                 }
             }
         }
     }
 
-    /// The end of an action, a condition, the whole.
-    fn leave(&mut self, on_behalf: For) {
+    /// Emits the end of an action, a condition, or the whole function.
+    fn end_of_code(&mut self, on_behalf: For) {
         match on_behalf {
             For::Main => {
                 let end = self.end(DONE);
@@ -94,7 +94,7 @@ impl Fun<'_, '_> {
             }
             For::Action(table, action) => {
                 self.end_if_exit();
-                self.go_on(table, Some(action));
+                self.after_table(table, Some(action));
             }
         }
     }
@@ -107,43 +107,43 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// To the node after a table.
-    fn go_on(&mut self, table: u16, action: Option<u32>) {
+    /// Emits the jump to the node after a table.
+    fn after_table(&mut self, table: u16, action: Option<u32>) {
         let (hit, miss) = (next(self.p, table, action, true), next(self.p, table, action, false));
         if hit == miss {
-            let to = self.to(hit);
+            let to = self.block_of(hit);
             return self.jump(to);
         }
         let was_hit = self.b.use_var(self.hit);
-        let (hit, miss) = (self.to(hit), self.to(miss));
+        let (hit, miss) = (self.block_of(hit), self.block_of(miss));
         self.branch(was_hit, hit, miss);
     }
 
-    /// The parameters that the lookup found, into their slots.
+    /// Copies the parameters of the matching entry to their slots.
     fn parameters(&mut self, action: u32) {
         let fields = self.p.actions[action as usize].params.clone();
         let mut at = 0;
         for f in fields {
             for i in 0..f.limbs() {
                 let words = self.b.use_var(self.params);
-                let v = self.b.ins().load(I64, there(), words, at);
-                self.came_from(f.slot + i as u16, v);
+                let v = self.b.ins().load(I64, trusted(), words, at);
+                self.bound_by_slot(f.slot + i as u16, v);
                 self.set(f.slot + i as u16, v);
                 at += 8;
             }
         }
     }
 
-    /// A table: the key, the lookup, the action.
+    /// Emits the application of a table: key, lookup and choice of the action.
     pub fn apply(&mut self, table: u16) {
         let t = &self.p.tables[usize::from(table)];
         let key = self.key(&t.key.terms(), t.key.words);
         let id = self.number(table.into());
         self.save_position();
         if !t.plain() {
-            self.choice(table);
+            self.pass_selector_hash(table);
         }
-        let found = match key.as_slice() {
+        let answer = match key.as_slice() {
             [] if t.plain() => self.miss(table),
             words if t.direct() == Some(Direct::Exact) => self.exact(table, words),
             words if t.direct() == Some(Direct::Prefix) => {
@@ -161,7 +161,7 @@ impl Fun<'_, '_> {
                 let row = self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3));
                 let (row, n) = (self.b.ins().stack_addr(I64, row, 0), self.number(words.len() as u64));
                 for (i, &v) in words.iter().enumerate() {
-                    self.b.ins().store(there(), v, row, 8 * i as i32);
+                    self.b.ins().store(trusted(), v, row, 8 * i as i32);
                 }
                 self.call("find_row", &[self.frame, id, row, n])
             }
@@ -169,21 +169,22 @@ impl Fun<'_, '_> {
         if let Some(target) = t.info.direct_meter.and_then(|m| self.p.objects.meter_targets[m.index()]) {
             self.forget(&[target.slot]);
         }
-        let (outcome, params) = (found[0], found[1]);
+        let (outcome, params) = (answer[0], answer[1]);
         self.b.def_var(self.params, params);
         let hit = self.b.ins().ushr_imm(outcome, 32);
         self.b.def_var(self.hit, hit);
         let action = self.b.ins().ireduce(I32, outcome);
         for &a in &self.p.world.tables[usize::from(table)].actions {
             let this = self.b.ins().icmp_imm(IntCC::Equal, action, a as i64);
-            let to = self.to(Place::Code(For::Action(table, a as u32), self.p.code.actions[a]));
+            let to = self.block_of(Place::Code(For::Action(table, a as u32), self.p.code.actions[a]));
             self.branch_off(this, to);
         }
-        self.go_on(table, None);
+        self.after_table(table, None);
     }
 
-    /// Leaves what chooses a member of the table's profile to the lookup.
-    fn choice(&mut self, table: u16) {
+    /// Passes the hash that selects a member of the table's action profile to the lookup, if machine code can compute
+    /// it.
+    fn pass_selector_hash(&mut self, table: u16) {
         let profile = self.p.tables[usize::from(table)].info.profile;
         let selector = profile.and_then(|i| self.p.profiles[i.index()].selector.as_ref());
         let hash = selector.and_then(|c| self.hash_of(c));
@@ -194,7 +195,7 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// A table's key as words.
+    /// Computes a table's key as words.
     fn key(&mut self, terms: &[KeyTerm], words: usize) -> Vec<Value> {
         let mut key: Vec<Option<Value>> = vec![None; words];
         for t in terms {
@@ -212,22 +213,22 @@ impl Fun<'_, '_> {
         let mut out = Vec::new();
         for (v, mask) in key.into_iter().zip(masks) {
             let v = v.unwrap_or_else(|| self.number(0));
-            out.push(self.under(v, mask));
+            out.push(self.masked(v, mask));
         }
         out
     }
 
-    /// The value, or 0 while the header is not valid.
+    /// The value, or 0 if the header is not valid.
     pub fn if_valid(&mut self, valid: Slot, v: Value) -> Value {
         let (valid, zero) = (self.get(valid), self.number(0));
         self.b.ins().select(valid, v, zero)
     }
 
-    /// A parser's transition. `after`: the place behind it.
-    fn choose(&mut self, on_behalf: For, index: u32, after: Pc) {
+    /// Emits a parser's transition; `after` is the address after the instruction.
+    fn transition(&mut self, on_behalf: For, index: u32, after: Pc) {
         let select = &self.p.code.selects[index as usize];
         if !is_plain(select) {
-            return self.choose_outside(on_behalf, index, after);
+            return self.transition_in_rust(on_behalf, index, after);
         }
         let mut row = Vec::new();
         for part in &select.parts {
@@ -244,7 +245,7 @@ impl Fun<'_, '_> {
                 if mask == 0 && value == 0 {
                     continue;
                 }
-                let v = self.under(v, mask);
+                let v = self.masked(v, mask);
                 let same = self.b.ins().icmp_imm(IntCC::Equal, v, value as i64);
                 test = Some(match test {
                     Some(t) => self.b.ins().band(t, same),
@@ -256,7 +257,7 @@ impl Fun<'_, '_> {
                     let yes = self.backward(on_behalf, *to, after);
                     self.branch_off(test, yes);
                 }
-                // always true
+                // The case matches every key.
                 None => {
                     let to = self.backward(on_behalf, *to, after);
                     return self.jump(to);
@@ -267,19 +268,19 @@ impl Fun<'_, '_> {
         self.jump(to);
     }
 
-    /// The place, behind a payment if it lies behind.
+    /// The block of a place; if the place lies backwards, the block of a fuel check before it.
     fn backward(&mut self, on_behalf: For, to: Pc, after: Pc) -> Block {
         let place = Place::Code(on_behalf, to);
         if to > after {
-            return self.to(place);
+            return self.block_of(place);
         }
-        let toll = self.b.create_block();
-        let to = self.to(place);
-        self.tolls.push((toll, to));
-        toll
+        let fuel_check = self.b.create_block();
+        let to = self.block_of(place);
+        self.fuel_checks.push((fuel_check, to));
+        fuel_check
     }
 
-    fn choose_outside(&mut self, on_behalf: For, index: u32, after: Pc) {
+    fn transition_in_rust(&mut self, on_behalf: For, index: u32, after: Pc) {
         let id = self.number(index.into());
         let to = self.call_out("select", &[id])[0];
         let failed = self.b.ins().icmp_imm(IntCC::Equal, to, i64::from(NONE));
@@ -298,14 +299,14 @@ impl Fun<'_, '_> {
         self.jump(to);
     }
 
-    /// Raises the parser's error.
+    /// Raises a parser error if the condition holds.
     pub fn fail_if(&mut self, condition: Value, error: Value) {
         let (fail, end) = (self.b.create_block(), self.end(PARSER_ERROR));
         self.branch_off(condition, fail);
         let Some(on) = self.b.current_block() else { return };
         self.b.set_cold_block(fail);
         self.b.switch_to_block(fail);
-        self.b.ins().store(there(), error, self.frame, std::mem::offset_of!(Frame, error) as i32);
+        self.b.ins().store(trusted(), error, self.frame, std::mem::offset_of!(Frame, error) as i32);
         self.jump(end);
         self.b.switch_to_block(on);
     }
@@ -334,12 +335,12 @@ impl Fun<'_, '_> {
                 self.branch_off(failed, end);
             }
             Ext::Log { .. } => {}
-            _ => self.outside("extension", index),
+            _ => self.call_rust("extension", index),
         }
     }
 
-    /// An instruction that Rust carries out.
-    pub fn outside(&mut self, name: &'static str, index: u32) {
+    /// Emits a call of a Rust function that carries out an instruction.
+    pub fn call_rust(&mut self, name: &'static str, index: u32) {
         let id = self.number(index.into());
         let status = self.call_out(name, &[id])[0];
         let failed = self.not_zero(status);

@@ -1,4 +1,4 @@
-//! Start values: slots that may be read before they are written get them from a function without a branch.
+//! A function without branches that sets the slots that may be read before they are written to their start values.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I64, I64X2};
@@ -10,12 +10,13 @@ use cranelift_module::{FuncId, Module};
 use super::emit::signature;
 use crate::layout::Slot;
 
-/// More slots than these are copied.
-pub const MOST: usize = 512;
+/// The most slots that such a function sets. If there are more, all start values are copied instead.
+pub const MAX_SLOTS: usize = 512;
 
-/// The function, which takes the slots' address; `None`: there are too many. `values`: those that all slots start with.
+/// Compiles the function, which takes the address of the slots. `needed` are the slots to set, `values` the start
+/// values of all slots. Returns `None` if there are too many slots.
 pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result<Option<FuncId>, String> {
-    if needed.len() > MOST {
+    if needed.len() > MAX_SLOTS {
         return Ok(None);
     }
     let signature = signature(module, 1, 0);
@@ -37,7 +38,7 @@ pub fn define(module: &mut JITModule, needed: &[Slot], values: &[u64]) -> Result
     Ok(Some(id))
 }
 
-/// The same in the middle of another function.
+/// Emits the same stores within another function.
 pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[u64]) {
     let zero = b.ins().iconst(I64, 0);
     let zeros = b.ins().splat(I64X2, zero);
@@ -46,7 +47,8 @@ pub fn stores(b: &mut FunctionBuilder, slots: Value, needed: &[Slot], values: &[
         if slot < done {
             continue;
         }
-        // two at a time; the second one may have its start value even if nobody needs it
+        // Set two slots at a time if both start values are zero; setting the second one does no harm if it is not
+        // needed.
         let pair = values[slot..].starts_with(&[0, 0]);
         let value = match values[slot] {
             _ if pair => zeros,

@@ -1,18 +1,21 @@
 //! Compiles a program's instructions to machine code, once, when an engine starts.
 //!
-//! The optimized instructions ([`crate::code`]) of the parser, of ingress and of egress become one function each, and so do the
-//! checksums to verify and the deparser with the checksums to update; one more function leads a packet from one to the next
-//! ([`whole`]). [Cranelift](https://cranelift.dev) makes the machine code. Parameters, metadata and temporaries that no other
-//! function expects anything in ([`reach`]) live in processor registers; everything else stays where the interpreter has it, but
-//! for headers, which are kept as they came in as far as nobody else reads them ([`raw`]). Arithmetic, registers, counters,
-//! parsing, deparsing and the usual lookups are done in place ([`ops`], [`state`], [`packet`], [`lookup`]); other lookups, meters
-//! and whatever is rare call Rust ([`abi`]), which is what the interpreter runs.
+//! The optimized instructions ([`crate::code`]) of the parser, of ingress and of egress become one function each, and
+//! so do the checksums to verify, and the deparser with the checksums to update. One more function, the fast path
+//! ([`fast_path`]), calls these in order for a packet. [Cranelift](https://cranelift.dev) makes the machine code.
 //!
-//! The interpreter ([`crate::machine`]) is the reference. It runs when a trace is wanted, on processors that Cranelift does not
-//! know, and for programs beyond [`MOST`]; `tests/native.rs` holds both against each other.
+//! Parameters, metadata and temporaries that only one function uses ([`reach`]) are kept in processor registers.
+//! Everything else stays where the interpreter has it, except that headers are kept as received as far as only machine
+//! code reads them ([`raw`]). Arithmetic, registers, counters, parsing, deparsing and the usual lookups are done in
+//! place ([`ops`], [`state`], [`packet`], [`lookup`]). Other lookups, meters and rare operations call the Rust
+//! functions that the interpreter uses too ([`abi`]).
+//!
+//! The interpreter ([`crate::machine`]) is the reference. It runs when a trace is requested, on processors that
+//! Cranelift does not support, and for programs with more than [`MAX_INSTRUCTIONS`]; `tests/native.rs` compares both.
 
 mod abi;
 mod emit;
+mod fast_path;
 mod flow;
 mod fresh;
 mod lookup;
@@ -22,7 +25,6 @@ mod parts;
 mod raw;
 mod reach;
 mod state;
-mod whole;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -36,10 +38,10 @@ use cranelift_module::{FuncId, Linkage, Module};
 
 use self::abi::{ASSERTION, CALLS, DONE, Frame, PARSER_ERROR, PAST_EGRESS, PAST_INGRESS, SENT};
 use self::emit::{Fun, Plan, signature};
-use self::parts::{PARTS, name};
+use self::fast_path::FastPath;
+use self::parts::{STAGES, name};
 use self::raw::Raw;
 use self::reach::{For, Place, Reach};
-use self::whole::Way;
 use crate::code::{Op, Pc};
 use crate::layout::{Slot, Slots};
 use crate::machine::{Machine, Stop};
@@ -47,25 +49,26 @@ use crate::machine_code::{Entry, Fresh, MachineCode};
 use crate::phv::Head;
 use crate::program::Program;
 
-pub use self::parts::Part;
+pub use self::parts::Stage;
 
-/// More instructions than this are interpreted: compiling them would take seconds.
-const MOST: usize = 50_000;
+/// The most instructions that are compiled, because compiling more would take seconds. Larger programs are interpreted.
+const MAX_INSTRUCTIONS: usize = 50_000;
 
-/// How far a packet came on its way.
+/// How far a packet got on the fast path.
 pub enum Progress {
-    /// The parser ended it.
+    /// The parser ended early.
     Parser(Stop),
-    /// Ingress ended like this, and what follows it is left to do.
+    /// Ingress ended with this result, and what follows it is still to be done.
     Ingress(Result<(), Stop>),
-    /// Egress ended like this, and what follows it is left to do, for a packet that leaves by `port`; `parsed`: bytes of headers it had.
+    /// Egress ended with this result, and what follows it is still to be done. The packet leaves by `port` and had
+    /// `parsed` bytes of headers.
     Egress { port: u32, parsed: usize, ended: Result<(), Stop> },
     /// The headers are written.
     Deparsed { port: u32, parsed: usize },
 }
 
 impl Program {
-    /// Its machine code, made when the first engine asks for it; why there is none, otherwise.
+    /// The program's machine code, compiled when an engine first needs it; the error is the reason why there is none.
     #[inline]
     pub(crate) fn native(&self) -> Result<&MachineCode, &str> {
         self.native.get_or_init(|| MachineCode::new(self)).as_ref().map_err(String::as_str)
@@ -73,44 +76,48 @@ impl Program {
 }
 
 impl MachineCode {
-    /// Why not, otherwise.
+    /// Compiles a program; the error is the reason why it cannot be compiled.
     pub fn new(p: &Program) -> Result<MachineCode, String> {
-        if p.code.ops.len() > MOST {
-            return Err(format!("the program has {} instructions; up to {MOST} are compiled", p.code.ops.len()));
+        if p.code.ops.len() > MAX_INSTRUCTIONS {
+            return Err(format!(
+                "the program has {} instructions; up to {MAX_INSTRUCTIONS} are compiled",
+                p.code.ops.len()
+            ));
         }
         let mut module = module()?;
         let compiled = Self::compile(p, &mut module);
-        let compiled = compiled.and_then(|(ids, whole, fresh, reads_backlog)| {
+        let compiled = compiled.and_then(|(ids, fast_path, fresh, reads_backlog)| {
             module.finalize_definitions().map_err(|e| e.to_string())?;
             let entry = |id: FuncId| {
                 let code = module.get_finalized_function(id);
-                // SAFETY: the function was compiled with this very signature
+                // SAFETY: the function was compiled with this very signature.
                 unsafe { std::mem::transmute::<*const u8, Entry>(code) }
             };
             let fresh = fresh.map(|id| {
                 let code = module.get_finalized_function(id);
-                // SAFETY: as above
+                // SAFETY: the function was compiled with this very signature.
                 unsafe { std::mem::transmute::<*const u8, Fresh>(code) }
             });
-            Ok((ids.map(entry), entry(whole), fresh, reads_backlog))
+            Ok((ids.map(entry), entry(fast_path), fresh, reads_backlog))
         });
         match compiled {
-            Ok((entries, whole, fresh, reads_backlog)) => {
-                let has = PARTS.map(|part| has(p, part));
-                Ok(MachineCode { entries, whole, has, reads_backlog, fresh, module: Some(module) })
+            Ok((entries, fast_path, fresh, reads_backlog)) => {
+                let nonempty = STAGES.map(|stage| is_nonempty(p, stage));
+                Ok(MachineCode { entries, fast_path, nonempty, reads_backlog, fresh, module: Some(module) })
             }
             Err(e) => {
-                // SAFETY: nothing of it was handed out
+                // SAFETY: no function of the module was handed out.
                 unsafe { module.free_memory() };
                 Err(e)
             }
         }
     }
 
-    /// The parts, the whole way, the start values, and whether somebody reads what waits at a port.
+    /// Compiles the stages, the fast path and the start values; also returns whether the program reads how many frames
+    /// wait at a port.
     fn compile(p: &Program, module: &mut JITModule) -> Result<([FuncId; 5], FuncId, Option<FuncId>, bool), String> {
         let leaders = reach::leaders(&p.code);
-        let reaches = PARTS.map(|part| Reach::new(p, &leaders, starts(p, part)));
+        let reaches = STAGES.map(|stage| Reach::new(p, &leaders, starts(p, stage)));
         let outside: HashSet<Slot> = reaches.iter().flat_map(|r| r.outside.iter().copied()).collect();
         let mut users: HashMap<Slot, usize> = HashMap::new();
         for slot in reaches.iter().flat_map(|r| &r.inside) {
@@ -128,18 +135,18 @@ impl MachineCode {
         for (slot, width) in raw.widths(p) {
             widths[usize::from(slot)] = width;
         }
-        let (ids, whole) = declare(module)?;
+        let (ids, fast_path_id) = declare(module)?;
         let mut read = outside.clone();
-        for (part, reach) in PARTS.into_iter().zip(&reaches) {
+        for (stage, reach) in STAGES.into_iter().zip(&reaches) {
             let own = |slot: &&Slot| {
-                // what no other part uses, or what no part expects anything in
+                // A slot can be in a register if no other stage uses it, or if no stage reads it before writing it.
                 (users[slot] == 1 || !exposed(**slot))
                     && p.world.private.has(**slot)
                     && !outside.contains(slot)
                     && !constants.contains_key(slot)
             };
             let own: HashSet<Slot> = reach.inside.iter().filter(own).copied().collect();
-            let loaded = define(p, module, &ids, part, reach, &own, &leaders, &widths, &raw)?;
+            let loaded = define(p, module, &ids, stage, reach, &own, &leaders, &widths, &raw)?;
             read.extend(loaded.into_iter().filter(|&slot| exposed(slot)));
         }
         let needed = |slot: &Slot| (!p.world.private.has(*slot) || read.contains(slot)) && !raw.unused(*slot);
@@ -147,70 +154,72 @@ impl MachineCode {
         let fresh = fresh::define(module, &needed, &p.phv.fresh)?;
         let mut touched: HashSet<Slot> =
             reaches.iter().flat_map(|r| r.inside.iter().chain(&r.outside)).copied().collect();
-        touched.extend(p.objects.kept());
+        touched.extend(p.objects.carried_slots());
         touched.extend(p.world.calculations.iter().flatten());
         touched.extend(p.code.conditions.iter().map(|c| c.1));
         let st = &p.standard;
         let backlog = [st.enq_qdepth, st.deq_qdepth, st.deq_timedelta].iter().any(|cell| touched.contains(&cell.slot));
-        let way = Way {
+        let fast_path = FastPath {
             fresh: fresh.is_some().then_some(&needed),
             read: &touched,
-            verify: has(p, Part::Verify),
-            egress: has(p, Part::Egress),
+            verify: is_nonempty(p, Stage::Verify),
+            egress: is_nonempty(p, Stage::Egress),
             backlog,
         };
         let constants = p.world.constants.clone();
         let plan = Plan { p, leaders, constants, widths, raw: &raw, exits: false, calls: HashMap::new() };
-        build(module, &ids, whole, 5, plan, &Reach::default(), &HashSet::new(), |fun| {
-            fun.whole(&way);
+        build(module, &ids, fast_path_id, 5, plan, &Reach::default(), &HashSet::new(), |fun| {
+            fun.fast_path(&fast_path);
             HashSet::new()
         })?;
-        Ok((ids, whole, fresh, backlog))
+        Ok((ids, fast_path_id, fresh, backlog))
     }
 
-    /// Whether somebody reads what waits at a port.
+    /// Whether the program reads how many frames wait at a port.
     #[inline]
     pub fn reads_backlog(&self) -> bool {
         self.reads_backlog
     }
 
-    /// Whether there is something to do in a part.
+    /// Whether a stage does anything.
     #[inline]
-    pub fn has(&self, part: Part) -> bool {
-        self.has[part as usize]
+    pub fn is_nonempty(&self, stage: Stage) -> bool {
+        self.nonempty[stage as usize]
     }
 
-    /// Every slot that may be read before it is written gets the value it starts with.
+    /// Sets every slot that may be read before it is written to its start value.
     #[inline]
     pub fn fresh(&self, p: &Program, s: &mut Slots) {
         match self.fresh {
-            // SAFETY: it writes slots of the program, which are among these
+            // SAFETY: the function writes only slots of the program, which lie within the array.
             Some(fresh) => unsafe { fresh(s) },
             None => p.phv.start(s),
         }
     }
 
-    /// Runs a part. Its result is meaningful for the parts that have one.
+    /// Runs a stage. The result is that of [`Stage::Verify`] or the headers' length from [`Stage::Deparser`]; for other
+    /// stages it has no meaning.
     pub fn run(
         &self,
-        part: Part,
+        stage: Stage,
         p: &Program,
         m: &mut Machine,
         s: &mut Slots,
         head: &mut Head,
         data: &[u8],
     ) -> Result<i64, Stop> {
-        let (result, frame) = self.enter(self.entries[part as usize], p, m, s, head, data, 0);
-        match part {
-            Part::Verify => Ok(result),
-            Part::Deparser => outcome(result, frame.error).map(|()| frame.head_length as i64),
+        let (result, frame) = self.enter(self.entries[stage as usize], p, m, s, head, data, 0);
+        match stage {
+            Stage::Verify => Ok(result),
+            Stage::Deparser => outcome(result, frame.error).map(|()| frame.head_length as i64),
             _ => outcome(result, frame.error).map(|()| DONE),
         }
     }
 
-    /// Leads a packet that came in by `port` from its start values to its headers, or as far as is usual.
+    /// Runs a packet received at `port` along the fast path, from its start values to its deparsed headers if nothing
+    /// unusual happens.
     #[inline]
-    pub fn whole(
+    pub fn fast_path(
         &self,
         p: &Program,
         m: &mut Machine,
@@ -222,7 +231,7 @@ impl MachineCode {
         if self.fresh.is_none() {
             p.phv.start(s);
         }
-        let (result, frame) = self.enter(self.whole, p, m, s, head, data, port);
+        let (result, frame) = self.enter(self.fast_path, p, m, s, head, data, port);
         let (port, parsed) = (frame.port as u32, frame.parsed);
         if result == SENT {
             head.cut(frame.head_length);
@@ -236,7 +245,7 @@ impl MachineCode {
         }
     }
 
-    /// What machine code returns, and leaves in its frame.
+    /// Calls machine code; returns its status and the frame with its results.
     #[inline(always)]
     #[expect(clippy::too_many_arguments)]
     fn enter(
@@ -268,13 +277,14 @@ impl MachineCode {
             hashed: 0,
             program: p,
         };
-        // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi` demands
+        // SAFETY: the code was compiled from this program, whose engine this is (see `Pass`), and the frame is as `abi`
+        // requires.
         let result = unsafe { entry((&raw mut frame).cast()) };
         (result, frame)
     }
 }
 
-/// How a part ended.
+/// The result that a stage's status stands for.
 fn outcome(result: i64, error: u64) -> Result<(), Stop> {
     match result {
         DONE => Ok(()),
@@ -298,59 +308,59 @@ fn module() -> Result<JITModule, String> {
     for (name, function, ..) in CALLS {
         builder.symbol(name, function);
     }
-    for (name, function) in abi::better() {
+    for (name, function) in abi::faster_calls() {
         builder.symbol(name, function);
     }
     Ok(JITModule::new(builder))
 }
 
-/// Cranelift checks what it is given: in tests.
+/// Whether Cranelift verifies the code that it is given; only in debug builds and tests.
 fn verifier() -> &'static str {
     if cfg!(debug_assertions) { "true" } else { "false" }
 }
 
-/// Whether a part does anything.
-fn has(p: &Program, part: Part) -> bool {
-    match part {
-        Part::Egress => !matches!(p.code.ops[p.code.egress as usize], Op::Return),
-        Part::Verify => !p.verify.is_empty(),
+/// Whether a stage of the program does anything.
+fn is_nonempty(p: &Program, stage: Stage) -> bool {
+    match stage {
+        Stage::Egress => !matches!(p.code.ops[p.code.egress as usize], Op::Return),
+        Stage::Verify => !p.verify.is_empty(),
         _ => true,
     }
 }
 
-/// Where a part begins.
-fn starts(p: &Program, part: Part) -> Vec<Place> {
+/// The places at which a stage's code begins.
+fn starts(p: &Program, stage: Stage) -> Vec<Place> {
     let conditions = |list: &[usize]| -> Vec<Place> {
         let of = |&i: &usize| p.code.conditions[i].0.map(|pc| Place::Code(For::Condition(i as u16), pc));
         list.iter().filter_map(of).collect()
     };
-    match part {
-        Part::Parser => vec![Place::Code(For::Main, p.code.parser)],
-        Part::Ingress => vec![Place::Code(For::Main, p.code.ingress)],
-        Part::Egress => vec![Place::Code(For::Main, p.code.egress)],
-        Part::Verify => conditions(&p.verify),
-        Part::Deparser => {
+    match stage {
+        Stage::Parser => vec![Place::Code(For::Main, p.code.parser)],
+        Stage::Ingress => vec![Place::Code(For::Main, p.code.ingress)],
+        Stage::Egress => vec![Place::Code(For::Main, p.code.egress)],
+        Stage::Verify => conditions(&p.verify),
+        Stage::Deparser => {
             let primitives = p.code.deparser.map(|pc| Place::Code(For::Deparser, pc));
             conditions(&p.update).into_iter().chain(primitives).collect()
         }
     }
 }
 
-/// The parts' functions, and that of the whole way.
+/// Declares the functions of the stages and of the fast path.
 fn declare(module: &mut JITModule) -> Result<([FuncId; 5], FuncId), String> {
     let signature = signature(module, 1, 1);
     let mut declare = || module.declare_anonymous_function(&signature).map_err(|e| e.to_string());
-    let ids = PARTS.iter().map(|_| declare()).collect::<Result<Vec<FuncId>, String>>()?;
+    let ids = STAGES.iter().map(|_| declare()).collect::<Result<Vec<FuncId>, String>>()?;
     Ok((ids.try_into().map_err(|_| "a function is missing".to_string())?, declare()?))
 }
 
 #[expect(clippy::too_many_arguments)]
-/// Makes one part's function; returns the slots that it loads from memory.
+/// Compiles one stage's function; returns the slots that it loads from memory.
 fn define(
     p: &Program,
     module: &mut JITModule,
     ids: &[FuncId; 5],
-    part: Part,
+    stage: Stage,
     reach: &Reach,
     own: &HashSet<Slot>,
     leaders: &BTreeSet<Pc>,
@@ -367,14 +377,14 @@ fn define(
         exits,
         calls: HashMap::new(),
     };
-    build(module, ids, ids[part as usize], part as u32, plan, reach, own, |fun| match part {
-        Part::Parser | Part::Ingress | Part::Egress => fun.main(part == Part::Parser, reach),
-        Part::Verify => fun.verify(reach),
-        Part::Deparser => fun.deparser(reach),
+    build(module, ids, ids[stage as usize], stage as u32, plan, reach, own, |fun| match stage {
+        Stage::Parser | Stage::Ingress | Stage::Egress => fun.main(stage == Stage::Parser, reach),
+        Stage::Verify => fun.verify(reach),
+        Stage::Deparser => fun.deparser(reach),
     })
 }
 
-/// Makes a function out of what `emit` writes; returns the slots that it loads from memory.
+/// Compiles a function from what `emit` builds; returns the slots that it loads from memory.
 #[expect(clippy::too_many_arguments)]
 fn build(
     module: &mut JITModule,
@@ -395,11 +405,11 @@ fn build(
         let function = module.declare_function(name, Linkage::Import, &signature).map_err(error)?;
         plan.calls.insert(name, module.declare_func_in_func(function, &mut context.func));
     }
-    for part in PARTS {
-        let call = module.declare_func_in_func(ids[part as usize], &mut context.func);
-        // anywhere in memory: the code of large programs is not next to each other
+    for stage in STAGES {
+        let call = module.declare_func_in_func(ids[stage as usize], &mut context.func);
+        // The function may be anywhere in memory: the functions of large programs are not next to each other.
         context.func.dfg.ext_funcs[call].colocated = false;
-        plan.calls.insert(name(part), call);
+        plan.calls.insert(name(stage), call);
     }
     let mut buffers = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut context.func, &mut buffers);

@@ -1,4 +1,4 @@
-//! Instructions that compute.
+//! Emits code for arithmetic, comparisons and copies.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -9,7 +9,7 @@ use crate::code::Op;
 use crate::layout::Slot;
 
 impl Fun<'_, '_> {
-    /// Emits an instruction that computes one value; false: it is none.
+    /// Emits an instruction that computes a value or copies slots; returns false for all other instructions.
     #[expect(clippy::too_many_lines, reason = "one arm an instruction")]
     pub fn compute(&mut self, op: Op) -> bool {
         use IntCC::{
@@ -20,20 +20,20 @@ impl Fun<'_, '_> {
                 let v = self.get(a);
                 (d, self.cut(v, m))
             }
-            Op::Add { m, d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().iadd(a, b)).map_cut(self, m)),
-            Op::Sub { m, d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().isub(a, b)).map_cut(self, m)),
-            Op::Mul { m, d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().imul(a, b)).map_cut(self, m)),
-            Op::And { d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().band(a, b)).0),
-            Op::Or { d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().bor(a, b)).0),
-            Op::Xor { d, a, b } => (d, self.two(a, b, |f, a, b| f.b.ins().bxor(a, b)).0),
+            Op::Add { m, d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().iadd(a, b)).map_cut(self, m)),
+            Op::Sub { m, d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().isub(a, b)).map_cut(self, m)),
+            Op::Mul { m, d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().imul(a, b)).map_cut(self, m)),
+            Op::And { d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().band(a, b)).0),
+            Op::Or { d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().bor(a, b)).0),
+            Op::Xor { d, a, b } => (d, self.binary(a, b, |f, a, b| f.b.ins().bxor(a, b)).0),
             Op::Not { m, d, a } => {
                 let v = self.get(a);
                 let v = self.b.ins().bnot(v);
                 (d, self.cut(v, m))
             }
-            Op::Shl { m, d, a, b } => (d, self.two(a, b, Self::shift_left).map_cut(self, m)),
-            Op::Shr { d, a, b } => (d, self.two(a, b, Self::shift_right).0),
-            Op::Sar { d, a, b } => (d, self.two(a, b, Self::shift_signed).0),
+            Op::Shl { m, d, a, b } => (d, self.binary(a, b, Self::shift_left).map_cut(self, m)),
+            Op::Shr { d, a, b } => (d, self.binary(a, b, Self::shift_right).0),
+            Op::Sar { d, a, b } => (d, self.binary(a, b, Self::shift_signed).0),
             Op::ShlI { m, k, d, a } => {
                 let v = self.get(a);
                 let v = self.b.ins().ishl_imm(v, i64::from(k));
@@ -55,8 +55,8 @@ impl Fun<'_, '_> {
                 let v = self.b.ins().bor(low, high);
                 (d, self.cut(v, m))
             }
-            Op::Div { d, a, b } => (d, self.two(a, b, |f, a, b| f.divide(a, b, false)).0),
-            Op::Rem { d, a, b } => (d, self.two(a, b, |f, a, b| f.divide(a, b, true)).0),
+            Op::Div { d, a, b } => (d, self.binary(a, b, |f, a, b| f.divide(a, b, false)).0),
+            Op::Rem { d, a, b } => (d, self.binary(a, b, |f, a, b| f.divide(a, b, true)).0),
             Op::Sext { m, d, a } => {
                 let v = self.get(a);
                 let v = self.b.ins().ishl_imm(v, i64::from(m));
@@ -78,12 +78,12 @@ impl Fun<'_, '_> {
                 let v = self.b.ins().smax(v, low);
                 (d, self.b.ins().smin(v, high))
             }
-            Op::Eq { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(Equal, a, b)).0),
-            Op::Ne { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(NotEqual, a, b)).0),
-            Op::LtU { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(UnsignedLessThan, a, b)).0),
-            Op::LeU { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(UnsignedLessThanOrEqual, a, b)).0),
-            Op::LtS { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(SignedLessThan, a, b)).0),
-            Op::LeS { d, a, b } => (d, self.two(a, b, |f, a, b| f.truth(SignedLessThanOrEqual, a, b)).0),
+            Op::Eq { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(Equal, a, b)).0),
+            Op::Ne { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(NotEqual, a, b)).0),
+            Op::LtU { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(UnsignedLessThan, a, b)).0),
+            Op::LeU { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(UnsignedLessThanOrEqual, a, b)).0),
+            Op::LtS { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(SignedLessThan, a, b)).0),
+            Op::LeS { d, a, b } => (d, self.binary(a, b, |f, a, b| f.compare(SignedLessThanOrEqual, a, b)).0),
             Op::Copy { d, a, n } => {
                 let row: Vec<Value> = (0..n).map(|i| self.get(a.wrapping_add(i))).collect();
                 for (i, v) in row.into_iter().enumerate() {
@@ -104,23 +104,23 @@ impl Fun<'_, '_> {
         true
     }
 
-    fn two(&mut self, a: Slot, b: Slot, f: impl FnOnce(&mut Self, Value, Value) -> Value) -> Uncut {
+    fn binary(&mut self, a: Slot, b: Slot, f: impl FnOnce(&mut Self, Value, Value) -> Value) -> Uncut {
         let (a, b) = (self.get(a), self.get(b));
         Uncut(f(self, a, b))
     }
 
-    /// Shifts of 64 and more give 0; the processor would take the amount modulo 64.
+    /// Shifts left; an amount of 64 or more gives 0, where the processor would take the amount modulo 64.
     fn shift_left(&mut self, a: Value, b: Value) -> Value {
         let v = self.b.ins().ishl(a, b);
-        self.unless_too_far(v, b)
+        self.zero_if_too_far(v, b)
     }
 
     fn shift_right(&mut self, a: Value, b: Value) -> Value {
         let v = self.b.ins().ushr(a, b);
-        self.unless_too_far(v, b)
+        self.zero_if_too_far(v, b)
     }
 
-    fn unless_too_far(&mut self, v: Value, amount: Value) -> Value {
+    fn zero_if_too_far(&mut self, v: Value, amount: Value) -> Value {
         let near = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, amount, 64);
         let zero = self.number(0);
         self.b.ins().select(near, v, zero)
@@ -132,18 +132,18 @@ impl Fun<'_, '_> {
         self.b.ins().sshr(a, amount)
     }
 
-    /// By zero gives 0.
+    /// Divides two unsigned values; a division by zero gives 0.
     fn divide(&mut self, a: Value, b: Value, rest: bool) -> Value {
         let zero = self.is_zero(b);
         let zero = self.b.ins().uextend(I64, zero);
-        // by one instead
+        // A division by zero becomes one by 1, whose result is cleared below.
         let divisor = self.b.ins().bor(b, zero);
         let v = if rest { self.b.ins().urem(a, divisor) } else { self.b.ins().udiv(a, divisor) };
         let keep = self.b.ins().iadd_imm(zero, -1);
         self.b.ins().band(v, keep)
     }
 
-    /// The test of a conditional jump.
+    /// The test of a conditional jump; `None` for any other instruction.
     pub fn test(&mut self, op: Op) -> Option<Value> {
         let (code, a, b) = match op {
             Op::JumpIfZero { a, .. } => {
@@ -167,7 +167,7 @@ impl Fun<'_, '_> {
     }
 }
 
-/// A value that may have more bits than it should.
+/// A value that may have more bits than its destination.
 struct Uncut(Value);
 
 impl Uncut {

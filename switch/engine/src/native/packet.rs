@@ -1,4 +1,4 @@
-//! Headers: out of the packet, into the header buffer, and their checksums.
+//! Emits code that reads headers from a packet, writes them to the header buffer, and computes their checksums.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
@@ -11,27 +11,28 @@ use crate::layout::{FieldRef, Slot};
 use crate::machine::Machine;
 use crate::phv::Word;
 
-/// Bytes of the packet: anywhere.
-fn anywhere() -> MemFlags {
+/// Flags of accesses to the packet's bytes, which may be at any address.
+fn unaligned() -> MemFlags {
     MemFlags::new().with_notrap()
 }
 
 impl Fun<'_, '_> {
-    /// The big-endian number of `n` bytes at `base + at`, of a header that ends at `base + end`.
+    /// Loads the big-endian number in the `n` bytes at `base + at`. The header ends at `base + end`, up to which memory
+    /// may be read.
     fn load(&mut self, base: Value, at: usize, n: usize, end: usize) -> Value {
-        let whole: Option<Type> = Type::int(8 * n as u16);
-        if let Some(t) = whole {
-            let v = self.b.ins().load(t, anywhere(), base, at as i32);
+        let word_type: Option<Type> = Type::int(8 * n as u16);
+        if let Some(t) = word_type {
+            let v = self.b.ins().load(t, unaligned(), base, at as i32);
             let v = if t == I8 { v } else { self.b.ins().bswap(v) };
             return if t == I64 { v } else { self.b.ins().uextend(I64, v) };
         }
         if at + 8 <= end {
-            let v = self.b.ins().load(I64, anywhere(), base, at as i32);
+            let v = self.b.ins().load(I64, unaligned(), base, at as i32);
             let v = self.b.ins().bswap(v);
             return self.b.ins().ushr_imm(v, 64 - 8 * n as i64);
         }
         if at + n >= 8 {
-            let v = self.b.ins().load(I64, anywhere(), base, (at + n) as i32 - 8);
+            let v = self.b.ins().load(I64, unaligned(), base, (at + n) as i32 - 8);
             let v = self.b.ins().bswap(v);
             return self.b.ins().band_imm(v, (u64::MAX >> (64 - 8 * n)) as i64);
         }
@@ -42,7 +43,8 @@ impl Fun<'_, '_> {
         self.b.ins().bor(high, low_part)
     }
 
-    /// The address of so many bytes from the parser's position `at` on, which must be there.
+    /// The address of the parser's position `at`. Raises a parser error if the packet has fewer than `bytes` bytes
+    /// after it.
     fn ahead(&mut self, at: Value, bytes: usize) -> Value {
         let length = self.frame_word(std::mem::offset_of!(Frame, length));
         let rest = self.b.ins().isub(length, at);
@@ -53,7 +55,7 @@ impl Fun<'_, '_> {
         self.b.ins().iadd(data, at)
     }
 
-    /// `bytes` bytes of the packet from the parser's position and `offset` on, which stay there.
+    /// Reads `bytes` bytes at `offset` from the parser's position, without moving the position.
     pub fn lookahead(&mut self, offset: usize, bytes: usize, d: FieldRef) {
         let at = match self.position {
             Some(position) => self.b.use_var(position),
@@ -68,12 +70,12 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// Takes a header of fixed length out of the packet.
+    /// Extracts a header of fixed length.
     pub fn extract(&mut self, header: u16) {
         let h = &self.p.phv.headers[usize::from(header)];
         let plan = &self.p.phv.plans[usize::from(h.plan)];
         let (Some(position), Some(words)) = (self.position, plan.words()) else {
-            return self.outside("extract", header.into());
+            return self.call_rust("extract", header.into());
         };
         let at = self.b.use_var(position);
         let base = self.ahead(at, plan.fixed_bytes);
@@ -82,13 +84,13 @@ impl Fun<'_, '_> {
         for (i, word) in words.iter().enumerate() {
             let v = self.load(base, offset, word.bytes.into(), plan.fixed_bytes);
             offset += usize::from(word.bytes);
-            if let Some(raw) = raw.get(i).filter(|raw| raw.kept != 0) {
+            if let Some(raw) = raw.get(i).filter(|raw| raw.mask != 0) {
                 self.set(raw.slot, v);
             }
-            self.split(h.base, word, v);
+            self.split_word(h.base, word, v);
         }
         if let Some(v) = plan.varbit {
-            // extracted without its variable-length field
+            // The header is extracted without its variable-length field.
             let zero = self.number(0);
             for i in 0..=plan.varbit_limbs() {
                 self.set(h.base.wrapping_add(v + i as Slot), zero);
@@ -100,10 +102,10 @@ impl Fun<'_, '_> {
         self.valid(header);
     }
 
-    /// The fields of a word of the packet.
-    fn split(&mut self, base: Slot, word: &Word, v: Value) {
-        for p in word.parts() {
-            if self.is_taken(base.wrapping_add(p.slot)) {
+    /// Splits a word of the packet into its fields.
+    fn split_word(&mut self, base: Slot, word: &Word, v: Value) {
+        for p in word.fields() {
+            if self.is_packed(base.wrapping_add(p.slot)) {
                 continue;
             }
             let mut field = if p.shift == 0 { v } else { self.b.ins().ushr_imm(v, i64::from(p.shift)) };
@@ -128,8 +130,8 @@ impl Fun<'_, '_> {
         }
     }
 
-    /// `setValid` and `setInvalid`.
-    pub fn make_valid(&mut self, header: u16, valid: bool) {
+    /// P4's `setValid` and `setInvalid`.
+    pub fn change_validity(&mut self, header: u16, valid: bool) {
         let h = &self.p.phv.headers[usize::from(header)];
         let plan = &self.p.phv.plans[usize::from(h.plan)];
         let now = self.get(h.valid);
@@ -146,11 +148,11 @@ impl Fun<'_, '_> {
         let length = if valid {
             let zero = self.number(0);
             for slot in h.base..h.valid {
-                if !self.is_taken(slot) {
+                if !self.is_packed(slot) {
                     self.set(slot, zero);
                 }
             }
-            for raw in self.plan.raw.words(header).iter().filter(|raw| raw.kept != 0) {
+            for raw in self.plan.raw.words(header).iter().filter(|raw| raw.mask != 0) {
                 self.set(raw.slot, zero);
             }
             self.valid(header);
@@ -158,8 +160,8 @@ impl Fun<'_, '_> {
         } else {
             if let Some(v) = plan.varbit {
                 let bits = self.get(h.base + v);
-                let more = self.b.ins().ushr_imm(bits, 3);
-                bytes = self.b.ins().iadd(bytes, more);
+                let varbit_bytes = self.b.ins().ushr_imm(bits, 3);
+                bytes = self.b.ins().iadd(bytes, varbit_bytes);
             }
             let zero = self.number(0);
             self.set(h.valid, zero);
@@ -217,10 +219,10 @@ impl Fun<'_, '_> {
         self.b.use_var(length)
     }
 
-    /// A word of the packet out of its fields.
+    /// Puts a word of the packet together from its fields.
     pub fn word(&mut self, base: Slot, word: &Word) -> Value {
         let mut all: Option<Value> = None;
-        for p in word.parts() {
+        for p in word.fields() {
             let v = self.get(base.wrapping_add(p.slot));
             let v = if p.signed { self.cut(v, p.m) } else { v };
             let v = if p.shift == 0 { v } else { self.b.ins().ishl_imm(v, i64::from(p.shift)) };
@@ -232,7 +234,8 @@ impl Fun<'_, '_> {
         all.unwrap_or_else(|| self.number(0))
     }
 
-    /// Writes a word at `to + offset`; bytes behind it may be overwritten too, as they are written later or not part of the head.
+    /// Writes a word at `to + offset`. Up to eight bytes from there may be overwritten: later words overwrite them
+    /// again, or they lie after the headers.
     pub fn store(&mut self, to: Value, offset: i32, word: &Word, v: Value) {
         let v = match word.bytes {
             1 => return self.put(I8, v, to, offset),
@@ -249,30 +252,30 @@ impl Fun<'_, '_> {
                 self.b.ins().bswap(v)
             }
         };
-        self.b.ins().store(anywhere(), v, to, offset);
+        self.b.ins().store(unaligned(), v, to, offset);
     }
 
     fn put(&mut self, t: Type, v: Value, to: Value, offset: i32) {
         let v = self.b.ins().ireduce(t, v);
-        self.b.ins().store(anywhere(), v, to, offset);
+        self.b.ins().store(unaligned(), v, to, offset);
     }
 
-    /// A calculation's value.
+    /// The value of a hash or checksum.
     pub fn calculation(&mut self, calculation: usize) -> Value {
         match self.p.objects.calculations[calculation].steps() {
             Steps::Sum { groups, tail, payload } => {
                 let mut sum = self.number(0);
                 for group in groups {
-                    let part = self.group(group);
-                    sum = self.add_around(sum, part);
+                    let group_sum = self.group(group);
+                    sum = self.add_ones_complement(sum, group_sum);
                 }
                 if let Some((f, valid)) = tail {
-                    let part = self.tail(f.slot, f.limbs(), valid);
-                    sum = self.add_around(sum, part);
+                    let field_sum = self.tail(f.slot, f.limbs(), valid);
+                    sum = self.add_ones_complement(sum, field_sum);
                 }
                 if payload {
-                    let part = self.call("sum_payload", &[self.frame])[0];
-                    sum = self.add_around(sum, part);
+                    let payload_sum = self.call("sum_payload", &[self.frame])[0];
+                    sum = self.add_ones_complement(sum, payload_sum);
                 }
                 self.fold(sum)
             }
@@ -287,33 +290,33 @@ impl Fun<'_, '_> {
         let mut sum = self.number(0);
         let (words, terms) = self.summed(&group.terms);
         for (slot, bits) in words {
-            // the halves of the word, whose sum needs no carry
+            // Add the two halves of the word, so that the sum needs no carry.
             let v = self.get(slot);
-            let v = self.under(v, bits);
+            let v = self.masked(v, bits);
             let (high, low) = (self.b.ins().ushr_imm(v, 32), self.b.ins().band_imm(v, 0xffff_ffff));
             for v in [high, low] {
-                sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_around(sum, v) };
+                sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_ones_complement(sum, v) };
             }
         }
         for &Term { slot, m, shift } in &terms {
             let v = self.get(slot);
             let v = self.cut(v, m);
             let v = if shift == 0 { v } else { self.b.ins().rotl_imm(v, i64::from(shift)) };
-            sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_around(sum, v) };
+            sum = if group.narrow { self.b.ins().iadd(sum, v) } else { self.add_ones_complement(sum, v) };
         }
         group.valid.map_or(sum, |valid| self.if_valid(valid, sum))
     }
 
-    /// A variable-length field's part, which mostly is not there.
+    /// The sum of a variable-length field, which is empty or absent in most packets.
     fn tail(&mut self, slot: Slot, limbs: usize, valid: Option<Slot>) -> Value {
         let sum = self.b.declare_var(I64);
         let zero = self.number(0);
         self.b.def_var(sum, zero);
         let bits = self.get(slot);
-        let there = valid.map_or(bits, |valid| self.if_valid(valid, bits));
-        let (some, on) = (self.b.create_block(), self.b.create_block());
-        self.branch(there, some, on);
-        self.b.switch_to_block(some);
+        let is_present = valid.map_or(bits, |valid| self.if_valid(valid, bits));
+        let (nonempty, on) = (self.b.create_block(), self.b.create_block());
+        self.branch(is_present, nonempty, on);
+        self.b.switch_to_block(nonempty);
         let (slot, limbs) = (self.number(slot.into()), self.number(limbs as u64));
         let v = self.call("sum_varbit", &[self.frame, slot, limbs])[0];
         self.b.def_var(sum, v);
@@ -322,10 +325,10 @@ impl Fun<'_, '_> {
         self.b.use_var(sum)
     }
 
-    /// One's complement addition of 64 bits: the carry comes back in.
-    fn add_around(&mut self, a: Value, b: Value) -> Value {
+    /// One's complement addition of 64 bits: the carry is added to the sum.
+    fn add_ones_complement(&mut self, a: Value, b: Value) -> Value {
         let sum = self.b.ins().iadd(a, b);
-        let carry = self.truth(IntCC::UnsignedLessThan, sum, b);
+        let carry = self.compare(IntCC::UnsignedLessThan, sum, b);
         self.b.ins().iadd(sum, carry)
     }
 

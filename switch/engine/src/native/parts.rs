@@ -1,4 +1,5 @@
-//! The functions: parser, checksums to verify, ingress, egress, deparser.
+//! The functions that machine code consists of, one for each stage: parser, checksums to verify, ingress, egress,
+//! deparser.
 
 use std::collections::HashSet;
 
@@ -12,34 +13,34 @@ use super::reach::{For, Reach};
 use crate::layout::{Slot, mask64};
 use crate::machine::Machine;
 
-/// What machine code there is of a program.
+/// A stage of a packet's way, for which there is a function of machine code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Stage {
     Parser,
-    /// Returns whether a checksum was wrong.
+    /// The parser's checksums. Its function returns whether a checksum was wrong.
     Verify,
     Ingress,
     Egress,
-    /// Leaves the length of the headers in the frame.
+    /// The deparser. Its function leaves the length of the headers in the frame.
     Deparser,
 }
 
-/// All of them, by number.
-pub const PARTS: [Part; 5] = [Part::Parser, Part::Verify, Part::Ingress, Part::Egress, Part::Deparser];
+/// All stages, by number.
+pub const STAGES: [Stage; 5] = [Stage::Parser, Stage::Verify, Stage::Ingress, Stage::Egress, Stage::Deparser];
 
-/// A part's name among [`super::emit::Plan::calls`].
-pub fn name(part: Part) -> &'static str {
-    match part {
-        Part::Parser => "parser, a part",
-        Part::Verify => "verify, a part",
-        Part::Ingress => "ingress, a part",
-        Part::Egress => "egress, a part",
-        Part::Deparser => "deparser, a part",
+/// A stage's name among [`super::emit::Plan::calls`].
+pub fn name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Parser => "parser, a stage",
+        Stage::Verify => "verify, a stage",
+        Stage::Ingress => "ingress, a stage",
+        Stage::Egress => "egress, a stage",
+        Stage::Deparser => "deparser, a stage",
     }
 }
 
 impl Fun<'_, '_> {
-    /// Parser, ingress or egress.
+    /// Emits the function of the parser, ingress or egress.
     pub fn main(mut self, parser: bool, reach: &Reach) -> HashSet<Slot> {
         if parser {
             let position = self.b.declare_var(I64);
@@ -47,7 +48,7 @@ impl Fun<'_, '_> {
             self.b.def_var(position, v);
             self.position = Some(position);
         }
-        // the only start
+        // These stages have a single start.
         if let Some(start) = reach.order.first() {
             self.jump(self.blocks[start]);
         }
@@ -55,16 +56,16 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Returns whether a checksum is wrong.
+    /// Emits the function that returns whether a checksum is wrong.
     pub fn verify(mut self, reach: &Reach) -> HashSet<Slot> {
         let wrong = self.b.declare_var(I64);
         let zero = self.number(0);
         self.b.def_var(wrong, zero);
         for &i in &self.p.verify {
             let field = self.p.checksums[i].field;
-            self.when_due(i, |f, sum| {
+            self.with_checksum(i, |f, sum| {
                 let stated = f.get(field.slot);
-                let differs = f.truth(IntCC::NotEqual, sum, stated);
+                let differs = f.compare(IntCC::NotEqual, sum, stated);
                 let before = f.b.use_var(wrong);
                 let v = f.b.ins().bor(before, differs);
                 f.b.def_var(wrong, v);
@@ -76,11 +77,12 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Updates checksums, runs the deparser's primitives, writes the headers and leaves their length in the frame.
+    /// Emits the function that updates checksums, runs the deparser's primitives, writes the headers and leaves their
+    /// length in the frame.
     pub fn deparser(mut self, reach: &Reach) -> HashSet<Slot> {
         for &i in &self.p.update {
             let field = self.p.checksums[i].field;
-            self.when_due(i, |f, sum| {
+            self.with_checksum(i, |f, sum| {
                 let mask = mask64(field.width);
                 let sum = if mask == u64::MAX { sum } else { f.b.ins().band_imm(sum, mask as i64) };
                 f.set(field.slot, sum);
@@ -98,8 +100,9 @@ impl Fun<'_, '_> {
         self.finish()
     }
 
-    /// Does something with a checksum if its header is valid and its condition holds.
-    fn when_due(&mut self, checksum: usize, then: impl FnOnce(&mut Self, Value)) {
+    /// Emits code that computes a checksum and passes it to `then`, if the checksum's header is valid and its condition
+    /// holds.
+    fn with_checksum(&mut self, checksum: usize, then: impl FnOnce(&mut Self, Value)) {
         let c = &self.p.checksums[checksum];
         let (start, slot) = self.p.code.conditions[checksum];
         let on = self.b.create_block();

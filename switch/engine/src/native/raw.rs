@@ -1,8 +1,8 @@
-//! Words of headers as they came in: fields that nobody changes need not be put together again, and those that nobody but machine
-//! code reads are taken out where they are read.
+//! Words of headers as received. A word whose fields do not change need not be put together again for deparsing. A
+//! field that only machine code reads is extracted from its word where it is read.
 //!
-//! Each word of a header ([`crate::phv::Word`]) has a slot of its own behind the headers' slots; machine code writes it when it
-//! extracts the header, and clears it when the header is made valid anew.
+//! Each word of a header ([`crate::phv::Word`]) has a slot of its own after the headers' slots. Machine code writes
+//! that slot when it extracts the header, and clears it when the header is made valid anew.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,34 +17,34 @@ use crate::optimize::effects;
 use crate::phv::Word;
 use crate::program::Program;
 
-/// A word of a header that is kept as it came in.
+/// A word of a header as received.
 #[derive(Debug, Clone, Copy)]
 pub struct RawWord {
     pub slot: Slot,
-    /// The bits of fields that nobody changes; 0: the word is not kept.
-    pub kept: u64,
+    /// The bits of fields that never change after extraction; if 0, the word is not stored.
+    pub mask: u64,
 }
 
-/// A field that is in no slot of its own.
+/// A field that is stored only in its word, not in a slot of its own.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct PackedField {
     word: Slot,
     shift: u8,
     m: u8,
 }
 
-/// What there is of it in a program.
+/// The words of a program's headers as received.
 #[derive(Default)]
 pub struct Raw {
-    /// By header.
+    /// Words by header.
     words: HashMap<u16, Vec<RawWord>>,
-    /// By slot.
-    taken: HashMap<Slot, Taken>,
+    /// Fields that are stored only in their words, by slot.
+    packed: HashMap<Slot, PackedField>,
 }
 
 impl Raw {
     pub fn new(p: &Program) -> Raw {
-        let (aloof, changed, read) = (aloof(p), changed(p), read(p));
+        let (used_by_rust, written, read) = (used_by_rust(p), written(p), read_by_rust(p));
         let stacked: HashSet<u16> = p.phv.stacks.iter().flat_map(|s| &s.headers).copied().collect();
         let mut raw = Raw::default();
         for (i, h) in (0u16..).zip(&p.phv.headers) {
@@ -52,41 +52,41 @@ impl Raw {
             let (Some(first), Some(words)) = (h.raw, plan.words()) else { continue };
             let slots = h.base..=h.valid;
             let mut in_union = p.phv.union_stacks.iter().flat_map(|u| &u.unions).flatten();
-            let alone = h.union_others.is_empty() && !stacked.contains(&i) && !in_union.any(|&o| o == i);
-            if !alone || plan.varbit.is_some() || slots.clone().any(|slot| aloof.contains(&slot)) {
+            let independent = h.union_others.is_empty() && !stacked.contains(&i) && !in_union.any(|&o| o == i);
+            if !independent || plan.varbit.is_some() || slots.clone().any(|slot| used_by_rust.contains(&slot)) {
                 continue;
             }
-            let mut kept_words = Vec::new();
+            let mut raw_words = Vec::new();
             for (word, slot) in words.iter().zip(first..) {
-                let mut kept = 0;
-                for part in word.parts() {
+                let mut mask = 0;
+                for part in word.fields() {
                     let field = h.base + part.slot;
-                    if part.signed || changed.contains(&field) {
+                    if part.signed || written.contains(&field) {
                         continue;
                     }
-                    kept |= u64::MAX >> part.m << part.shift;
+                    mask |= u64::MAX >> part.m << part.shift;
                     if !read.contains(&field) {
-                        raw.taken.insert(field, Taken { word: slot, shift: part.shift, m: part.m });
+                        raw.packed.insert(field, PackedField { word: slot, shift: part.shift, m: part.m });
                     }
                 }
-                kept_words.push(RawWord { slot, kept });
+                raw_words.push(RawWord { slot, mask });
             }
-            raw.words.insert(i, kept_words);
+            raw.words.insert(i, raw_words);
         }
         raw
     }
 
-    /// Whether a slot is not used.
+    /// Whether a slot is unused because of this module.
     pub fn unused(&self, slot: Slot) -> bool {
-        self.taken.contains_key(&slot) || self.words.values().flatten().any(|w| w.slot == slot && w.kept == 0)
+        self.packed.contains_key(&slot) || self.words.values().flatten().any(|w| w.slot == slot && w.mask == 0)
     }
 
-    /// The kept words of a header, if they are kept.
+    /// The stored words of a header; empty if none are stored.
     pub fn words(&self, header: u16) -> &[RawWord] {
         self.words.get(&header).map_or(&[], Vec::as_slice)
     }
 
-    /// Bits of the words, by slot.
+    /// The words' slots and widths in bits.
     pub fn widths<'a>(&'a self, p: &'a Program) -> impl Iterator<Item = (Slot, u8)> + 'a {
         self.words.iter().flat_map(|(&header, raw)| {
             let plan = &p.phv.plans[usize::from(p.phv.headers[usize::from(header)].plan)];
@@ -95,9 +95,9 @@ impl Raw {
     }
 }
 
-/// Slots that Rust may read or write, of instructions that it carries out.
-fn aloof(p: &Program) -> HashSet<Slot> {
-    let mut all: HashSet<Slot> = p.objects.kept().collect();
+/// Slots that Rust may read or write, for the instructions that it carries out.
+fn used_by_rust(p: &Program) -> HashSet<Slot> {
+    let mut all: HashSet<Slot> = p.objects.carried_slots().collect();
     all.extend(p.objects.meter_targets.iter().flatten().map(|f| f.slot));
     for ext in &p.code.ext {
         if let Ext::ExtractTo { target: Target::Header(h), .. } = ext {
@@ -111,17 +111,17 @@ fn aloof(p: &Program) -> HashSet<Slot> {
     all
 }
 
-/// Slots that some instruction writes, or a checksum.
-fn changed(p: &Program) -> HashSet<Slot> {
-    let whole = |op: &Op| matches!(op, Op::Extract { .. } | Op::SetValid { .. } | Op::SetInvalid { .. });
-    let ops = p.code.ops.iter().filter(|op| !whole(op));
+/// Slots that an instruction or the update of a checksum writes.
+fn written(p: &Program) -> HashSet<Slot> {
+    let is_header_op = |op: &Op| matches!(op, Op::Extract { .. } | Op::SetValid { .. } | Op::SetInvalid { .. });
+    let ops = p.code.ops.iter().filter(|op| !is_header_op(op));
     let mut all: HashSet<Slot> = ops.flat_map(|&op| effects::of(op, &p.code, &p.world).writes).collect();
     all.extend(p.update.iter().map(|&i| p.checksums[i].field.slot));
     all
 }
 
-/// Slots that Rust may read.
-fn read(p: &Program) -> HashSet<Slot> {
+/// Slots that Rust may read, for hashes, checksums, selectors and transitions.
+fn read_by_rust(p: &Program) -> HashSet<Slot> {
     let mut all: HashSet<Slot> = HashSet::new();
     for ext in &p.code.ext {
         if let Ext::Hash { calculation, .. } = ext
@@ -151,9 +151,9 @@ fn read(p: &Program) -> HashSet<Slot> {
 }
 
 impl Fun<'_, '_> {
-    /// The value of a field that is in no slot of its own.
-    pub fn take_out(&mut self, slot: Slot) -> Option<Value> {
-        let Taken { word, shift, m } = *self.plan.raw.taken.get(&slot)?;
+    /// Extracts a field from its word; `None` if the field has a slot of its own.
+    pub fn unpack(&mut self, slot: Slot) -> Option<Value> {
+        let PackedField { word, shift, m } = *self.plan.raw.packed.get(&slot)?;
         let v = self.get(word);
         let bits = self.bits(v).saturating_sub(shift.into());
         let v = if shift == 0 { v } else { self.b.ins().ushr_imm(v, i64::from(shift)) };
@@ -163,22 +163,22 @@ impl Fun<'_, '_> {
         Some(v)
     }
 
-    /// Whether a field has no slot of its own; what is known of it is not true any more.
-    pub fn is_taken(&mut self, slot: Slot) -> bool {
-        let taken = self.plan.raw.taken.contains_key(&slot);
-        if taken {
+    /// Whether a field is stored only in its word. Its value is about to change, so a known value is forgotten.
+    pub fn is_packed(&mut self, slot: Slot) -> bool {
+        let packed = self.plan.raw.packed.contains_key(&slot);
+        if packed {
             self.known.remove(&slot);
         }
-        taken
+        packed
     }
 
-    /// A word of a header out of what is kept of it and of the fields that may have been changed.
+    /// A word of a header, put together from the word as received and the fields that may have changed.
     pub fn header_word(&mut self, base: Slot, word: &Word, raw: Option<RawWord>) -> Value {
-        let Some(raw) = raw.filter(|raw| raw.kept != 0) else { return self.word(base, word) };
+        let Some(raw) = raw.filter(|raw| raw.mask != 0) else { return self.word(base, word) };
         let v = self.get(raw.slot);
-        let mut v = self.under(v, raw.kept);
-        for part in word.parts() {
-            if raw.kept >> part.shift & 1 == 0 {
+        let mut v = self.masked(v, raw.mask);
+        for part in word.fields() {
+            if raw.mask >> part.shift & 1 == 0 {
                 let field = self.get(base.wrapping_add(part.slot));
                 let field = if part.signed { self.cut(field, part.m) } else { field };
                 let field = if part.shift == 0 { field } else { self.b.ins().ishl_imm(field, i64::from(part.shift)) };
@@ -188,11 +188,12 @@ impl Fun<'_, '_> {
         v
     }
 
-    /// Words, and their bits, that stand for terms of an Internet checksum; the terms that are left.
+    /// Splits the terms of an Internet checksum: the words, with their bits, that replace several terms each; and the
+    /// terms that remain.
     pub fn summed(&self, terms: &[Term]) -> (Vec<(Slot, u64)>, Vec<Term>) {
-        /// Fewer fields of a word are added one by one.
-        const FEW: usize = 3;
-        let mut left = terms.to_vec();
+        /// A word replaces at least as many terms; fewer are added one by one.
+        const MIN_FIELDS: usize = 3;
+        let mut remaining = terms.to_vec();
         let mut words = Vec::new();
         let mut headers: Vec<&u16> = self.plan.raw.words.keys().collect();
         headers.sort_unstable();
@@ -200,24 +201,24 @@ impl Fun<'_, '_> {
             let h = &self.p.phv.headers[usize::from(header)];
             let plan = &self.p.phv.plans[usize::from(h.plan)];
             for (raw, word) in self.plan.raw.words(header).iter().zip(plan.words().unwrap_or_default()) {
-                let kept: Vec<_> = word.parts().iter().filter(|part| raw.kept >> part.shift & 1 == 1).collect();
-                let at = |part: &&&crate::phv::Part| {
-                    let slot = h.base + part.slot;
-                    let same = |t: &Term| t.slot == slot && t.m == part.m && t.shift % 16 == part.shift % 16;
-                    left.iter().position(same)
+                let unchanged: Vec<_> = word.fields().iter().filter(|field| raw.mask >> field.shift & 1 == 1).collect();
+                let at = |field: &&&crate::phv::WordField| {
+                    let slot = h.base + field.slot;
+                    let same = |t: &Term| t.slot == slot && t.m == field.m && t.shift % 16 == field.shift % 16;
+                    remaining.iter().position(same)
                 };
-                let found: Vec<usize> = kept.iter().filter_map(|part| at(&part)).collect();
-                if found.len() < FEW || found.len() < kept.len() {
+                let positions: Vec<usize> = unchanged.iter().filter_map(|field| at(&field)).collect();
+                if positions.len() < MIN_FIELDS || positions.len() < unchanged.len() {
                     continue;
                 }
-                words.push((raw.slot, raw.kept));
+                words.push((raw.slot, raw.mask));
                 let mut i = 0;
-                left.retain(|_| {
+                remaining.retain(|_| {
                     i += 1;
-                    !found.contains(&(i - 1))
+                    !positions.contains(&(i - 1))
                 });
             }
         }
-        (words, left)
+        (words, remaining)
     }
 }

@@ -1,4 +1,4 @@
-//! Which places of the code one function of machine code is made of, and which slots they touch.
+//! Finds the places of the code that a function of machine code consists of, and the slots that they access.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,15 +9,15 @@ use crate::layout::{FieldRef, Slot};
 use crate::optimize::effects;
 use crate::program::{ActionId, Program};
 
-/// On whose behalf code runs: where it goes on at its end depends on it.
+/// The context in which code runs. It decides where to continue at the end of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum For {
     Main,
-    /// Table, action.
+    /// Table and action.
     Action(u16, u32),
-    /// A checksum's.
+    /// The condition of the checksum with this index.
     Condition(u16),
-    /// What the deparser does before it writes headers.
+    /// The deparser's primitives.
     Deparser,
 }
 
@@ -25,34 +25,34 @@ pub enum For {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     Code(For, Pc),
-    /// A table's lookup.
+    /// The lookup of a table.
     Apply(u16),
 }
 
-/// What machine code of a place does to slots, and where it leads.
+/// What machine code of a place does to slots, and the places that it leads to.
 struct Uses {
-    /// Read before they are written.
+    /// Slots that are read before they are written.
     reads: Slots,
     writes: Slots,
     to: Vec<Place>,
 }
 
-/// All places that can be reached.
+/// All places that can be reached from the starts of a function.
 #[derive(Default)]
 pub struct Reach {
-    /// Each behind the first of those that lead to it.
+    /// The places in depth-first order: each one follows a place that leads to it.
     pub order: Vec<Place>,
-    /// How many ways lead to a place.
+    /// For each place, from how many places it is reached.
     pub ways: HashMap<Place, u32>,
-    /// Slots that machine code reads and writes.
+    /// Slots that machine code itself reads or writes.
     pub inside: HashSet<Slot>,
-    /// Slots that the functions it calls read and write.
+    /// Slots that the called Rust functions read or write.
     pub outside: HashSet<Slot>,
     /// Slots that machine code may read before it writes them.
     exposed: Option<Slots>,
 }
 
-/// Places where a jump may lead, anywhere in the code.
+/// All places of the code that a jump may lead to.
 pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     let mut all: BTreeSet<Pc> = code.ops.iter().filter_map(|&op| target(op)).collect();
     all.extend(code.nodes.iter().chain(&code.actions).copied().filter(|&pc| pc != Pc::MAX));
@@ -60,12 +60,12 @@ pub fn leaders(code: &Code) -> BTreeSet<Pc> {
     all
 }
 
-/// The target of a jump.
+/// The target of a jump; `None` for other instructions.
 pub fn target(op: Op) -> Option<Pc> {
     crate::optimize::graph::target(op)
 }
 
-/// Where a selection may lead, the default last.
+/// The places that a parser's transition may lead to, the default last.
 pub fn targets(select: &Select) -> impl Iterator<Item = Pc> + '_ {
     let case = |c: &Case| match c {
         Case::Value { to, .. } | Case::ValueSet { to, .. } => *to,
@@ -73,13 +73,14 @@ pub fn targets(select: &Select) -> impl Iterator<Item = Pc> + '_ {
     select.cases.iter().map(case).chain([select.default])
 }
 
-/// Is compared by machine code: fields of one word each, no value sets.
+/// Whether machine code does the comparisons of a parser's transition: the key has fields of one word each, and no case
+/// is a value set.
 pub fn is_plain(select: &Select) -> bool {
     let plain = |p: &KeyPart| matches!(p, KeyPart::Field(f) if f.narrow());
     select.parts.iter().all(plain) && select.cases.iter().all(|c| matches!(c, Case::Value { .. }))
 }
 
-/// Is read by machine code: whole bytes ahead of the parser.
+/// Whether machine code does the lookahead: it starts and ends at byte boundaries.
 pub fn is_bytes(offset: u32, width: u32) -> bool {
     offset.is_multiple_of(8) && width.is_multiple_of(8)
 }
@@ -96,7 +97,8 @@ impl Reach {
         let mut all: HashMap<Place, Uses> = HashMap::new();
         let mut waiting = Vec::new();
         for &start in starts.iter().rev() {
-            // from outside
+            // A start is entered from outside: count it as reached from several places, so that no values are known
+            // there.
             *reach.ways.entry(start).or_default() += 2;
             waiting.push(start);
         }
@@ -252,11 +254,11 @@ impl Reach {
             }
             Op::Select { index } => {
                 let select = &p.code.selects[index as usize];
-                let part = |part: &KeyPart| match part {
+                let field_slots = |field: &KeyPart| match field {
                     KeyPart::Field(f) => slots(f).collect(),
                     _ => Vec::new(),
                 };
-                let fields: Vec<Slot> = select.parts.iter().flat_map(part).collect();
+                let fields: Vec<Slot> = select.parts.iter().flat_map(field_slots).collect();
                 if is_plain(select) { self.read(uses, &fields) } else { self.outside.extend(fields) }
             }
             op => {
@@ -279,7 +281,8 @@ fn slots(f: &FieldRef) -> impl Iterator<Item = Slot> + use<> {
     (0..f.slots() as Slot).map(move |i| first.wrapping_add(i))
 }
 
-/// Metadata and temporaries that an instruction names which Rust carries out. (Headers and stacks stay in memory anyway.)
+/// The metadata and temporaries that an instruction names, if Rust carries it out. (Headers and stacks always stay in
+/// memory.)
 pub fn touched(p: &Program, ext: &Ext) -> Vec<Slot> {
     let at = |h: &HeaderAt| match h {
         HeaderAt::Fixed(h) => p.world.headers[usize::from(*h)].clone(),

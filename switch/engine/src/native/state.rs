@@ -1,11 +1,11 @@
-//! Registers, counters and hashes.
+//! Emits code for registers, counters and hashes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value};
 
 use super::abi::{Frame, HASHES};
-use super::emit::{Fun, there};
+use super::emit::{Fun, trusted};
 use crate::calc::{Calculation, Steps};
 use crate::control::CounterData;
 use crate::hash::Hash;
@@ -15,10 +15,10 @@ use crate::phv::Word;
 use crate::state::cell_shift;
 
 impl Fun<'_, '_> {
-    /// The first cell of an array: registers come first, then counters.
+    /// The address of an array's first cell. Register arrays are numbered first, then counter arrays.
     fn array(&mut self, number: usize) -> Value {
         let arrays = self.frame_word(std::mem::offset_of!(Frame, arrays));
-        self.b.ins().load(I64, there().with_readonly(), arrays, 8 * number as i32)
+        self.b.ins().load(I64, trusted().with_readonly(), arrays, 8 * number as i32)
     }
 
     fn cell(&mut self, register: u16, index: Value) -> Value {
@@ -28,7 +28,7 @@ impl Fun<'_, '_> {
         self.b.ins().iadd(cells, offset)
     }
 
-    /// Whether an index is inside an array; `None`: it always is.
+    /// Whether an index is inside an array of this size; `None` if it always is.
     fn inside(&mut self, index: Value, size: u64) -> Option<Value> {
         if mask64(self.bits(index)) < size {
             return None;
@@ -37,7 +37,7 @@ impl Fun<'_, '_> {
         Some(self.b.ins().icmp(IntCC::UnsignedLessThan, index, size))
     }
 
-    /// Does something unless the index is outside of an array of this size.
+    /// Emits code that runs only if the index is inside an array of this size.
     fn if_inside(&mut self, index: Value, size: u64, then: impl FnOnce(&mut Self)) {
         let Some(ok) = self.inside(index, size) else { return then(self) };
         let (yes, on) = (self.b.create_block(), self.b.create_block());
@@ -48,7 +48,7 @@ impl Fun<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Out of range, the destination keeps its value.
+    /// Reads a register cell. If the index is out of range, the destination keeps its value.
     pub fn register_read(&mut self, register: u16, d: Slot, index: Slot) {
         let size = self.p.objects.registers[usize::from(register)].size;
         let index = self.get(index);
@@ -72,10 +72,10 @@ impl Fun<'_, '_> {
     fn load_cell(&mut self, register: u16, index: Value) -> Value {
         let cell = self.cell(register, index);
         match cell_shift(self.p.objects.registers[usize::from(register)].width) {
-            0 => self.b.ins().uload8(I64, there(), cell, 0),
-            1 => self.b.ins().uload16(I64, there(), cell, 0),
-            2 => self.b.ins().uload32(there(), cell, 0),
-            _ => self.b.ins().load(I64, there(), cell, 0),
+            0 => self.b.ins().uload8(I64, trusted(), cell, 0),
+            1 => self.b.ins().uload16(I64, trusted(), cell, 0),
+            2 => self.b.ins().uload32(trusted(), cell, 0),
+            _ => self.b.ins().load(I64, trusted(), cell, 0),
         }
     }
 
@@ -85,10 +85,10 @@ impl Fun<'_, '_> {
         self.if_inside(index, info.size, |f| {
             let cell = f.cell(register, index);
             match cell_shift(info.width) {
-                0 => f.b.ins().istore8(there(), v, cell, 0),
-                1 => f.b.ins().istore16(there(), v, cell, 0),
-                2 => f.b.ins().istore32(there(), v, cell, 0),
-                _ => f.b.ins().store(there(), v, cell, 0),
+                0 => f.b.ins().istore8(trusted(), v, cell, 0),
+                1 => f.b.ins().istore16(trusted(), v, cell, 0),
+                2 => f.b.ins().istore32(trusted(), v, cell, 0),
+                _ => f.b.ins().store(trusted(), v, cell, 0),
             };
         });
     }
@@ -102,12 +102,12 @@ impl Fun<'_, '_> {
             let cell = f.b.ins().iadd(cells, offset);
             let length = f.machine_word(std::mem::offset_of!(Machine, frame_length));
             let one = f.number(1);
-            for (field, more) in
+            for (field, increment) in
                 [(std::mem::offset_of!(CounterData, packets), one), (std::mem::offset_of!(CounterData, bytes), length)]
             {
-                let v = f.b.ins().load(I64, there(), cell, field as i32);
-                let v = f.b.ins().iadd(v, more);
-                f.b.ins().store(there(), v, cell, field as i32);
+                let v = f.b.ins().load(I64, trusted(), cell, field as i32);
+                let v = f.b.ins().iadd(v, increment);
+                f.b.ins().store(trusted(), v, cell, field as i32);
             }
         });
     }
@@ -115,7 +115,7 @@ impl Fun<'_, '_> {
     /// `d = base + hash % max`; a maximum of 0 counts as 1.
     pub fn hash(&mut self, calculation: u16, d: Slot, base: Slot, max: Slot, ext: u32) {
         let c = &self.p.objects.calculations[usize::from(calculation)];
-        let Some(hash) = self.hash_of(c) else { return self.outside("extension", ext) };
+        let Some(hash) = self.hash_of(c) else { return self.call_rust("extension", ext) };
         let rest = match self.constant(max) {
             Some(max) if max.max(1).is_power_of_two() => self.b.ins().band_imm(hash, max.max(1) as i64 - 1),
             Some(max) => self.b.ins().urem_imm(hash, max as i64),
@@ -130,7 +130,7 @@ impl Fun<'_, '_> {
         self.set(d, v);
     }
 
-    /// A hash; `None`: machine code cannot compute it.
+    /// The value of a hash; `None` if machine code cannot compute it.
     pub fn hash_of(&mut self, c: &Calculation) -> Option<Value> {
         let Steps::Words(algorithm, words) = c.steps() else { return None };
         let number = HASHES.iter().position(|&h| h == algorithm)?;
@@ -145,7 +145,7 @@ impl Fun<'_, '_> {
         })
     }
 
-    /// Up to 16 bytes as a number of 128 bits.
+    /// Up to 16 bytes as a number of 128 bits, in two words: high and low.
     fn big_number(&mut self, words: &[Word]) -> (Value, Value) {
         let (mut high, mut low) = (self.number(0), self.number(0));
         let mut bytes = 0;

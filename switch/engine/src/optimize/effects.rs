@@ -1,22 +1,23 @@
-//! What each instruction reads and writes.
+//! The slots that each instruction reads and writes.
 
 use crate::code::{Code, Ext, Op};
 use crate::dataflow::World;
 use crate::layout::Slot;
 
-/// Slots that an instruction touches.
+/// Slots that an instruction accesses.
 #[derive(Default)]
 pub struct Effects {
     pub reads: Vec<Slot>,
     pub writes: Vec<Slot>,
-    /// Anything may be read, or be read because the run may end here.
+    /// Whether any slot may be read: by the instruction, or because the run may end there.
     pub reads_all: bool,
     pub writes_all: bool,
-    /// Does nothing but write `writes`.
+    /// Whether the instruction does nothing but write `writes`.
     pub pure: bool,
 }
 
-/// The destination and the operands of an instruction that computes one value from up to two slots and does nothing else.
+/// The destination and the operands of an instruction that computes one value from up to two slots and does nothing
+/// else.
 pub fn plain(op: &mut Op) -> Option<(&mut Slot, &mut Slot, Option<&mut Slot>)> {
     Some(match op {
         Op::Mov { d, a, .. }
@@ -67,51 +68,55 @@ fn row(first: Slot, n: u16) -> Vec<Slot> {
     (0..n).map(|i| first.wrapping_add(i)).collect()
 }
 
-/// Of an instruction that is no jump.
+/// The effects of an instruction that is not a jump.
 pub fn of(op: Op, code: &Code, world: &World) -> Effects {
     let mut copy = op;
     if let Some((d, a, b)) = plain(&mut copy) {
         let reads = std::iter::once(*a).chain(b.map(|b| *b)).collect();
         return Effects { reads, writes: vec![*d], pure: true, ..Effects::default() };
     }
-    let some = |reads: Vec<Slot>, writes: Vec<Slot>| Effects { reads, writes, ..Effects::default() };
+    let effects = |reads: Vec<Slot>, writes: Vec<Slot>| Effects { reads, writes, ..Effects::default() };
     match op {
-        Op::Funnel { d, a, .. } => Effects { pure: true, ..some(vec![a, a.wrapping_add(1)], vec![d]) },
-        Op::Copy { d, a, n } => Effects { pure: true, ..some(row(a, n), row(d, n)) },
-        Op::Zero { d, n } => Effects { pure: true, ..some(Vec::new(), row(d, n)) },
+        Op::Funnel { d, a, .. } => Effects { pure: true, ..effects(vec![a, a.wrapping_add(1)], vec![d]) },
+        Op::Copy { d, a, n } => Effects { pure: true, ..effects(row(a, n), row(d, n)) },
+        Op::Zero { d, n } => Effects { pure: true, ..effects(Vec::new(), row(d, n)) },
         Op::Exit => Effects::default(),
         Op::SetValid { header } | Op::SetInvalid { header } => {
             let slots = world.headers[usize::from(header)].clone();
-            some(slots.clone(), slots)
+            effects(slots.clone(), slots)
         }
-        // out of range, the destination keeps its value
-        Op::RegisterRead { d, index, .. } | Op::Meter { d, index, .. } => some(vec![index, d], vec![d]),
-        Op::RegisterWrite { index, a, .. } => some(vec![index, a], Vec::new()),
-        Op::Count { index, .. } => some(vec![index], Vec::new()),
-        // an error ends the parser here
+        // If the index is out of range, the destination keeps its value.
+        Op::RegisterRead { d, index, .. } | Op::Meter { d, index, .. } => effects(vec![index, d], vec![d]),
+        Op::RegisterWrite { index, a, .. } => effects(vec![index, a], Vec::new()),
+        Op::Count { index, .. } => effects(vec![index], Vec::new()),
+        // A parser error ends the run here.
         Op::Extract { header } => {
-            Effects { reads_all: true, ..some(Vec::new(), world.headers[usize::from(header)].clone()) }
+            Effects { reads_all: true, ..effects(Vec::new(), world.headers[usize::from(header)].clone()) }
         }
         Op::EndIfExit => Effects { reads_all: true, ..Effects::default() },
         Op::Ext { index } => match &code.ext[index as usize] {
             Ext::Hash { calculation, d, base, max } => {
                 let inputs = &world.calculations[usize::from(*calculation)];
-                some(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
+                effects(inputs.iter().copied().chain([*base, *max]).collect(), vec![*d])
             }
-            // as Extract
-            Ext::Lookahead { d, .. } => Effects { reads_all: true, ..some(Vec::new(), row(d.slot, d.slots() as u16)) },
-            Ext::RowEq { d, a, b, n } => Effects { pure: true, ..some([row(*a, *n), row(*b, *n)].concat(), vec![*d]) },
+            // As for `Extract`.
+            Ext::Lookahead { d, .. } => {
+                Effects { reads_all: true, ..effects(Vec::new(), row(d.slot, d.slots() as u16)) }
+            }
+            Ext::RowEq { d, a, b, n } => {
+                Effects { pure: true, ..effects([row(*a, *n), row(*b, *n)].concat(), vec![*d]) }
+            }
             Ext::CloneIngress { session: a, .. }
             | Ext::CloneEgress { session: a, .. }
             | Ext::Truncate { length: a }
-            | Ext::Assert { a } => some(vec![*a], Vec::new()),
-            // field lists and digests are not private
+            | Ext::Assert { a } => effects(vec![*a], Vec::new()),
+            // The slots of field lists and digests are not private.
             Ext::Resubmit { .. } | Ext::Recirculate { .. } | Ext::Digest { .. } => Effects::default(),
             Ext::Log { args, .. } => {
-                some(args.iter().flat_map(|(f, _)| row(f.slot, f.slots() as u16)).collect(), Vec::new())
+                effects(args.iter().flat_map(|(f, _)| row(f.slot, f.slots() as u16)).collect(), Vec::new())
             }
-            Ext::Random { d, low, high } => some(vec![*low, *high, *d], vec![*d]),
-            Ext::LastIndex { d, next } => Effects { pure: true, ..some(vec![*next], vec![*d]) },
+            Ext::Random { d, low, high } => effects(vec![*low, *high, *d], vec![*d]),
+            Ext::LastIndex { d, next } => Effects { pure: true, ..effects(vec![*next], vec![*d]) },
             _ => Effects { reads_all: true, writes_all: true, ..Effects::default() },
         },
         _ => Effects { reads_all: true, writes_all: true, ..Effects::default() },

@@ -1,4 +1,4 @@
-//! What is known at one place of the code.
+//! Facts about slots at one place of the code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,22 +7,23 @@ use crate::code::Op;
 use crate::dataflow::World;
 use crate::layout::{Slot, mask64};
 
-/// More computed values than this are not remembered.
-const MOST: usize = 256;
+/// The most computed values that are remembered.
+const MAX_COMPUTED: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The slot holds the same as that other one (which is not a key itself, unless its value was learnt later).
+    /// Slots that have the same value as another slot. That slot is no key here itself, unless its own entry was added
+    /// later.
     copies: HashMap<Slot, Slot>,
-    /// The slot does not hold what the constant holds.
+    /// A slot and a constant's slot whose values are known to differ.
     differs: HashSet<(Slot, Slot)>,
-    /// A computation, its destination left out, and a slot that holds its value.
+    /// Computations, without their destinations, and the slots that have their values.
     computed: HashMap<Op, Slot>,
-    /// The value needs so many bits at most.
+    /// For each slot, how many bits its value has at most.
     bits: HashMap<Slot, u8>,
 }
 
-/// The computation alone.
+/// The computation without its destination.
 fn key(mut op: Op) -> Op {
     if let Some((d, _, _)) = plain(&mut op) {
         *d = 0;
@@ -31,7 +32,7 @@ fn key(mut op: Op) -> Op {
 }
 
 impl Facts {
-    /// The first slot that holds the same.
+    /// The first slot that has the same value.
     pub fn first(&self, mut slot: Slot) -> Slot {
         while let Some(&earlier) = self.copies.get(&slot) {
             slot = earlier;
@@ -47,7 +48,7 @@ impl Facts {
         self.bits.get(&slot).map_or(fixed, |&b| b.min(fixed))
     }
 
-    /// Forgets what the slot held.
+    /// Forgets all facts about a slot that is about to be written.
     pub fn overwrite(&mut self, slot: Slot) {
         self.copies.retain(|&d, &mut a| d != slot && a != slot);
         self.differs.retain(|&(a, _)| a != slot);
@@ -58,13 +59,13 @@ impl Facts {
         self.bits.remove(&slot);
     }
 
-    /// A slot that holds the value of this computation.
+    /// A slot that has the value of this computation.
     pub fn find(&self, op: Op) -> Option<Slot> {
         self.computed.get(&key(op)).copied()
     }
 
-    /// The computation was made; its operands are their values' first slots.
-    pub fn made(&mut self, mut op: Op, world: &World) {
+    /// Records a computation, whose operands are the first slots with their values.
+    pub fn record(&mut self, mut op: Op, world: &World) {
         let bits = self.result_bits(op, world);
         let Some((&mut d, &mut a, b)) = plain(&mut op) else { return };
         let b = b.map(|b| *b);
@@ -76,7 +77,7 @@ impl Facts {
             return;
         }
         self.overwrite(d);
-        if d != a && Some(d) != b && self.computed.len() < MOST {
+        if d != a && Some(d) != b && self.computed.len() < MAX_COMPUTED {
             self.computed.insert(key(op), d);
         }
         if bits < 64 {
@@ -99,7 +100,7 @@ impl Facts {
         }
     }
 
-    /// Both slots hold the same from here on.
+    /// Records that both slots have the same value from here on.
     pub fn same(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         match (world.constants.contains_key(&a), world.constants.contains_key(&b)) {
@@ -113,7 +114,7 @@ impl Facts {
         }
     }
 
-    /// The slots hold different values from here on.
+    /// Records that the slots have different values from here on.
     pub fn different(&mut self, a: Slot, b: Slot, world: &World) {
         let (a, b) = (self.first(a), self.first(b));
         for (a, b) in [(a, b), (b, a)] {
@@ -124,7 +125,7 @@ impl Facts {
         }
     }
 
-    /// One bit that is not 0 is 1, and the other way round.
+    /// A value of one bit that is not 0 is 1, and the other way round.
     fn only_other_bit(&mut self, a: Slot, not: Slot, world: &World) {
         if self.bits(a, world) <= 1
             && let Some(&v @ (0 | 1)) = world.constants.get(&not)
@@ -134,7 +135,7 @@ impl Facts {
         }
     }
 
-    /// Whether the two are equal, as far as that is known.
+    /// Whether the slots' values are equal; `None` if unknown.
     pub fn equal(&self, a: Slot, b: Slot, world: &World) -> Option<bool> {
         let (a, b) = (self.first(a), self.first(b));
         if a == b {
@@ -157,8 +158,8 @@ impl Facts {
         world.constants.get(&self.first(slot)).copied()
     }
 
-    /// What holds here and there.
-    pub fn meet(&mut self, other: &Facts) {
+    /// Keeps only the facts that hold in both.
+    pub fn intersect(&mut self, other: &Facts) {
         self.copies.retain(|d, a| other.copies.get(d) == Some(a));
         self.differs.retain(|pair| other.differs.contains(pair));
         self.computed.retain(|op, d| other.computed.get(op) == Some(d));

@@ -1,4 +1,4 @@
-//! Follows what is known along the code, and rewrites by it.
+//! Propagates facts along the code, and rewrites instructions by them.
 
 use super::effects::{self, plain, tested};
 use super::facts::Facts;
@@ -7,27 +7,27 @@ use crate::code::{Code, Op};
 use crate::dataflow::{TableEffects, World};
 use crate::layout::Slot;
 
-/// Blocks with up to so many instructions are copied for a way on which their test is decided.
-const SHORT: usize = 4;
-/// Copies that one round makes at most, per block there is.
+/// The most instructions of a block that is copied for a path on which the block's test is decided.
+const MAX_COPIED_OPS: usize = 4;
+/// The most copies that one round makes, for each existing block.
 const GROWTH: usize = 1;
 
-/// What is known where a block begins.
+/// The facts where a block begins.
 #[derive(Clone, Default)]
 struct Entry {
     facts: Option<Facts>,
-    /// Ways that lead here and have not been followed yet.
-    missing: usize,
+    /// The number of paths to the block that have not been followed yet.
+    pending: usize,
 }
 
 struct Pass<'a> {
     world: &'a World,
     entries: Vec<Entry>,
-    /// Places in the order of visits; later ones are still to come.
-    place: Vec<usize>,
+    /// The position of each block in the order of visits; blocks with larger positions are still to be visited.
+    positions: Vec<usize>,
     now: usize,
-    copies_left: usize,
-    /// What each table may write; `None`: anything.
+    remaining_copies: usize,
+    /// For each table, the slots that it may write; `None` for any slot.
     table_writes: Vec<Option<Vec<Slot>>>,
 }
 
@@ -37,20 +37,20 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     let mut pass = Pass {
         world,
         entries: vec![Entry::default(); n],
-        place: vec![usize::MAX; n],
+        positions: vec![usize::MAX; n],
         now: 0,
-        copies_left: n * GROWTH,
+        remaining_copies: n * GROWTH,
         table_writes: table_writes(graph, code, world),
     };
     for (i, &b) in order.iter().enumerate() {
-        pass.place[b] = i;
+        pass.positions[b] = i;
         for to in graph.successors(b) {
-            pass.entries[to].missing += 1;
+            pass.entries[to].pending += 1;
         }
     }
     for &root in &graph.roots {
-        // entered from outside: nothing is known
-        pass.entries[root].missing += 1;
+        // The block is entered from outside, where nothing is known.
+        pass.entries[root].pending += 1;
     }
     for (i, &b) in order.iter().enumerate() {
         pass.now = i;
@@ -58,10 +58,10 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     }
 }
 
-/// Slots that running the table may change: what its actions write, and itself.
+/// For each table, the slots that running it may change: those that its actions and the lookup itself write.
 fn table_writes(graph: &Graph, code: &Code, world: &World) -> Vec<Option<Vec<Slot>>> {
     let action = |first: BlockId| -> Option<Vec<Slot>> {
-        let (mut seen, mut waiting, mut writes) = (vec![first], vec![first], Vec::new());
+        let (mut visited, mut waiting, mut writes) = (vec![first], vec![first], Vec::new());
         while let Some(b) = waiting.pop() {
             for &op in &graph.blocks[b].ops {
                 let e = effects::of(op, code, world);
@@ -71,8 +71,8 @@ fn table_writes(graph: &Graph, code: &Code, world: &World) -> Vec<Option<Vec<Slo
                 writes.extend(e.writes);
             }
             for to in graph.successors(b) {
-                if !seen.contains(&to) {
-                    seen.push(to);
+                if !visited.contains(&to) {
+                    visited.push(to);
                     waiting.push(to);
                 }
             }
@@ -95,7 +95,7 @@ fn table_writes(graph: &Graph, code: &Code, world: &World) -> Vec<Option<Vec<Slo
 impl Pass<'_> {
     fn block(&mut self, graph: &mut Graph, code: &Code, b: BlockId) {
         let entry = std::mem::take(&mut self.entries[b]);
-        let mut facts = entry.facts.filter(|_| entry.missing == 0).unwrap_or_default();
+        let mut facts = entry.facts.filter(|_| entry.pending == 0).unwrap_or_default();
         let ops = std::mem::take(&mut graph.blocks[b].ops);
         graph.blocks[b].ops = self.rewrite(ops, &mut facts, code);
         match graph.blocks[b].end {
@@ -138,59 +138,60 @@ impl Pass<'_> {
         }
     }
 
-    /// One way to a block is known not to be taken: it must not be waited for.
+    /// Records that a path to a block is never taken, so that the block does not wait for it.
     fn abandon(&mut self, to: BlockId) {
-        self.entries[to].missing = self.entries[to].missing.saturating_sub(1);
+        self.entries[to].pending = self.entries[to].pending.saturating_sub(1);
     }
 
     fn arrive(&mut self, to: BlockId, facts: Facts) {
         let entry = &mut self.entries[to];
-        entry.missing = entry.missing.saturating_sub(1);
+        entry.pending = entry.pending.saturating_sub(1);
         match &mut entry.facts {
-            Some(known) => known.meet(&facts),
+            Some(existing) => existing.intersect(&facts),
             None => entry.facts = Some(facts),
         }
     }
 
-    /// Goes to a block, and on through tests that are decided on this way; returns where it ends.
+    /// Follows the path to a block, and further through blocks whose tests are decided on this path; returns the block
+    /// that the path leads to.
     fn follow(&mut self, graph: &mut Graph, code: &Code, mut to: BlockId, mut facts: Facts) -> BlockId {
         let world = self.world;
         let mut ops: Vec<Op> = Vec::new();
         loop {
             let block = &graph.blocks[to];
-            let short = ops.len() + block.ops.len() <= SHORT
+            let short = ops.len() + block.ops.len() <= MAX_COPIED_OPS
                 && block.ops.iter().all(|&op| effects::of(op, code, world).pure)
-                && (block.ops.is_empty() || self.copies_left > 0);
+                && (block.ops.is_empty() || self.remaining_copies > 0);
             let End::Branch { mut op, taken, fall } = block.end else { break };
-            if !short || self.place[to] <= self.now {
+            if !short || self.positions[to] <= self.now {
                 break;
             }
             let mut after = facts.clone();
-            let more = self.rewrite(block.ops.clone(), &mut after, code);
+            let rewritten = self.rewrite(block.ops.clone(), &mut after, code);
             operands(&mut op, &after);
             let Some(yes) = self.decide(op, &after) else { break };
             let next = if yes { taken } else { fall };
-            if self.place[next] <= self.now || self.place[next] == usize::MAX {
+            if self.positions[next] <= self.now || self.positions[next] == usize::MAX {
                 break;
             }
             self.abandon(to);
-            // a way more to the next one
-            self.entries[next].missing += 1;
-            ops.extend(more);
+            // The path now leads to the next block.
+            self.entries[next].pending += 1;
+            ops.extend(rewritten);
             (to, facts) = (next, after);
         }
         self.arrive(to, facts);
         if ops.is_empty() {
             return to;
         }
-        self.copies_left = self.copies_left.saturating_sub(1);
+        self.remaining_copies = self.remaining_copies.saturating_sub(1);
         graph.blocks.push(Block { ops, end: End::Goto(to) });
         self.entries.push(Entry::default());
-        self.place.push(usize::MAX);
+        self.positions.push(usize::MAX);
         graph.blocks.len() - 1
     }
 
-    /// What is known where the jump is taken, and where it is not.
+    /// The facts if a jump is taken, and those if it is not.
     fn split(&self, mut op: Op, facts: &Facts) -> (Facts, Facts) {
         let world = self.world;
         let (mut yes, mut no) = (facts.clone(), facts.clone());
@@ -216,7 +217,7 @@ impl Pass<'_> {
         (yes, no)
     }
 
-    /// Whether the jump is taken, if that is known.
+    /// Whether the jump is taken; `None` if unknown.
     fn decide(&self, op: Op, facts: &Facts) -> Option<bool> {
         let world = self.world;
         let values = |a: Slot, b: Slot| facts.value(a, world).zip(facts.value(b, world));
@@ -243,7 +244,7 @@ impl Pass<'_> {
     fn rewrite(&self, mut ops: Vec<Op>, facts: &mut Facts, code: &Code) -> Vec<Op> {
         let world = self.world;
         for i in 1..ops.len() {
-            // computed into a temporary, then moved to a field: the field first
+            // A value computed into a temporary and then moved to a field is computed into the field first.
             if let Op::Mov { m: 0, d: field, a: temp } = ops[i]
                 && temp >= world.first_temporary
                 && field < world.first_temporary
@@ -257,21 +258,21 @@ impl Pass<'_> {
         let mut out = Vec::with_capacity(ops.len());
         for mut op in ops {
             operands(&mut op, facts);
-            op = self.simpler(op, facts);
+            op = self.simplified(op, facts);
             if plain(&mut op).is_some() {
                 if !matches!(op, Op::Mov { m: 0, .. })
-                    && let Some(there) = facts.find(op)
+                    && let Some(earlier) = facts.find(op)
                     && let Some((&mut d, _, _)) = plain(&mut op)
                 {
-                    op = Op::Mov { m: 0, d, a: facts.first(there) };
+                    op = Op::Mov { m: 0, d, a: facts.first(earlier) };
                 }
                 if let Op::Mov { m: 0, d, a } = op
                     && facts.first(d) == a
                 {
-                    // the slot holds it already
+                    // The slot has the value already.
                     continue;
                 }
-                facts.made(op, world);
+                facts.record(op, world);
             } else {
                 let e = effects::of(op, code, world);
                 if e.writes_all {
@@ -286,8 +287,8 @@ impl Pass<'_> {
         out
     }
 
-    /// The same with less.
-    fn simpler(&self, op: Op, facts: &Facts) -> Op {
+    /// A simpler instruction with the same effect, if there is one.
+    fn simplified(&self, op: Op, facts: &Facts) -> Op {
         let world = self.world;
         let value = |slot: Slot| facts.value(slot, world);
         let constant = |d: Slot, v: u64| world.constant(v).map_or(op, |a| Op::Mov { m: 0, d, a });
@@ -318,7 +319,7 @@ impl Pass<'_> {
     }
 }
 
-/// Takes operands from where their values first were.
+/// Replaces operands by the first slots that have their values.
 fn operands(op: &mut Op, facts: &Facts) {
     let first = |slot: &mut Slot| *slot = facts.first(*slot);
     if let Some((_, a, b)) = plain(op) {

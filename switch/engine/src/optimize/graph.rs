@@ -1,18 +1,18 @@
-//! Basic blocks.
+//! The instructions as a graph of basic blocks.
 
 use std::collections::BTreeSet;
 
 use crate::code::{Case, Code, Near, Op, Pc};
 use crate::dataflow::World;
 
-/// Index into [`Graph::blocks`].
+/// An index into [`Graph::blocks`].
 pub type BlockId = usize;
 
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Goto(BlockId),
-    /// A conditional jump (its target in the instruction does not count).
+    /// A conditional jump; the target in `op` is not used.
     Branch {
         op: Op,
         taken: BlockId,
@@ -20,13 +20,13 @@ pub enum End {
     },
     Select(u32),
     Apply(u16),
-    /// Of an action: goes on after the tables that have it.
+    /// The end of an action, which continues after any of the tables that have the action.
     ActionReturn(usize),
-    /// Of a pipeline.
+    /// The end of a pipeline.
     PipelineReturn,
-    /// Of a condition, or of the deparser.
+    /// The end of a checksum's condition or of the deparser's primitives.
     ConditionReturn,
-    /// Of the parser.
+    /// The end of the parser.
     ParserReturn,
 }
 
@@ -36,12 +36,13 @@ pub struct Block {
     pub end: End,
 }
 
-/// The code of one variant as blocks.
+/// The code of one variant as basic blocks.
 pub struct Graph {
     pub blocks: Vec<Block>,
-    /// Blocks that are entered from outside with nothing known: parser, ingress, egress, actions, conditions, deparser.
+    /// Blocks that are entered from outside, where nothing is known about slots: parser, ingress, egress, actions,
+    /// conditions, deparser.
     pub roots: Vec<BlockId>,
-    /// Of the selects' cases, their default last.
+    /// For each parser transition, the blocks of its cases, followed by that of the default.
     pub selects: Vec<Vec<BlockId>>,
     pub nodes: Vec<Option<BlockId>>,
     pub actions: Vec<BlockId>,
@@ -50,13 +51,13 @@ pub struct Graph {
     pub parser: BlockId,
     pub ingress: BlockId,
     pub egress: BlockId,
-    /// Successors of each table.
+    /// For each table, the blocks that may follow it.
     pub table_next: Vec<Vec<BlockId>>,
-    /// Where actions go on.
+    /// For each action, the blocks at which it may continue.
     pub action_next: Vec<Vec<BlockId>>,
 }
 
-/// The target of a jump.
+/// The target of a jump; `None` for other instructions.
 pub fn target(op: Op) -> Option<Pc> {
     Some(match op {
         Op::Jump { to } | Op::JumpBack { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNotZero { to, .. } => to,
@@ -85,7 +86,7 @@ fn redirected(op: Op, pc: Pc) -> Option<Op> {
     })
 }
 
-/// The jump that is taken when this one is not.
+/// The jump with the opposite condition.
 fn inverted(op: Op) -> Op {
     match op {
         Op::JumpIfZero { a, to } => Op::JumpIfNotZero { a, to },
@@ -191,12 +192,12 @@ impl Graph {
         }
     }
 
-    /// What is entered behind the pipelines: conditions of checksums, the deparser.
-    pub fn behind(&self) -> impl Iterator<Item = BlockId> {
+    /// The blocks that are entered after the pipelines: conditions of checksums, and the deparser.
+    pub fn after_pipelines(&self) -> impl Iterator<Item = BlockId> {
         self.conditions.iter().flatten().copied().chain(self.deparser)
     }
 
-    /// Blocks that may come right after, the likelier neighbour last.
+    /// The blocks that may follow a block. The one that is better placed directly after it comes last.
     pub fn successors(&self, block: BlockId) -> Vec<BlockId> {
         match &self.blocks[block].end {
             End::Goto(to) => vec![*to],
@@ -207,21 +208,21 @@ impl Graph {
         }
     }
 
-    /// Reachable blocks, each before those that follow it, cycles apart.
+    /// The reachable blocks, each before its successors except in cycles.
     pub fn order(&self) -> Vec<BlockId> {
-        let mut seen = vec![false; self.blocks.len()];
+        let mut visited = vec![false; self.blocks.len()];
         let mut done = Vec::new();
         for &root in self.roots.iter().rev() {
-            if seen[root] {
+            if visited[root] {
                 continue;
             }
-            seen[root] = true;
+            visited[root] = true;
             let mut stack = vec![(root, self.successors(root), 0)];
             while let Some((block, next, i)) = stack.last_mut() {
                 if let Some(&to) = next.get(*i) {
                     *i += 1;
-                    if !seen[to] {
-                        seen[to] = true;
+                    if !visited[to] {
+                        visited[to] = true;
                         let after = self.successors(to);
                         stack.push((to, after, 0));
                     }
@@ -235,7 +236,7 @@ impl Graph {
         done
     }
 
-    /// Makes instructions of the blocks again.
+    /// Converts the blocks back to instructions.
     #[expect(clippy::too_many_lines, reason = "blocks are laid out, then their jumps are resolved")]
     pub fn write_back(&self, code: &mut Code) {
         let order = self.order();
@@ -245,10 +246,10 @@ impl Graph {
         }
         let mut ops: Vec<Op> = Vec::new();
         let mut starts = vec![Pc::MAX; self.blocks.len()];
-        // instructions whose target is a block
-        let mut open: Vec<(usize, BlockId)> = Vec::new();
-        let jump = |ops: &mut Vec<Op>, open: &mut Vec<(usize, BlockId)>, from: usize, to: BlockId| {
-            open.push((ops.len(), to));
+        // Instructions whose target is not yet set, and the block that it will be.
+        let mut unresolved: Vec<(usize, BlockId)> = Vec::new();
+        let jump = |ops: &mut Vec<Op>, unresolved: &mut Vec<(usize, BlockId)>, from: usize, to: BlockId| {
+            unresolved.push((ops.len(), to));
             ops.push(if place[to] <= from { Op::JumpBack { to: 0 } } else { Op::Jump { to: 0 } });
         };
         for (i, &b) in order.iter().enumerate() {
@@ -258,7 +259,7 @@ impl Graph {
             let next = order.get(i + 1).copied();
             match block.end {
                 End::Goto(to) if Some(to) == next => {}
-                End::Goto(to) => jump(&mut ops, &mut open, i, to),
+                End::Goto(to) => jump(&mut ops, &mut unresolved, i, to),
                 End::Branch { op, taken, fall } => {
                     let (op, taken, fall) = if Some(taken) == next || place[taken] <= i {
                         (inverted(op), fall, taken)
@@ -266,17 +267,17 @@ impl Graph {
                         (op, taken, fall)
                     };
                     if place[taken] <= i {
-                        // both ways lead back: over a jump
-                        let over = ops.len() as Pc + 2;
-                        let Some(op) = redirected(inverted(op), over) else { return };
+                        // Both targets lie backwards: jump over a jump to the taken one.
+                        let after_jump = ops.len() as Pc + 2;
+                        let Some(op) = redirected(inverted(op), after_jump) else { return };
                         ops.push(op);
-                        jump(&mut ops, &mut open, i, taken);
+                        jump(&mut ops, &mut unresolved, i, taken);
                     } else {
-                        open.push((ops.len(), taken));
+                        unresolved.push((ops.len(), taken));
                         ops.push(op);
                     }
                     if Some(fall) != next {
-                        jump(&mut ops, &mut open, i, fall);
+                        jump(&mut ops, &mut unresolved, i, fall);
                     }
                 }
                 End::Select(index) => ops.push(Op::Select { index }),
@@ -286,14 +287,14 @@ impl Graph {
                 }
             }
         }
-        for (at, to) in open {
+        for (at, to) in unresolved {
             let pc = starts[to];
             let op = match ops[at] {
                 Op::Jump { .. } => Some(Op::Jump { to: pc }),
                 Op::JumpBack { .. } => Some(Op::JumpBack { to: pc }),
                 op => redirected(op, pc),
             };
-            // too long for a jump: the code stays as it was
+            // The target is too far for the jump: leave the code as it was.
             let Some(op) = op else { return };
             ops[at] = op;
         }

@@ -1,4 +1,4 @@
-//! What is read later; writes that nobody sees go.
+//! Liveness: which slots are read later. Writes to private slots that are not read later are removed.
 
 use super::effects;
 use super::graph::{End, Graph};
@@ -12,83 +12,83 @@ pub fn run(graph: &mut Graph, code: &Code, world: &World) {
     while changed {
         changed = false;
         for &b in order.iter().rev() {
-            let mut now = at_end(graph, world, &live, b);
+            let mut live_slots = at_end(graph, world, &live, b);
             for &op in graph.blocks[b].ops.iter().rev() {
-                before(op, &mut now, code, world);
+                update_before(op, &mut live_slots, code, world);
             }
-            if now != live[b] {
-                live[b] = now;
+            if live_slots != live[b] {
+                live[b] = live_slots;
                 changed = true;
             }
         }
     }
     for &b in &order {
-        let mut now = at_end(graph, world, &live, b);
+        let mut live_slots = at_end(graph, world, &live, b);
         let ops = std::mem::take(&mut graph.blocks[b].ops);
-        let mut kept = Vec::with_capacity(ops.len());
+        let mut remaining = Vec::with_capacity(ops.len());
         for op in ops.into_iter().rev() {
             let e = effects::of(op, code, world);
-            if e.pure && e.writes.iter().all(|&w| world.private.has(w) && !now.has(w)) {
+            if e.pure && e.writes.iter().all(|&w| world.private.has(w) && !live_slots.has(w)) {
                 continue;
             }
-            before(op, &mut now, code, world);
-            kept.push(op);
+            update_before(op, &mut live_slots, code, world);
+            remaining.push(op);
         }
-        kept.reverse();
-        graph.blocks[b].ops = kept;
+        remaining.reverse();
+        graph.blocks[b].ops = remaining;
     }
 }
 
-/// What is read from the end of the block on.
+/// The slots that may be read from the end of the block on.
 fn at_end(graph: &Graph, world: &World, live: &[Slots], b: usize) -> Slots {
-    let mut now = Slots::none(world.used);
+    let mut live_slots = Slots::none(world.used);
     for to in graph.successors(b) {
-        now.add_all(&live[to]);
+        live_slots.add_all(&live[to]);
     }
     match graph.blocks[b].end {
         End::Goto(_) => {}
         End::Branch { mut op, .. } => {
             if let Some((&mut a, b)) = effects::tested(&mut op) {
-                now.add(a);
+                live_slots.add(a);
                 if let Some(&mut b) = b {
-                    now.add(b);
+                    live_slots.add(b);
                 }
             }
         }
         End::Apply(table) => {
             let t = &world.tables[usize::from(table)];
-            t.reads.iter().for_each(|&r| now.add(r));
-            t.actions.iter().for_each(|&a| now.add_all(&live[graph.actions[a]]));
+            t.reads.iter().for_each(|&r| live_slots.add(r));
+            t.actions.iter().for_each(|&a| live_slots.add_all(&live[graph.actions[a]]));
         }
-        // its result is not private
+        // The slot of a condition's result is not private.
         End::ConditionReturn => {}
-        // the parser's end, or an error of the parser
-        End::Select(_) | End::ParserReturn => now.add_all(&world.private),
+        // The parser has ended, or raises an error.
+        End::Select(_) | End::ParserReturn => live_slots.add_all(&world.private),
         End::ActionReturn(action) => {
-            graph.action_next[action].iter().for_each(|&to| now.add_all(&live[to]));
-            // after `exit`, or when no action of the table leads anywhere
-            now.add_all(&live[graph.egress]);
-            graph.behind().for_each(|b| now.add_all(&live[b]));
+            graph.action_next[action].iter().for_each(|&to| live_slots.add_all(&live[to]));
+            // After `exit`, or if the control flow ends after the table, egress and the deparser follow.
+            live_slots.add_all(&live[graph.egress]);
+            graph.after_pipelines().for_each(|b| live_slots.add_all(&live[b]));
         }
         End::PipelineReturn => {
-            now.add_all(&live[graph.egress]);
-            graph.behind().for_each(|b| now.add_all(&live[b]));
+            live_slots.add_all(&live[graph.egress]);
+            graph.after_pipelines().for_each(|b| live_slots.add_all(&live[b]));
         }
     }
-    now
+    live_slots
 }
 
-fn before(op: Op, now: &mut Slots, code: &Code, world: &World) {
+fn update_before(op: Op, live_slots: &mut Slots, code: &Code, world: &World) {
     let e = effects::of(op, code, world);
     if !e.writes_all {
         for &w in &e.writes {
-            now.remove(w);
+            live_slots.remove(w);
         }
     }
     for &r in &e.reads {
-        now.add(r);
+        live_slots.add(r);
     }
     if e.reads_all {
-        now.add_all(&world.private);
+        live_slots.add_all(&world.private);
     }
 }

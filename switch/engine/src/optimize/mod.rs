@@ -1,10 +1,11 @@
-//! Makes a variant's instructions fewer, once, at load.
+//! Reduces the instructions of a variant, once, when the program is loaded.
 //!
-//! p4c leaves behind temporaries that are copied to and fro, sums that are written out again and again, and tests whose answer an
-//! earlier test has given. Here the instructions become basic blocks ([`graph`]); along every way through them it is known which
-//! slots hold the same value and which tests are decided ([`facts`]), so that operands are taken from where the value first
-//! was, what has been computed is not computed again, and a decided test is jumped over ([`forward`]); then what nobody reads is
-//! not written ([`live`]). What the machine reads and writes beside the instructions is in [`World`].
+//! p4c generates temporaries that are copied back and forth, sums that are computed again and again, and tests whose
+//! result follows from an earlier test. The optimizer divides the instructions into basic blocks ([`graph`]). Along
+//! every path through them it tracks which slots have the same value and which tests are decided ([`facts`]). Operands
+//! are then read from the slot that had the value first, a value is not computed twice, and a decided test is skipped
+//! ([`forward`]). Finally, writes that no later instruction reads are removed ([`live`]). What the machine reads and
+//! writes besides the instructions is in [`World`].
 
 pub mod effects;
 mod facts;
@@ -15,10 +16,10 @@ pub mod world;
 
 use crate::code::Code;
 use crate::dataflow::World;
-/// Rounds of finding out and rewriting: what one leaves, the next builds on.
+/// The number of rounds: each one builds on the results of the one before.
 const ROUNDS: usize = 4;
 
-/// Rewrites the code; what it does stays the same.
+/// Rewrites the code without changing its behaviour.
 pub fn optimize(code: &mut Code, world: &World) {
     let mut graph = graph::Graph::new(code, world);
     for _ in 0..ROUNDS {

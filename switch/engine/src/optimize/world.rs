@@ -1,4 +1,4 @@
-//! What the optimizer must know of a program besides its instructions.
+//! Collects what the optimizer needs of a program besides its instructions.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use crate::dataflow::{Slots, TableEffects, World};
 use crate::layout::{FieldRef, Layout, Slot};
 use crate::program::{Action, Checksum, DigestPart, Objects, Profile, Standard, Table};
 
-/// The parts of a program that matter here.
+/// The parts of a program from which [`World`] is computed.
 pub struct Parts<'a> {
-    /// Of the headers alone.
+    /// The layout of the headers alone.
     pub layout: &'a Layout,
-    /// Slots in use, temporaries and constants included.
+    /// The number of slots in use, temporaries and constants included.
     pub used: usize,
     pub pool: &'a Pool,
     pub tables: &'a [Table],
@@ -34,8 +34,8 @@ impl World {
         let layout = p.layout;
         let occupied = |h: &crate::layout::Header| -> Vec<Slot> {
             let n = layout.types[h.header_type].slots as Slot;
-            let others = h.union_others.iter().map(|&o| layout.headers[o].valid);
-            (0..n).map(|i| h.base + i).chain(others).collect()
+            let optional = h.union_others.iter().map(|&o| layout.headers[o].valid);
+            (0..n).map(|i| h.base + i).chain(optional).collect()
         };
         let headers: Vec<Vec<Slot>> = layout.headers.iter().map(occupied).collect();
         let mut constants = std::collections::HashMap::new();
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// Unsigned fields of up to 64 bits hold no more than their width.
+/// For each slot, how many bits its value can have: an unsigned field of up to 64 bits has at most its width.
 fn bits(p: &Parts) -> Vec<u8> {
     let mut bits = vec![64; p.used];
     let mut note = |f: FieldRef| {
@@ -76,12 +76,13 @@ fn bits(p: &Parts) -> Vec<u8> {
     bits
 }
 
-/// Metadata that the architecture does not know, temporaries, and parameters of actions.
+/// Slots that only instructions, tables and calculations read: metadata other than the standard metadata, temporaries,
+/// and parameters of actions.
 fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
     let st = p.standard;
-    let mut seen: HashSet<Slot> = HashSet::new();
+    let mut external_reads: HashSet<Slot> = HashSet::new();
     let required = [st.ingress_port, st.packet_length, st.instance_type, st.egress_spec, st.egress_port];
-    let others = [
+    let optional = [
         st.parser_error,
         st.checksum_error,
         st.ingress_timestamp,
@@ -92,27 +93,27 @@ fn private(p: &Parts, headers: &[Vec<Slot>]) -> Slots {
         st.deq_timedelta,
         st.deq_qdepth,
     ];
-    seen.extend(required.iter().chain(&others).map(|c| c.slot).chain(st.mcast_grp));
-    seen.extend(p.objects.field_lists.iter().flatten().flat_map(slots));
+    external_reads.extend(required.iter().chain(&optional).map(|c| c.slot).chain(st.mcast_grp));
+    external_reads.extend(p.objects.field_lists.iter().flatten().flat_map(slots));
     for part in p.objects.digest_parts.iter().flatten() {
         if let DigestPart::Field(f) = part {
-            seen.extend(slots(f));
+            external_reads.extend(slots(f));
         }
     }
     for c in &p.checksums {
-        seen.extend(slots(&c.field));
-        seen.extend(p.objects.calculations[c.calculation].slots(headers));
+        external_reads.extend(slots(&c.field));
+        external_reads.extend(p.objects.calculations[c.calculation].slots(headers));
     }
-    seen.extend(p.code.conditions.iter().map(|c| c.1));
+    external_reads.extend(p.code.conditions.iter().map(|c| c.1));
     let mut private = Slots::none(p.used);
     for (h, occupied) in p.layout.headers.iter().zip(headers) {
         let standard = required.iter().any(|f| occupied.contains(&f.slot));
         if h.metadata && !standard {
-            occupied.iter().filter(|&&s| s != h.valid && !seen.contains(&s)).for_each(|&s| private.add(s));
+            occupied.iter().filter(|&&s| s != h.valid && !external_reads.contains(&s)).for_each(|&s| private.add(s));
         }
     }
     let params: Vec<Slot> = p.actions.iter().flat_map(|a| &a.params).flat_map(slots).collect();
-    p.pool.temps.iter().chain(&params).filter(|s| !seen.contains(s)).for_each(|&s| private.add(s));
+    p.pool.temps.iter().chain(&params).filter(|s| !external_reads.contains(s)).for_each(|&s| private.add(s));
     private
 }
 
@@ -122,7 +123,7 @@ fn table(p: &Parts, t: &Table, headers: &[Vec<Slot>]) -> TableEffects {
     if let Some(profile) = t.info.profile {
         let profile = &p.profiles[profile.index()];
         reads.extend(profile.selector.iter().flat_map(|s| s.slots(headers)));
-        // members may have any of these tables' copies
+        // Members may have any of these tables' copies of an action.
         actions.extend(profile.info.tables.iter().flat_map(|t| &p.tables[t.index()].info.actions));
     }
     actions.extend(t.default.as_ref().map(|d| d.action));

@@ -1,4 +1,4 @@
-//! What P4Info has on a program: the ids of its objects, their names, sizes and widths.
+//! The program's objects as P4Info describes them: their ids, names, sizes and widths.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
@@ -6,7 +6,7 @@ macro_rules! ids {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub u32);
         impl $name {
-            /// The index as `usize`.
+            /// The id as an index.
             #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -18,9 +18,9 @@ macro_rules! ids {
 ids! {
     /// A table of the program.
     TableId,
-    /// An action; p4c makes one copy of an action per table that uses it, so look them up by table.
+    /// An action. p4c makes a copy of an action for each table that uses it, so look an action up by its table.
     ActionId,
-    /// An action profile (with or without selector).
+    /// An action profile, with or without selector.
     ProfileId,
     /// A register array.
     RegisterId,
@@ -28,7 +28,7 @@ ids! {
     CounterId,
     /// A meter array, indirect or direct.
     MeterId,
-    /// A digest (learn list).
+    /// A digest (`learn_lists` in the JSON).
     DigestId,
     /// A parser value set.
     ValueSetId,
@@ -37,126 +37,128 @@ ids! {
 /// How a key field is matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchKind {
-    /// Equal.
+    /// The field equals the entry's value.
     Exact,
-    /// Longest prefix.
+    /// The entry with the longest matching prefix is selected.
     Lpm,
-    /// Value under a mask.
+    /// The field equals the entry's value in the bits of a mask.
     Ternary,
-    /// Between two bounds, both included.
+    /// The field lies between two bounds, both included.
     Range,
-    /// Equal, or anything.
+    /// The field equals the entry's value, or the entry matches any value.
     Optional,
 }
 
-/// One field of a table's key.
+/// A field of a table's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// How it is matched.
+    /// How the field is matched.
     pub kind: MatchKind,
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
 }
 
-/// One parameter of an action that the control plane fills.
+/// A parameter of an action, whose value the control plane sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
 }
 
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// In order.
+    /// Parameters, in their order in P4Info.
     pub params: Vec<ParamInfo>,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// In order.
+    /// Key fields, in their order in P4Info.
     pub keys: Vec<KeyInfo>,
     /// The table's own copies of its actions.
     pub actions: Vec<ActionId>,
     /// Declared number of entries.
     pub size: u64,
-    /// Entries are part of the program and cannot be changed.
+    /// Whether the program declares the table's entries. They cannot be changed (but see
+    /// [`crate::Engine::open_entries`]).
     pub const_entries: bool,
-    /// The default action cannot be changed.
+    /// Whether the default action cannot be changed.
     pub const_default: bool,
-    /// Has direct counters.
+    /// Whether the table has a direct counter.
     pub direct_counter: bool,
-    /// Has a direct meter.
+    /// The table's direct meter, if it has one.
     pub direct_meter: Option<MeterId>,
-    /// Entries take members (and groups, with a selector) of this profile instead of actions.
+    /// The action profile whose members (and groups, with a selector) the entries refer to; `None` if they name actions
+    /// directly.
     pub profile: Option<ProfileId>,
-    /// Idle times are kept per entry.
+    /// Whether entries can have an idle timeout.
     pub support_timeout: bool,
-    /// Entries need a priority (a key field is ternary, range or optional).
+    /// Whether entries need a priority, because a key field is ternary, range or optional.
     pub needs_priority: bool,
 }
 
 /// An action profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
     /// Declared number of members.
     pub size: u64,
-    /// Members are chosen out of groups by a hash.
+    /// Whether there are groups, from which a hash selects a member for each packet.
     pub has_selector: bool,
-    /// Tables that use it.
+    /// The tables that use the profile.
     pub tables: Vec<TableId>,
 }
 
 /// A register array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisterInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: u64,
-    /// Bits of a cell.
+    /// Width of a cell in bits.
     pub width: u32,
 }
 
 /// An indirect counter array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: u64,
 }
 
 /// A meter array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeterInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// Cells (direct meters: the size of the table).
+    /// Number of cells; for a direct meter, the size of its table.
     pub size: u64,
-    /// Counts bytes; packets otherwise.
+    /// Whether the meter's rates are in bytes; otherwise, in packets.
     pub bytes: bool,
-    /// The table a direct meter belongs to.
+    /// The table that a direct meter belongs to; `None` for an indirect one.
     pub table: Option<TableId>,
 }
 
-/// A field of a digest.
+/// A field of a digest or header type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldInfo {
     /// Name in the JSON; may be empty.
     pub name: String,
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
 }
 
@@ -165,26 +167,26 @@ pub struct FieldInfo {
 pub struct HeaderInfo {
     /// Name in the JSON.
     pub name: String,
-    /// Its fields, in order; one of variable length has its greatest width.
+    /// Fields, in order. A variable-length field has its largest width.
     pub fields: Vec<FieldInfo>,
 }
 
 /// A digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// In order.
+    /// Fields, in order.
     pub fields: Vec<FieldInfo>,
 }
 
 /// A parser value set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSetInfo {
-    /// As in P4Info.
+    /// Name in P4Info.
     pub name: String,
-    /// Declared number of values; 0 when the JSON does not say.
+    /// Declared number of values; 0 if the JSON does not state it.
     pub size: u64,
-    /// Bits of one value.
+    /// Width of a value in bits.
     pub width: u32,
 }

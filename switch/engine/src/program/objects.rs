@@ -1,4 +1,5 @@
-//! The objects of a program beside its tables: registers, counters, meters, calculations, digests, field lists and value sets.
+//! The objects of a program besides its tables: registers, counters, meters, calculations, digests, field lists and
+//! value sets.
 
 use std::collections::HashMap;
 
@@ -6,19 +7,19 @@ use crate::calc::Calculation;
 use crate::layout::{FieldRef, Slot};
 use crate::program::{CounterInfo, DigestInfo, MeterInfo, RegisterInfo, ValueSetInfo};
 
-/// Part of a digest.
+/// A field of a digest message.
 #[derive(Debug, Clone)]
 pub enum DigestPart {
     Field(FieldRef),
-    /// Bytes as they are.
+    /// A constant, as the bytes that the message contains.
     Constant(Vec<u8>),
 }
 
 #[derive(Default)]
 pub struct Objects {
-    /// Registers, indirect counters and meters, with the bytes that they take.
+    /// Name and size in bytes of each array of registers, indirect counters or indirect meters.
     pub arrays: Vec<(String, u64)>,
-    /// What they take together.
+    /// The sum of the sizes in `arrays`, in bytes.
     pub array_bytes: u64,
     pub registers: Vec<RegisterInfo>,
     pub register_by_name: HashMap<String, u32>,
@@ -26,7 +27,7 @@ pub struct Objects {
     pub counter_by_name: HashMap<String, u32>,
     pub meters: Vec<MeterInfo>,
     pub meter_by_name: HashMap<String, u32>,
-    /// Direct meters: where the colour goes.
+    /// For each meter, the field that a direct meter writes the colour to.
     pub meter_targets: Vec<Option<FieldRef>>,
     pub calculations: Vec<Calculation>,
     pub calculation_by_name: HashMap<String, u32>,
@@ -41,9 +42,9 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Slots of fields that digests and other passes take along.
-    pub fn kept(&self) -> impl Iterator<Item = Slot> + '_ {
-        let digested = self.digest_parts.iter().flatten().filter_map(|part| match part {
+    /// The slots of fields that digests and field lists contain.
+    pub fn carried_slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        let digested = self.digest_parts.iter().flatten().filter_map(|field| match field {
             DigestPart::Field(f) => Some(f),
             DigestPart::Constant(_) => None,
         });

@@ -1,4 +1,4 @@
-//! What v1model's architecture takes part in: standard metadata, the parser's errors, checksums.
+//! What v1model's architecture reads and writes: standard metadata, the parser's errors, checksums.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::layout::{Cell, FieldRef, Slot};
 
 /// Fields that the architecture reads and writes.
 pub struct Standard {
-    /// Slot that holds the drop port.
+    /// The slot that contains the drop port's number.
     pub drop_port: Slot,
     pub ingress_port: Cell,
     pub packet_length: Cell,
@@ -18,7 +18,7 @@ pub struct Standard {
     pub checksum_error: Cell,
     pub ingress_timestamp: Cell,
     pub egress_timestamp: Cell,
-    /// Only read.
+    /// The slot of a field that is only read.
     pub mcast_grp: Option<Slot>,
     pub egress_rid: Cell,
     pub enq_timestamp: Cell,
@@ -27,7 +27,7 @@ pub struct Standard {
     pub deq_qdepth: Cell,
 }
 
-/// Numbers of the errors that the parser itself raises.
+/// Codes of the errors that the parser itself raises.
 pub struct CoreErrors {
     pub no_error: u64,
     pub packet_too_short: u64,
@@ -35,15 +35,15 @@ pub struct CoreErrors {
     pub header_too_short: u64,
     pub parser_timeout: u64,
     pub parser_invalid_argument: u64,
-    /// For the trace.
+    /// Names of all errors by code, for the trace.
     pub names: HashMap<u64, String>,
 }
 
-/// A checksum.
+/// A checksum that the architecture verifies or updates.
 pub struct Checksum {
     pub name: String,
     pub field: FieldRef,
-    /// Slot of the validity of the field's header; `None`: metadata.
+    /// The slot of the validity of the field's header; `None` for metadata.
     pub valid: Option<Slot>,
     pub calculation: usize,
     pub condition: Expr,

@@ -3,28 +3,28 @@
 use crate::calc::Calculation;
 use crate::layout::FieldRef;
 use crate::program::{ActionId, ActionInfo, MatchKind, ProfileInfo, TableInfo};
-use crate::table::answers::MOST_WORDS;
+use crate::table::answers::MAX_WORDS;
 use crate::table::key::{KeyLayout, RawField};
 use crate::table::trie;
 
-/// A node of the control flow; 0 is the end.
+/// The number of a node in the control flow; 0 is the end.
 pub type Node = u32;
 
-/// What comes after a table.
+/// Which node of the control flow follows a table.
 #[derive(Debug, Clone)]
 pub struct Next {
-    /// By hit and miss.
+    /// The nodes after a hit and after a miss, if the control flow depends on these.
     pub hit_miss: Option<(Node, Node)>,
-    /// By action.
+    /// The node after each action.
     pub by_action: Vec<(ActionId, Node)>,
-    /// The same whatever happens.
+    /// The node that follows in every case, if there is only one.
     pub same: Option<Node>,
-    /// When no action ran.
+    /// The node that follows if no action ran.
     pub none: Node,
 }
 
 impl Next {
-    /// The node after this action ran (or none did).
+    /// The node that follows after this action (`None` if no action ran).
     #[inline]
     pub fn after(&self, action: Option<ActionId>, hit: bool) -> Node {
         if let Some(node) = self.same {
@@ -42,7 +42,7 @@ impl Next {
 #[derive(Debug, Clone)]
 pub struct DefaultAction {
     pub action: ActionId,
-    /// The parameters' words.
+    /// The parameters, as 64-bit words.
     pub params: Vec<u64>,
 }
 
@@ -51,47 +51,50 @@ pub struct Table {
     pub key: KeyLayout,
     pub next: Next,
     pub default: Option<DefaultAction>,
-    /// Entries of the program.
+    /// The entries that the program declares.
     pub entries: Vec<ConstEntry>,
-    /// Can be run in place: no key, constant action, nothing to see.
+    /// Whether the default action can be compiled in place of the lookup: the table has no key, its default action is
+    /// constant, and it has no direct counter or meter.
     pub inline: bool,
 }
 
-/// Tables that machine code looks up by itself.
+/// A kind of lookup that machine code does itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direct {
-    /// See [`crate::table::answers`].
+    /// A lookup in a hash table, [`crate::table::answers`].
     Exact,
-    /// See [`crate::table::trie`].
+    /// A longest-prefix match in a trie, [`crate::table::trie`].
     Prefix,
 }
 
 impl Table {
-    /// Entries have a counter, a meter or an idle time.
-    pub fn attended(&self) -> bool {
+    /// Whether entries have a direct counter, a direct meter or an idle timeout.
+    pub fn has_direct_state(&self) -> bool {
         self.info.direct_counter || self.info.direct_meter.is_some() || self.info.support_timeout
     }
 
-    /// The entry found says all there is: nothing counts, meters or chooses.
+    /// Whether an entry consists of its action only: the table has no direct counter or meter, no idle timeout and no
+    /// action profile.
     pub fn plain(&self) -> bool {
-        !self.attended() && self.info.profile.is_none()
+        !self.has_direct_state() && self.info.profile.is_none()
     }
 
-    /// Every entry has the same mask.
+    /// Whether all key fields match exactly.
     pub fn exact(&self) -> bool {
         self.info.keys.iter().all(|k| k.kind == MatchKind::Exact)
     }
 
-    /// The longest prefix decides, and nothing else. Not under a mask of the program's, where prefixes of several lengths may be the same.
+    /// Whether the longest prefix alone decides which entry matches. This excludes keys with a mask in the program,
+    /// under which prefixes of different lengths may be equal.
     pub fn prefixed(&self) -> bool {
         let mut kinds = self.info.keys.iter().map(|k| k.kind).filter(|&kind| kind != MatchKind::Exact);
         let has_one_prefix = kinds.next() == Some(MatchKind::Lpm) && kinds.next().is_none();
-        has_one_prefix && !self.info.needs_priority && !self.key.masked && self.key.words <= trie::MOST_WORDS
+        has_one_prefix && !self.info.needs_priority && !self.key.masked && self.key.words <= trie::MAX_WORDS
     }
 
-    /// How machine code finds the answers by itself, if it does.
+    /// The kind of lookup that machine code does itself; `None` if it calls Rust.
     pub fn direct(&self) -> Option<Direct> {
-        if !self.plain() || !(1..=MOST_WORDS).contains(&self.key.words) {
+        if !self.plain() || !(1..=MAX_WORDS).contains(&self.key.words) {
             None
         } else if self.exact() {
             Some(Direct::Exact)
@@ -101,7 +104,7 @@ impl Table {
     }
 }
 
-/// An entry of the program.
+/// An entry that the program declares.
 pub struct ConstEntry {
     pub fields: Vec<RawField>,
     pub priority: i32,
@@ -115,13 +118,13 @@ pub struct Profile {
 
 pub struct Action {
     pub info: ActionInfo,
-    /// Where the parameters go.
+    /// The fields that the parameters are written to.
     pub params: Vec<FieldRef>,
     pub json: usize,
 }
 
 impl Action {
-    /// Words of all parameters together.
+    /// The number of words of all parameters.
     pub fn words(&self) -> usize {
         self.params.iter().map(|p| p.limbs()).sum()
     }

@@ -1,17 +1,17 @@
-//! The outcome of a lookup, as machine code takes it.
+//! The result of a lookup in the form that machine code uses.
 
 use crate::profile::{Bound, Call};
 
-/// No action, in [`Answer::action`].
+/// The value of [`Answer::action`]'s low half that stands for no action.
 pub const NONE: u32 = u32::MAX;
 
-/// What the action of a lookup is, and where its parameters are.
+/// The action of a lookup, and the address of its parameters.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// The action in the low half ([`NONE`]: none), hit or miss in bit 32.
+    /// The action in the low half ([`NONE`] for none), and in bit 32 whether the lookup hit.
     pub action: u64,
-    /// Address of the parameters' words, which live as long as the entry does what it does.
+    /// The address of the parameters' words, which are valid until the entry's action changes.
     pub params: usize,
 }
 

@@ -1,27 +1,28 @@
-//! What a plain, exact table answers: keys and answers side by side, where machine code finds them by itself.
+//! The hash table of a plain, exact table: keys and answers side by side, for machine code to look up.
 //!
-//! Open addressing with linear probing, never more than 5/8 full. A cell is the words of the key, then those of the answer.
+//! It uses open addressing with linear probing, and is never more than 5/8 full. A cell consists of the key's words,
+//! followed by those of the answer.
 
 use super::answer::Answer;
 use super::hash::hash;
 
-/// Keys of more words are looked up by the store.
-pub const MOST_WORDS: usize = 4;
-/// In place of [`Answer::action`]: the cell is free.
+/// The most words of a key in such a hash table; tables with longer keys are looked up in the store.
+pub const MAX_WORDS: usize = 4;
+/// The value of [`Answer::action`] that marks a free cell.
 pub const FREE: u64 = u64::MAX;
 
-/// Answers by key.
+/// The hash table of answers.
 pub struct Answers {
     words: usize,
     used: usize,
     cells: Vec<u64>,
-    /// Address of the cells.
+    /// The address of the first cell.
     pub first: usize,
-    /// Cells less one; a power of two less one.
+    /// The number of cells minus 1, where the number of cells is a power of two.
     pub mask: u64,
 }
 
-/// Words of a cell.
+/// The number of words of a cell.
 pub const fn stride(words: usize) -> usize {
     words + 2
 }
@@ -59,7 +60,7 @@ impl Answers {
         self.cell(at)[self.words] == FREE
     }
 
-    /// The key's cell, or the free one where it would be.
+    /// The index of the key's cell, or of the free cell where it would be inserted.
     fn locate(&self, key: &[u64]) -> u64 {
         let mut at = hash(key) & self.mask;
         while !self.is_free(at) && self.cell(at)[..self.words] != *key {
@@ -89,7 +90,7 @@ impl Answers {
             return;
         }
         self.used -= 1;
-        // those behind it that would not be found any more move up
+        // Move up the cells after the hole that a lookup would no longer reach.
         let mut at = hole;
         loop {
             at = (at + 1) & self.mask;
@@ -118,9 +119,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_what_a_map_holds(
+        fn has_the_same_content_as_a_map(
             ops in proptest::collection::vec((any::<bool>(), 0u64..24, 0u64..3, any::<u32>()), 0..200),
-            words in 1usize..=MOST_WORDS,
+            words in 1usize..=MAX_WORDS,
         ) {
             let key = |k: u64, same: u64| -> Vec<u64> {
                 (0..words as u64).map(|i| if i == 0 { k } else { same }).collect()

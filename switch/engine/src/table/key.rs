@@ -4,19 +4,20 @@ use crate::layout::{FieldRef, Slot, Slots, limbs, mask64};
 use crate::program::{KeyInfo, MatchKind};
 use crate::table::trie::STRIDE;
 
-/// What a key field is taken from.
+/// The source of a key field.
 pub struct Source {
     pub field: FieldRef,
-    /// Slot of the validity of the field's header, without which the key has zero, as in BMv2; `None`: the field is always there.
+    /// The slot of the validity of the field's header; while the header is not valid, the key has zero, as in BMv2.
+    /// `None` if the field is always valid.
     pub valid: Option<Slot>,
-    /// Static mask of the program.
+    /// A mask that the program applies to the field.
     pub mask: Option<Vec<u64>>,
 }
 
-/// Where a key field sits in the packed key. No narrow field straddles two words; a wide one has words of its own.
+/// The place of a field in the packed key. No narrow field straddles two words; a wide one has words of its own.
 #[derive(Debug, Clone)]
-struct Part {
-    /// Which field it is.
+struct PackedField {
+    /// The index of the field in the table's key.
     field: usize,
     slot: Slot,
     /// See [`Source::valid`].
@@ -24,25 +25,27 @@ struct Part {
     width: u32,
     word: usize,
     shift: u32,
-    /// 64 - width, 0 for wide ones.
+    /// 64 - width; 0 for wide fields.
     m: u8,
     limbs: usize,
-    /// The first one in its word.
+    /// Whether this field is the first one in its word.
     first: bool,
 }
 
-/// How a table's key is packed: fields in their order, but prefixes behind the others, so that these are the front of the prefix.
+/// How a table's key is packed: fields in their order, but longest-prefix fields after the others. So the exact fields
+/// and the prefix together form one longer prefix.
 #[derive(Debug, Clone)]
 pub struct KeyLayout {
-    parts: Vec<Part>,
+    packed_fields: Vec<PackedField>,
     pub words: usize,
-    /// Static masks of the program; all ones where there are fields otherwise.
+    /// The program's masks, in the packed form; all ones for fields without a mask.
     mask: Vec<u64>,
-    /// The program has masks.
+    /// Whether the program has masks.
     pub masked: bool,
 }
 
-/// A slot's part in a word of a packed key: `(slot & mask) << shift`, or 0 while `valid` is; the whole word is under `word_mask`.
+/// The contribution of a slot to a word of a packed key: `(slot & mask) << shift`, or 0 while the slot `valid` is 0.
+/// The whole word is then masked with `word_mask`.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTerm {
     pub slot: Slot,
@@ -57,15 +60,16 @@ pub struct KeyTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RawField {
     Exact(Vec<u64>),
-    /// Value, prefix length.
+    /// Value and prefix length.
     Lpm(Vec<u64>, u32),
-    /// Value, mask.
+    /// Value and mask.
     Ternary(Vec<u64>, Vec<u64>),
-    /// Both included.
+    /// Lower and upper bound, both included.
     Range(Vec<u64>, Vec<u64>),
 }
 
-/// A range to be checked on the packed key. As in BMv2, a static mask of the program holds for the lower bound, not for the upper one.
+/// A range that is checked on the packed key. As in BMv2, the program's mask applies to the lower bound, but not to the
+/// upper one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Range {
     word: usize,
@@ -76,7 +80,8 @@ pub struct Range {
     high: Vec<u64>,
 }
 
-/// What identifies an entry: `key & mask == value`, the ranges hold, and the priority.
+/// The identity of an entry. It matches a key if `key & mask == value` and the ranges hold; of several matches the
+/// highest priority wins.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RawEntry {
     pub value: Vec<u64>,
@@ -87,11 +92,11 @@ pub struct RawEntry {
 
 impl KeyLayout {
     pub fn new(keys: &[KeyInfo], sources: &[Source]) -> KeyLayout {
-        let mut layout = KeyLayout { parts: Vec::new(), words: 0, mask: Vec::new(), masked: false };
+        let mut layout = KeyLayout { packed_fields: Vec::new(), words: 0, mask: Vec::new(), masked: false };
         let mut free = 0;
         let is_lpm = |i: &usize| keys[*i].kind == MatchKind::Lpm;
-        let (others, prefixes): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|i| !is_lpm(i));
-        for field in others.into_iter().chain(prefixes) {
+        let (other_fields, prefixes): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|i| !is_lpm(i));
+        for field in other_fields.into_iter().chain(prefixes) {
             let (k, Source { field: f, valid, mask }) = (&keys[field], &sources[field]);
             let limbs = limbs(k.width);
             let first = k.width > free;
@@ -101,29 +106,30 @@ impl KeyLayout {
                 free = 64;
             }
             let word = layout.words - if first { limbs } else { 1 };
-            // a prefix begins where a node of the trie does, if there is room
+            // Align a prefix to the chunks of the trie's nodes, if there is room.
             let pad = if is_lpm(&field) { free % STRIDE } else { 0 };
             free -= if k.width + pad <= free { pad } else { 0 };
             free = free.saturating_sub(k.width);
             let (shift, m) = (free, (64 - k.width.min(64)) as u8);
-            let part = Part { field, slot: f.slot, valid: *valid, width: k.width, word, shift, m, limbs, first };
+            let packed =
+                PackedField { field, slot: f.slot, valid: *valid, width: k.width, word, shift, m, limbs, first };
             let ones = all_ones(k.width);
             layout.masked |= mask.is_some();
-            put(&part, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
-            layout.parts.push(part);
+            put_field(&packed, mask.as_ref().unwrap_or(&ones), &mut layout.mask);
+            layout.packed_fields.push(packed);
         }
         layout
     }
 
-    /// The words, those of the prefix last, the more significant ones first.
+    /// The words of the key from the most significant to the least significant one, those of the prefix last.
     pub fn order(&self) -> Vec<usize> {
-        let firsts = self.parts.iter().filter(|p| p.first);
+        let firsts = self.packed_fields.iter().filter(|p| p.first);
         firsts.flat_map(|p| (p.word..p.word + p.limbs).rev()).collect()
     }
 
-    /// What the key's words are put together of, word by word.
+    /// The terms that the key's words are put together from, word by word.
     pub fn terms(&self) -> Vec<KeyTerm> {
-        let limb = |p: &Part, i: usize| KeyTerm {
+        let limb = |p: &PackedField, i: usize| KeyTerm {
             slot: p.slot + i as Slot,
             valid: p.valid,
             mask: if p.limbs == 1 { u64::MAX >> p.m } else { u64::MAX },
@@ -131,23 +137,23 @@ impl KeyLayout {
             word: p.word + i,
             word_mask: if self.masked { self.mask[p.word + i] } else { u64::MAX },
         };
-        self.parts.iter().flat_map(|p| (0..p.limbs).map(move |i| limb(p, i))).collect()
+        self.packed_fields.iter().flat_map(|p| (0..p.limbs).map(move |i| limb(p, i))).collect()
     }
 
-    /// Slots it is made of.
+    /// The slots that the key is made from.
     pub fn slots(&self) -> Vec<Slot> {
-        self.parts.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i).chain(p.valid)).collect()
+        self.packed_fields.iter().flat_map(|p| (0..p.limbs as Slot).map(|i| p.slot + i).chain(p.valid)).collect()
     }
 
-    /// Packs the packet's values.
+    /// Packs the packet's values into `key`.
     #[inline]
     pub fn build(&self, slots: &Slots, key: &mut [u64]) {
-        for p in &self.parts {
-            let there = p.valid.is_none_or(|v| slots[usize::from(v)] != 0);
+        for p in &self.packed_fields {
+            let is_valid = p.valid.is_none_or(|v| slots[usize::from(v)] != 0);
             if p.limbs == 1 {
-                let v = if there { (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift } else { 0 };
+                let v = if is_valid { (slots[p.slot as usize] & (u64::MAX >> p.m)) << p.shift } else { 0 };
                 key[p.word] = if p.first { v } else { key[p.word] | v };
-            } else if there {
+            } else if is_valid {
                 let first = p.slot as usize;
                 key[p.word..p.word + p.limbs].copy_from_slice(&slots[first..first + p.limbs]);
             } else {
@@ -163,7 +169,7 @@ impl KeyLayout {
 
     /// The values of a packed key, field by field, most significant byte first.
     pub fn values(&self, key: &[u64]) -> Vec<Vec<u8>> {
-        let value = |p: &Part| {
+        let value = |p: &PackedField| {
             let limbs = &key[p.word..p.word + p.limbs];
             let bytes: Vec<u8> = match limbs {
                 [word] => (word >> p.shift & u64::MAX >> p.m).to_be_bytes().into(),
@@ -171,37 +177,37 @@ impl KeyLayout {
             };
             bytes[bytes.len() - p.width.div_ceil(8) as usize..].to_vec()
         };
-        let mut values = vec![Vec::new(); self.parts.len()];
-        for part in &self.parts {
-            values[part.field] = value(part);
+        let mut values = vec![Vec::new(); self.packed_fields.len()];
+        for packed in &self.packed_fields {
+            values[packed.field] = value(packed);
         }
         values
     }
 
-    /// A field's static mask, in words of the field's own.
-    fn static_mask(&self, p: &Part) -> Vec<u64> {
+    /// The program's mask of a field, in words of the field's own.
+    fn static_mask(&self, p: &PackedField) -> Vec<u64> {
         match &self.mask[p.word..p.word + p.limbs] {
             [word] => vec![word >> p.shift & u64::MAX >> p.m],
             limbs => limbs.into(),
         }
     }
 
-    /// An entry's identity; the fields are in the key's order and fit their widths.
+    /// The identity of an entry. The fields are in the key's order and fit their widths.
     pub fn raw(&self, fields: &[RawField], priority: i32) -> RawEntry {
         let mut e = RawEntry { value: vec![0; self.words], mask: vec![0; self.words], ranges: Vec::new(), priority };
-        for p in &self.parts {
+        for p in &self.packed_fields {
             match &fields[p.field] {
                 RawField::Exact(v) => {
-                    put(p, v, &mut e.value);
-                    put(p, &all_ones(p.width), &mut e.mask);
+                    put_field(p, v, &mut e.value);
+                    put_field(p, &all_ones(p.width), &mut e.mask);
                 }
                 RawField::Lpm(v, prefix) => {
-                    put(p, v, &mut e.value);
-                    put(p, &prefix_mask(p.width, *prefix), &mut e.mask);
+                    put_field(p, v, &mut e.value);
+                    put_field(p, &prefix_mask(p.width, *prefix), &mut e.mask);
                 }
                 RawField::Ternary(v, m) => {
-                    put(p, v, &mut e.value);
-                    put(p, m, &mut e.mask);
+                    put_field(p, v, &mut e.value);
+                    put_field(p, m, &mut e.mask);
                 }
                 RawField::Range(low, high) => {
                     let low = low.iter().zip(self.static_mask(p)).map(|(v, m)| v & m).collect();
@@ -214,14 +220,14 @@ impl KeyLayout {
             *v &= *m;
         }
         for (i, m) in self.mask.iter().enumerate() {
-            // what the program masks away never tells entries apart
+            // Bits that the program masks away never distinguish entries.
             e.value[i] &= m;
             e.mask[i] &= m;
         }
         e
     }
 
-    /// Longest-prefix tables order entries by prefix length.
+    /// The priority of an entry of a longest-prefix table is its prefix length.
     pub fn lpm_priority(keys: &[KeyInfo], fields: &[RawField]) -> i32 {
         keys.iter()
             .zip(fields)
@@ -245,7 +251,7 @@ impl Range {
     }
 }
 
-fn put(p: &Part, row: &[u64], words: &mut [u64]) {
+fn put_field(p: &PackedField, row: &[u64], words: &mut [u64]) {
     if p.limbs == 1 {
         words[p.word] |= (row[0] & (u64::MAX >> p.m)) << p.shift;
     } else {
@@ -253,7 +259,7 @@ fn put(p: &Part, row: &[u64], words: &mut [u64]) {
     }
 }
 
-/// `width` ones.
+/// A row of `width` ones.
 pub fn all_ones(width: u32) -> Vec<u64> {
     let mut row = vec![u64::MAX; limbs(width)];
     if !width.is_multiple_of(64)
@@ -264,7 +270,7 @@ pub fn all_ones(width: u32) -> Vec<u64> {
     row
 }
 
-/// `prefix` ones at the top of `width` bits.
+/// A row of `width` bits, of which the `prefix` most significant ones are set.
 pub fn prefix_mask(width: u32, prefix: u32) -> Vec<u64> {
     let zeros = width - prefix;
     let mut row = all_ones(width);

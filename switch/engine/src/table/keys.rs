@@ -1,6 +1,6 @@
 //! The keys of a table's entries, by entry.
 
-/// Index of an entry; stable while the entry exists.
+/// The index of an entry; it does not change while the entry exists.
 pub type EntryId = u32;
 
 /// The entries' keys, one after the other.
@@ -10,13 +10,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// An entry's key.
+    /// The key of an entry.
     #[inline]
     pub fn of(&self, id: EntryId) -> &[u64] {
         &self.all[id as usize * self.words..(id as usize + 1) * self.words]
     }
 
-    /// The same, of keys that are one word.
+    /// The key of an entry, if keys have one word.
     #[inline]
     pub fn word(&self, id: EntryId) -> u64 {
         self.all[id as usize]

@@ -1,4 +1,4 @@
-//! Match-action tables: keys, the lookup structure and what entries hold.
+//! Match-action tables: keys, lookup structures and results.
 
 pub mod answer;
 pub mod answers;

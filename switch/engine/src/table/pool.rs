@@ -1,22 +1,22 @@
-//! Short arrays of one type in one piece of memory: a buddy allocator.
+//! Short arrays of one type in one allocation, managed by a buddy allocator.
 //!
-//! An array lies in a block of 1, 2, 4 ... [`MOST`] items, at a multiple of its size. Two free halves of a block become one again, so
-//! that arrays that grow together leave no holes behind.
+//! An array occupies a block of 1, 2, 4 ... [`MAX_ITEMS`] items, at an index that is a multiple of the block's size.
+//! Two free halves of a block are merged, so that arrays that grow together leave no holes behind.
 
 use std::collections::BTreeSet;
 
-/// Items of the largest array.
-pub const MOST: usize = 1 << (ORDERS - 1);
+/// The most items of an array.
+pub const MAX_ITEMS: usize = 1 << (ORDERS - 1);
 const ORDERS: usize = 7;
 
-/// Arrays, by the index of their first item.
+/// Arrays, each identified by the index of its first item.
 pub struct Pool<T> {
     items: Vec<T>,
-    /// Free blocks by the logarithm of their size.
+    /// Free blocks, by the base-2 logarithm of their size.
     free: [BTreeSet<usize>; ORDERS],
 }
 
-/// The logarithm of the size of the block that so many items need.
+/// The base-2 logarithm of the size of the block that `n` items need.
 fn order(n: usize) -> usize {
     n.next_power_of_two().trailing_zeros() as usize
 }
@@ -26,7 +26,7 @@ impl<T: Copy + Default> Pool<T> {
         Pool { items: Vec::new(), free: Default::default() }
     }
 
-    /// Address of the first item of all, for machine code. Changes when the pool grows.
+    /// The address of the first item of the pool, for machine code. It changes when the pool grows.
     pub fn first(&self) -> usize {
         self.items.as_ptr().expose_provenance()
     }
@@ -39,7 +39,7 @@ impl<T: Copy + Default> Pool<T> {
         &mut self.items
     }
 
-    /// A new array of 1 to [`MOST`] items, whatever is in them.
+    /// Allocates an array of 1 to [`MAX_ITEMS`] items; their values are unspecified.
     pub fn take(&mut self, n: usize) -> usize {
         let order = order(n);
         let free = (order..ORDERS).find_map(|from| Some((from, self.free[from].pop_first()?)));
@@ -50,13 +50,13 @@ impl<T: Copy + Default> Pool<T> {
         at
     }
 
-    /// One more block of the largest size.
+    /// Adds one block of the largest size to the pool.
     fn grow(&mut self) -> usize {
         let at = self.items.len();
-        if at + MOST > self.items.capacity() {
-            self.items.reserve_exact(MOST.max(at / 4));
+        if at + MAX_ITEMS > self.items.capacity() {
+            self.items.reserve_exact(MAX_ITEMS.max(at / 4));
         }
-        self.items.resize(at + MOST, T::default());
+        self.items.resize(at + MAX_ITEMS, T::default());
         at
     }
 
@@ -70,7 +70,7 @@ impl<T: Copy + Default> Pool<T> {
         self.free[order].insert(at);
     }
 
-    /// Makes an array longer or shorter, perhaps in another place; 0 items are nowhere.
+    /// Changes the number of an array's items; returns its index, which may change. An array of 0 items has no place.
     pub fn resize(&mut self, at: usize, old: usize, new: usize) -> usize {
         if old > 0 && new > 0 && order(old) == order(new) {
             return at;
@@ -83,13 +83,13 @@ impl<T: Copy + Default> Pool<T> {
         to
     }
 
-    /// Bytes of memory, those of free blocks too.
+    /// The number of allocated bytes, those of free blocks included.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.items.capacity() * size_of::<T>()
     }
 
-    /// Items in blocks that are not free.
+    /// The number of items in blocks that are in use.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.items.len() - self.free.iter().enumerate().map(|(order, blocks)| blocks.len() << order).sum::<usize>()
@@ -103,8 +103,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arrays_keep_what_is_in_them_and_leave_nothing_behind(
-            ops in proptest::collection::vec((0usize..12, 0usize..=MOST), 1..300),
+        fn arrays_keep_their_items_and_leave_no_blocks_behind(
+            ops in proptest::collection::vec((0usize..12, 0usize..=MAX_ITEMS), 1..300),
         ) {
             let mut pool: Pool<u32> = Pool::new();
             let mut arrays: Vec<(usize, Vec<u32>)> = vec![(0, Vec::new()); 12];
@@ -123,7 +123,7 @@ mod tests {
                 pool.resize(at, content.len(), 0);
             }
             prop_assert_eq!(pool.used(), 0);
-            prop_assert_eq!(pool.free[ORDERS - 1].len() * MOST, pool.items().len());
+            prop_assert_eq!(pool.free[ORDERS - 1].len() * MAX_ITEMS, pool.items().len());
         }
     }
 }

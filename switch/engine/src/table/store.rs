@@ -1,17 +1,17 @@
-//! A table's entries: their keys, their ages, and what finds them.
+//! A table's entries: their keys, their ages, and the index that finds them.
 
 use super::key::RawEntry;
 use super::keys::{EntryId, Keys};
 use super::trie::Trie;
 use super::tuples::Tuples;
 
-/// In place of an age: there is no such entry.
+/// In place of an age: there is no entry with this id.
 const GONE: u64 = u64::MAX;
 
-/// The lookup structure of one table.
+/// The keys and the index of one table.
 pub struct Store {
     index: Index,
-    /// Address of the root of a trie, for machine code.
+    /// The address of the trie's root, for machine code; 0 without a trie.
     pub root: usize,
     keys: Keys,
     ages: Vec<u64>,
@@ -26,12 +26,13 @@ enum Index {
 }
 
 impl Store {
-    /// `exact`: every entry has the same, full mask.
+    /// A store for any kind of table. With `exact`, every entry has the same mask of all ones.
     pub fn new(words: usize, exact: bool) -> Store {
         Store::with(words, Index::Tuples(Tuples::new(exact)), 0)
     }
 
-    /// Of prefixes. `order`: the words of the key, the most significant first; masks are ones, then zeros.
+    /// A store for a longest-prefix table. `order` lists the key's words, the most significant one first. In this
+    /// order, the bits of every mask are ones followed by zeros.
     pub fn of_prefixes(order: Vec<usize>) -> Store {
         let (words, trie) = (order.len(), Trie::new(order));
         let root = trie.root();
@@ -47,12 +48,12 @@ impl Store {
         self.len
     }
 
-    /// An entry's key; stays until its place is taken by another.
+    /// The key of an entry. It stays valid after the entry's removal, until the id is used again.
     pub fn value(&self, id: EntryId) -> &[u64] {
         self.keys.of(id)
     }
 
-    /// The matching entry.
+    /// The entry that matches a key best.
     #[inline]
     pub fn lookup(&self, key: &[u64]) -> Option<EntryId> {
         match &self.index {
@@ -61,7 +62,7 @@ impl Store {
         }
     }
 
-    /// The entry with this very identity.
+    /// The entry with exactly this identity.
     pub fn find(&self, e: &RawEntry) -> Option<EntryId> {
         match &self.index {
             Index::Tuples(tuples) => tuples.find(&self.keys, e),
@@ -69,18 +70,18 @@ impl Store {
         }
     }
 
-    /// Adds an entry that is not there yet.
+    /// Adds an entry that is not in the store.
     pub fn insert(&mut self, e: &RawEntry) -> EntryId {
         self.next_age += 1;
         self.insert_aged(e, self.next_age - 1)
     }
 
-    /// An entry's age; the lower, the older.
+    /// The age of an entry; the smaller the number, the older the entry.
     pub fn age(&self, id: EntryId) -> u64 {
         self.ages[id as usize]
     }
 
-    /// Adds an entry that was there before, with the age it had.
+    /// Adds an entry with the age that it had before its removal.
     pub fn insert_aged(&mut self, e: &RawEntry, age: u64) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.ages.push(GONE);
@@ -115,7 +116,7 @@ impl Store {
         self.len -= 1;
     }
 
-    /// Age and id of all entries, in no order.
+    /// The ages and ids of all entries, in no particular order.
     pub fn ages(&self) -> impl Iterator<Item = (u64, EntryId)> {
         self.ages.iter().copied().zip(0..).filter(|(age, _)| *age != GONE)
     }
@@ -138,9 +139,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of entries that is searched from end to end.
+        /// Compares the store with a list of entries that is searched from end to end.
         #[test]
-        fn finds_what_a_linear_search_finds(
+        fn finds_the_same_entries_as_a_linear_search(
             ops in proptest::collection::vec((any::<bool>(), 0u64..8, 0u64..8, 0u64..8, 0u64..8, 0i32..4), 0..60),
             packets in proptest::collection::vec((0u64..8, 0u64..8), 20),
         ) {
@@ -150,9 +151,9 @@ mod tests {
             for (insert, v, m, a, b, priority) in ops {
                 let (low, high) = (a.min(b), a.max(b));
                 let e = l.raw(&[RawField::Ternary(vec![v], vec![m]), RawField::Range(vec![low], vec![high])], priority);
-                let there = list.iter().position(|x| x.1 == e);
-                prop_assert_eq!(store.find(&e), there.map(|i| list[i].0));
-                match there {
+                let position = list.iter().position(|x| x.1 == e);
+                prop_assert_eq!(store.find(&e), position.map(|i| list[i].0));
+                match position {
                     None if insert => list.push((store.insert(&e), e, v & m, m, low, high)),
                     Some(i) if !insert => {
                         store.remove(list[i].0);

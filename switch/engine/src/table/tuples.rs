@@ -1,8 +1,8 @@
-//! Tuple space search: entries with the same mask share a hash table.
+//! Tuple space search (Srinivasan, Suri and Varghese 1999): entries with the same mask share a hash table.
 //!
-//! An exact table is one tuple, a ternary one has a tuple per mask; they are searched best priority first, until no later tuple can
-//! do better. Entries that differ in ranges or priority only form a chain, best first. Of equal priorities the older entry wins, as
-//! in BMv2.
+//! An exact table is a single tuple; a ternary table has a tuple for each mask. Tuples are searched in the order of
+//! their highest priority, until no later tuple can contain a better entry. Entries that differ only in ranges or
+//! priority form a chain, highest priority first. Of entries with equal priority the older one wins, as in BMv2.
 
 use hashbrown::HashTable;
 
@@ -14,30 +14,30 @@ const NONE: u32 = u32::MAX;
 
 struct Tuple {
     mask: Vec<u64>,
-    /// First entries of the chains.
+    /// The first entries of the chains.
     heads: HashTable<EntryId>,
     max_priority: i32,
     entries: usize,
 }
 
-/// What is known of an entry, by id.
+/// The state of an entry in the index, by its id.
 #[derive(Clone, Default)]
 struct Record {
     next: EntryId,
     priority: i32,
     age: u64,
-    /// See `tuple_ids`.
+    /// The id of the entry's tuple; see [`Tuples::tuple_ids`].
     tuple: u32,
     ranges: Box<[Range]>,
 }
 
-/// Entries by mask.
+/// The ids of a table's entries, indexed by mask and masked key.
 pub struct Tuples {
     exact: bool,
     tuples: Vec<Tuple>,
     records: Vec<Record>,
     next_tuple: u32,
-    /// Names of the tuples, which move.
+    /// The ids of the tuples in `tuples`, in the same order. Tuples move within `tuples`; their ids do not change.
     tuple_ids: Vec<u32>,
 }
 
@@ -47,12 +47,12 @@ fn hash_masked(key: &[u64], mask: &[u64]) -> u64 {
 }
 
 impl Tuples {
-    /// `exact`: every entry has the same, full mask.
+    /// Creates an empty index. With `exact`, every entry has the same mask of all ones.
     pub fn new(exact: bool) -> Tuples {
         Tuples { exact, tuples: Vec::new(), records: Vec::new(), next_tuple: 0, tuple_ids: Vec::new() }
     }
 
-    /// The matching entry.
+    /// The best matching entry for a key.
     #[inline]
     pub fn lookup(&self, keys: &Keys, key: &[u64]) -> Option<EntryId> {
         if self.exact {
@@ -71,10 +71,10 @@ impl Tuples {
             if best.is_some_and(|b| b.0 > tuple.max_priority) {
                 break;
             }
-            let found = tuple.heads.find(hash_masked(key, &tuple.mask), |&id| {
+            let head = tuple.heads.find(hash_masked(key, &tuple.mask), |&id| {
                 keys.of(id).iter().zip(key).zip(&tuple.mask).all(|((v, k), m)| *v == k & m)
             });
-            let mut id = found.copied().unwrap_or(NONE);
+            let mut id = head.copied().unwrap_or(NONE);
             while id != NONE {
                 let r = &self.records[id as usize];
                 if r.ranges.iter().all(|range| range.holds(key)) {
@@ -89,7 +89,7 @@ impl Tuples {
         best.map(|b| b.2)
     }
 
-    /// The entry with this very identity.
+    /// The entry with exactly this identity.
     pub fn find(&self, keys: &Keys, e: &RawEntry) -> Option<EntryId> {
         let tuple = self.tuples.iter().find(|t| t.mask == e.mask)?;
         let mut id = tuple.heads.find(hash(&e.value), |&id| keys.of(id) == e.value).copied()?;
@@ -103,7 +103,7 @@ impl Tuples {
         None
     }
 
-    /// Adds an entry, whose key is there already.
+    /// Adds an entry, whose key is in `keys` already.
     pub fn insert(&mut self, keys: &Keys, e: &RawEntry, id: EntryId, age: u64) {
         let at = self.tuple_for(&e.mask, e.priority);
         let (tuple, ranges) = (self.tuple_ids[at], e.ranges.clone().into_boxed_slice());
@@ -124,7 +124,7 @@ impl Tuples {
         self.tuples.len() - 1
     }
 
-    /// Puts the entry into its chain: by priority, then age.
+    /// Inserts the entry into its chain, which is ordered by priority, then age.
     fn link(&mut self, keys: &Keys, at: usize, id: EntryId) {
         let (records, tuple, key) = (&mut self.records, &mut self.tuples[at], keys.of(id));
         let h = hash(key);
@@ -150,7 +150,7 @@ impl Tuples {
         }
     }
 
-    /// A tuple's best priority became `priority` at least: keeps the order of search.
+    /// Records that a tuple has an entry of this priority, and restores the order of search.
     fn raise(&mut self, mut at: usize, priority: i32) {
         self.tuples[at].max_priority = self.tuples[at].max_priority.max(priority);
         while at > 0 && self.tuples[at - 1].max_priority < self.tuples[at].max_priority {
@@ -160,30 +160,31 @@ impl Tuples {
         }
     }
 
-    /// Removes an entry, whose key is still there.
+    /// Removes an entry, whose key is still in `keys`.
     pub fn remove(&mut self, keys: &Keys, id: EntryId) {
         let record = &self.records[id as usize];
-        let (tuple_id, after) = (record.tuple, record.next);
+        let (tuple_id, next_entry) = (record.tuple, record.next);
         let Some(at) = self.tuple_ids.iter().position(|&t| t == tuple_id) else { return };
         let (records, tuple, key) = (&mut self.records, &mut self.tuples[at], keys.of(id));
         if let Ok(mut head) = tuple.heads.find_entry(hash(key), |&i| keys.of(i) == key) {
             if *head.get() == id {
-                if after == NONE {
+                if next_entry == NONE {
                     head.remove();
                 } else {
-                    *head.get_mut() = after;
+                    *head.get_mut() = next_entry;
                 }
             } else {
                 let mut before = *head.get();
                 while records[before as usize].next != id && records[before as usize].next != NONE {
                     before = records[before as usize].next;
                 }
-                records[before as usize].next = after;
+                records[before as usize].next = next_entry;
             }
         }
         records[id as usize].ranges = Box::default();
         tuple.entries -= 1;
-        // an emptied tuple goes; a best priority that is gone only costs a look too many
+        // Remove an empty tuple. A highest priority that no longer exists stays recorded, and only costs a needless
+        // search of the tuple.
         if tuple.entries == 0 && !self.exact {
             self.tuples.remove(at);
             self.tuple_ids.remove(at);

@@ -1,28 +1,30 @@
-//! Expressions to steps, with the length of every row.
+//! Compiles expressions to steps, and determines the length of every row.
 //!
-//! Bounds go up: from the widths of the fields follows how many bits each result can take. Demands go down: of what is cut to
-//! a width, only so many low bits are wanted, and low bits of sums, products, bit operations and left shifts depend on low bits
-//! alone. A row holds a number that is right modulo 2^wanted, exactly right if it is no longer than its bound.
+//! Bounds are computed from the leaves up: the widths of the fields limit how many bits each result can take. The
+//! number of wanted bits is computed from the root down: of a value that is cut to a width, only that many low bits are
+//! wanted, and low bits of sums, products, bit operations and left shifts depend on low bits alone. A row contains a
+//! number that is right modulo 2^wanted, and exact if the row is as long as its bound requires.
 
 use num_bigint::{BigInt, Sign};
 
 use super::scratch::{Row, Scratch};
-use super::{MAX_SHIFT, Part, Step, Wide};
+use super::{DivisionResult, MAX_SHIFT, Step, Wide};
 use crate::bits::to_limbs;
 use crate::expr::{BinOp, CmpOp, Expr};
 use crate::layout::{FieldRef, limbs};
 
 /// All bits are wanted.
 const EXACT: u32 = u32::MAX;
-/// Bits that a value may take.
+/// The most bits that a value may take.
 pub const MAX_BITS: u32 = 1 << 19;
 
-/// Some value may take more than [`MAX_BITS`].
+/// A value may take more than [`MAX_BITS`].
 #[derive(Debug, thiserror::Error)]
 #[error("the expression has a value that may take more than {MAX_BITS} bits")]
 pub struct TooWide;
 
-/// A row, and what is known of the number in it: it is less than 2^bits, and at least 0, or -2^bits if it may be negative.
+/// A row and the bounds of the number in it: the number is less than 2^bits, and at least 0, or at least -2^bits if it
+/// may be negative.
 struct Value {
     row: Row,
     bits: u32,
@@ -38,7 +40,10 @@ struct Compiler {
 }
 
 impl Wide {
-    /// `d = expr`, cut to the width of `d`. The expression has no headers and no stacks.
+    /// Compiles `d = expr`, cut to the width of `d`. The expression refers to no headers or stacks.
+    ///
+    /// # Errors
+    /// [`TooWide`] if an intermediate value may take more than [`MAX_BITS`].
     pub fn new(expr: &Expr, d: FieldRef) -> Result<Wide> {
         let mut c = Compiler::default();
         let result = c.value(expr, d.width)?.row;
@@ -47,7 +52,7 @@ impl Wide {
 }
 
 impl Compiler {
-    /// Computes an expression, of which `wanted` low bits matter.
+    /// Computes an expression whose `wanted` low bits matter.
     fn value(&mut self, e: &Expr, wanted: u32) -> Result<Value> {
         match e {
             Expr::Const(n) => self.constant(n, wanted),
@@ -99,7 +104,7 @@ impl Compiler {
         }
     }
 
-    /// A row for a number of so many bits.
+    /// Reserves a row for a number of this many bits, of which `wanted` low bits matter.
     fn place(&mut self, bits: u32, negative: bool, wanted: u32) -> Result<Value> {
         let (all, low) = (limbs(bits + 1), limbs(wanted));
         if all.min(low) > limbs(MAX_BITS) {
@@ -112,7 +117,7 @@ impl Compiler {
         })
     }
 
-    /// Adds the step that takes the operands, which are used up, to `d`.
+    /// Adds a step with its operands, whose rows become free, and the result `d`.
     fn finish<const N: usize>(&mut self, step: Step, operands: [Value; N], d: Value) -> Result<Value> {
         self.steps.push(step);
         for operand in operands {
@@ -141,16 +146,16 @@ impl Compiler {
             _ => wanted,
         };
         let (a, b) = (self.value(a, beside(b))?, self.value(b, beside(a))?);
-        let (more, negative) = (a.bits.max(b.bits), a.negative || b.negative);
+        let (max_bits, negative) = (a.bits.max(b.bits), a.negative || b.negative);
         let (bits, negative) = match op {
-            BinOp::Add => (more + 1, negative),
-            BinOp::Sub => (more + 1, true),
-            // -2^a * -2^b is 2^(a + b)
+            BinOp::Add => (max_bits + 1, negative),
+            BinOp::Sub => (max_bits + 1, true),
+            // -2^a * -2^b is 2^(a + b).
             BinOp::Mul => (a.bits + b.bits + 1, negative),
             BinOp::And if !a.negative && !b.negative => (a.bits.min(b.bits), false),
             BinOp::And if !a.negative => (a.bits, false),
             BinOp::And if !b.negative => (b.bits, false),
-            _ => (more, negative),
+            _ => (max_bits, negative),
         };
         let d = self.place(bits, negative, wanted)?;
         self.finish(Step::Bin { op, d: d.row, a: a.row, b: b.row }, [a, b], d)
@@ -180,14 +185,14 @@ impl Compiler {
 
     fn divide(&mut self, op: BinOp, a: &Expr, b: &Expr, wanted: u32) -> Result<Value> {
         let (a, b) = (self.value(a, EXACT)?, self.value(b, EXACT)?);
-        let (part, bits, negative) = match op {
-            // -2^bits / -1 is 2^bits
-            BinOp::Div => (Part::Quotient, a.bits + 1, a.negative || b.negative),
-            _ => (Part::Remainder, a.bits.min(b.bits), a.negative),
+        let (which_result, bits, negative) = match op {
+            // -2^bits / -1 is 2^bits.
+            BinOp::Div => (DivisionResult::Quotient, a.bits + 1, a.negative || b.negative),
+            _ => (DivisionResult::Remainder, a.bits.min(b.bits), a.negative),
         };
         let d = self.place(bits, negative, wanted)?;
         let work = self.scratch.take(a.row.words + 1 + b.row.words);
-        let step = Step::Divide { part, d: d.row, a: a.row, b: b.row, work };
+        let step = Step::Divide { which_result, d: d.row, a: a.row, b: b.row, work };
         self.scratch.free(work);
         self.finish(step, [a, b], d)
     }
@@ -209,7 +214,7 @@ impl Compiler {
         self.compare(op, a, zero)
     }
 
-    /// 0 or 1: whether it is not zero.
+    /// Whether a value is not zero, as 0 or 1.
     fn truth(&mut self, e: &Expr) -> Result<Value> {
         let v = self.value(e, EXACT)?;
         if v.bits <= 1 && !v.negative { Ok(v) } else { self.against_zero(CmpOp::Ne, v) }
@@ -222,7 +227,7 @@ impl Compiler {
     }
 }
 
-/// How many low bits matter of what a bitwise and has beside this.
+/// How many low bits of the other operand matter in a bitwise and with this expression.
 fn mask(e: &Expr) -> u32 {
     match e {
         Expr::Const(n) if n.sign() != Sign::Minus => u32::try_from(n.bits()).unwrap_or(EXACT),

@@ -1,7 +1,8 @@
-//! Unsigned division of words, least significant first: Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D.
+//! Unsigned division of words, least significant first (Knuth, The Art of Computer Programming, vol. 2, section 4.3.1,
+//! algorithm D).
 
-/// Divides in place. `u` ends in a word that is 0, `v` in one that is not. Leaves the remainder in the low words of `u` and
-/// the quotient in the others; returns how many the remainder has.
+/// Divides `u` by `v` in place. The last word of `u` is 0, that of `v` is not. Leaves the remainder in the low words of
+/// `u` and the quotient in the others; returns how many words the remainder has.
 pub fn divide(u: &mut [u64], v: &mut [u64]) -> usize {
     let n = v.len();
     if u.len() <= n {
@@ -11,18 +12,19 @@ pub fn divide(u: &mut [u64], v: &mut [u64]) -> usize {
     shift_left(v, shift);
     shift_left(u, shift);
     for j in (0..u.len() - n).rev() {
-        // the quotient's digit takes the place of the dividend's word that it makes 0
+        // The dividend's highest word becomes 0 by this step; the quotient's digit is stored there.
         u[j + n] = digit(&mut u[j..=j + n], v);
     }
     shift_right(&mut u[..n], shift);
     n
 }
 
-/// Takes `v`, whose highest bit is set, from `u`, of one word more, as often as it goes (less than 2^64 times).
+/// Subtracts `v`, whose highest bit is set, from `u`, which is one word longer, as many times as possible; returns how
+/// many times (less than 2^64).
 fn digit(u: &mut [u64], v: &[u64]) -> u64 {
     let n = v.len();
     let top = u128::from(u[n]) << 64 | u128::from(u[n - 1]);
-    // at most two too many
+    // This estimate is at most two too large.
     let mut q = u64::try_from(top / u128::from(v[n - 1])).unwrap_or(u64::MAX);
     let mut borrow = 0;
     for (x, &y) in u.iter_mut().zip(v) {
@@ -49,7 +51,7 @@ fn digit(u: &mut [u64], v: &[u64]) -> u64 {
     q
 }
 
-/// By less than 64.
+/// Shifts by less than 64 bits.
 fn shift_left(row: &mut [u64], k: u32) {
     let mut low = 0;
     for v in row {
@@ -82,7 +84,7 @@ mod tests {
         assert_eq!((number(quotient), number(remainder)), (&a / &b, &a % &b), "{dividend:x?} / {divisor:x?}");
     }
 
-    /// Estimates that are too large by one and by two, and one that would not fit a word.
+    /// Estimates that are too large by one and by two, and one that would not fit into a word.
     #[test]
     fn estimates_are_corrected() {
         let (half, all) = (1 << 63, u64::MAX);

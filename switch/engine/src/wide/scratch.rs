@@ -1,6 +1,6 @@
-//! Which scratch words hold what, settled when a program is loaded.
+//! Allocation of scratch words to rows, done when a program is loaded.
 
-/// A number's place in the scratch words; at least one word.
+/// The place of a number in the scratch words; at least one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub at: usize,
@@ -13,17 +13,17 @@ impl Row {
     }
 }
 
-/// Hands out rows.
+/// The allocator of rows.
 #[derive(Default)]
 pub struct Scratch {
-    /// Rows in use, in order.
+    /// Rows in use, in order of their places.
     rows: Vec<Row>,
-    /// Words that were ever in use.
+    /// The number of words that were ever in use.
     pub words: usize,
 }
 
 impl Scratch {
-    /// The first gap that is long enough.
+    /// Allocates the first gap that is long enough.
     pub fn take(&mut self, words: usize) -> Row {
         let mut at = 0;
         let gap = self.rows.iter().position(|row| {

@@ -1,4 +1,5 @@
-//! Expressions, compiled and as they are meant, against values worked out by hand and against each other.
+//! Tests of compiled expressions and of their exact evaluation, against values worked out by hand and against each
+//! other.
 
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use super::exact::{eval, write};
 use crate::expr::{BinOp, CmpOp, Expr, random};
 use crate::layout::{FieldRef, Slots};
 
-/// Width and sign of all three fields, operator, operands, result. Comparisons give a bit, whatever the width.
+/// Width and sign of all three fields, operator, operands, result. A comparison gives one bit, whatever the width.
 #[rustfmt::skip]
 const VALUES: [(u32, bool, &str, &str, &str, &str); 205] = [
     (1, false, "+", "1", "1", "0"),
@@ -226,13 +227,13 @@ fn zeros() -> Box<Slots> {
     vec![0; 65_536].into_boxed_slice().try_into().unwrap()
 }
 
-/// Runs a compiled assignment in scratch words that hold something else before.
+/// Runs a compiled assignment, with garbage in the scratch words.
 fn run(e: &Expr, d: FieldRef, slots: &mut Slots) {
     let wide = Wide::new(e, d).unwrap();
     wide.run(slots, &mut vec![0xabcd_ef01_2345_6789; wide.scratch]);
 }
 
-/// What a program's operator becomes, and whether it gives a truth.
+/// The expression for a program's operator, and whether its result is a truth value.
 fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bool) {
     let (a, b) = (Box::new(a), Box::new(b));
     let saturated = |e: Expr| {
@@ -271,7 +272,7 @@ fn expression(op: &str, a: Expr, b: Expr, width: u32, signed: bool) -> (Expr, bo
 }
 
 #[test]
-fn operators_give_what_is_worked_out_by_hand() {
+fn operators_give_the_values_worked_out_by_hand() {
     for row @ (width, signed, op, a, b, result) in VALUES {
         let mut slots = zeros();
         let at = |slot| FieldRef { slot, width, signed, varbit: false };
@@ -279,7 +280,7 @@ fn operators_give_what_is_worked_out_by_hand() {
         write(&mut slots, a_at, &number(a));
         write(&mut slots, b_at, &number(b));
         assert_eq!(a_at.exact(&slots), number(a), "{row:?}: a");
-        // an amount to shift by may be more than the field holds
+        // The distance of a shift may be larger than the field can represent.
         let fits = b_at.exact(&slots) == number(b);
         assert!(fits || ["<<", ">>"].contains(&op), "{row:?}: b");
         let b = if fits { Expr::Field(b_at) } else { Expr::Const(number(b)) };
@@ -287,25 +288,25 @@ fn operators_give_what_is_worked_out_by_hand() {
         if truth {
             d = FieldRef { width: 1, signed: false, ..d };
         }
-        let mut meant = slots.clone();
+        let mut expected = slots.clone();
         let v = eval(&e, &slots);
-        write(&mut meant, d, &v);
-        assert_eq!(d.exact(&meant), number(result), "{row:?}");
-        // nothing beside it is written
-        assert!(meant[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
+        write(&mut expected, d, &v);
+        assert_eq!(d.exact(&expected), number(result), "{row:?}");
+        // Nothing else is written.
+        assert!(expected[30 + d.limbs()..].iter().all(|&v| v == 0), "{row:?}");
         run(&e, d, &mut slots);
-        assert_eq!(slots, meant, "{row:?}");
+        assert_eq!(slots, expected, "{row:?}");
     }
 }
 
-/// Two's complement of an unsigned value, and clamping of values beyond the other type's bounds.
+/// Casts wrap an unsigned value to two's complement, and clamp values beyond the other type's bounds.
 #[test]
 fn casts_between_signed_and_unsigned() {
     let cast = |make: fn(Box<Expr>, u32) -> Expr, value: &str, width: u32| {
         let mut slots = zeros();
         let e = make(Box::new(Expr::Const(number(value))), width);
         let v = eval(&e, &slots);
-        // all of it, and its sign
+        // One bit more than the cast's width, so that the result's sign is visible.
         let d = FieldRef { slot: 30, width: width + 1, signed: true, varbit: false };
         run(&e, d, &mut slots);
         assert_eq!(d.exact(&slots), v, "{value} to {width}");
@@ -336,7 +337,7 @@ fn casts_between_signed_and_unsigned() {
     }
 }
 
-/// Words of which carries and signs like to be forgotten.
+/// Words that are likely to reveal errors in carries and signs.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 2 => Just(u64::MAX), 1 => Just(1 << 63), 1 => 0u64..300, 3 => any::<u64>()]
 }
@@ -371,7 +372,7 @@ fn expression_of(fields: &[(FieldRef, BigInt)]) -> impl Strategy<Value = Expr> +
     let amount = prop_oneof![
         8 => (0u32..600).prop_map(|k| Expr::Const(k.into())),
         8 => field.clone().prop_map(small),
-        // any at all: negative ones, and larger than any value
+        // Any amount: negative ones, and larger than any value.
         1 => field,
         1 => any::<i64>().prop_map(|k| Expr::Const(k.into())),
     ];
@@ -390,22 +391,22 @@ proptest! {
         signed: bool,
     ) {
         let d = FieldRef { slot: 30, width, signed, varbit: false };
-        // sums and products of what was shifted by the most
+        // Skip expressions that are refused: sums and products of values shifted by the largest distance.
         let wide = Wide::new(&e, d);
         prop_assume!(wide.is_ok());
         let mut slots = zeros();
         for (f, value) in &fields {
             write(&mut slots, *f, value);
         }
-        let mut meant = slots.clone();
+        let mut expected = slots.clone();
         let v = eval(&e, &slots);
-        write(&mut meant, d, &v);
+        write(&mut expected, d, &v);
         run(&e, d, &mut slots);
-        prop_assert!(slots == meant, "{:x} instead of {:x}", d.exact(&slots), d.exact(&meant));
+        prop_assert!(slots == expected, "{:x} instead of {:x}", d.exact(&slots), d.exact(&expected));
     }
 }
 
-/// Bounds are reached: the least and the greatest values of fields around whole words, results to the last bit.
+/// The bounds of values are tight: the smallest and largest values of fields around whole words give exact results.
 #[test]
 fn extremes_fit_their_rows() {
     use BinOp::{Add, And, Div, Mod, Mul, Or, Sub, Xor};
@@ -443,12 +444,12 @@ fn a_value_that_may_become_too_wide_is_refused() {
     let product = |a, b| Expr::Bin(BinOp::Mul, Box::new(a), Box::new(b));
     let positive = |e| Expr::Cmp(CmpOp::Gt, Box::new(e), Box::new(Expr::Const(BigInt::ZERO)));
     let d = FieldRef { slot: 30, width: 8, signed: false, varbit: false };
-    let two = || product(shifted(64), shifted(64));
-    assert!(Wide::new(&positive(two()), d).is_ok());
-    let four = || product(two(), two());
-    assert!(Wide::new(&positive(four()), d).is_err());
-    // only the low bits matter: few words do
-    assert!(Wide::new(&four(), d).unwrap().scratch < 10);
-    // an amount of eight bits shifts by 255 at most
+    let product_of_two = || product(shifted(64), shifted(64));
+    assert!(Wide::new(&positive(product_of_two()), d).is_ok());
+    let product_of_four = || product(product_of_two(), product_of_two());
+    assert!(Wide::new(&positive(product_of_four()), d).is_err());
+    // Only the low bits matter, so few words suffice.
+    assert!(Wide::new(&product_of_four(), d).unwrap().scratch < 10);
+    // An amount of eight bits shifts by at most 255.
     assert!(Wide::new(&positive(product(shifted(8), shifted(8))), d).unwrap().scratch < 200);
 }

@@ -1,14 +1,14 @@
-//! Integers in rows of words, two's complement, least significant word first. A result is cut to its row; an operand goes on
-//! beyond its row with its sign.
+//! Integers in rows of words, in two's complement, least significant word first. A result is cut to its row; an operand
+//! is sign-extended beyond its row.
 
 use std::cmp::Ordering;
 
 use super::divide::divide;
 use super::scratch::Row;
-use super::{MAX_SHIFT, Part};
+use super::{DivisionResult, MAX_SHIFT};
 use crate::layout::sign_extend;
 
-/// The scratch words.
+/// The scratch words that contain all rows.
 pub struct Words<'a>(pub &'a mut [u64]);
 
 impl Words<'_> {
@@ -40,7 +40,7 @@ impl Words<'_> {
         self.0[d.at + n..d.end()].fill(sign);
     }
 
-    /// Takes the low `width` (at least 1) bits of a row for a signed number.
+    /// Sign-extends the low `width` (at least 1) bits of a row over the whole row.
     pub fn extend(&mut self, d: Row, width: u32) {
         let top = (width - 1) / 64;
         let at = d.at + top as usize;
@@ -61,12 +61,12 @@ impl Words<'_> {
         self.sum(d, a, b, 0);
     }
 
-    /// a + ~b + 1.
+    /// `d = a - b`, computed as a + ~b + 1.
     pub fn subtract(&mut self, d: Row, a: Row, b: Row) {
         self.sum(d, a, b, u64::MAX);
     }
 
-    /// a + b if `flip` is 0, a - b if it is all ones.
+    /// `d = a + b` if `flip` is 0, `d = a - b` if it is all ones.
     fn sum(&mut self, d: Row, a: Row, b: Row, flip: u64) {
         let mut carry = flip != 0;
         for i in 0..d.words {
@@ -94,7 +94,8 @@ impl Words<'_> {
         }
     }
 
-    /// How far to shift by a number: a negative one, like one that is too large, by the most.
+    /// The distance of a shift by this number, in bits. A negative number counts as the largest distance, and so does
+    /// one that is too large.
     pub fn amount(&self, a: Row) -> u32 {
         let low = self.0[a.at];
         let fits = low < MAX_SHIFT.into() && self.0[a.at + 1..a.end()].iter().all(|&v| v == 0);
@@ -110,7 +111,7 @@ impl Words<'_> {
         }
     }
 
-    /// Towards minus infinity.
+    /// An arithmetic shift: rounds towards minus infinity.
     pub fn shift_right(&mut self, d: Row, a: Row, k: u32) {
         let (words, bits) = (k as usize / 64, k % 64);
         for i in 0..d.words {
@@ -120,14 +121,14 @@ impl Words<'_> {
     }
 
     pub fn compare(&self, a: Row, b: Row) -> Ordering {
-        // the signs decide, then the words from the top
+        // The signs decide first, then the words from the most significant one down.
         let signs = (self.sign(b)).cmp(&self.sign(a));
         let words = (0..a.words.max(b.words)).rev().map(|i| self.word(a, i).cmp(&self.word(b, i)));
         words.fold(signs, Ordering::then)
     }
 
-    /// Towards zero, a remainder with the dividend's sign; by zero gives 0.
-    pub fn divide(&mut self, part: Part, d: Row, a: Row, b: Row, work: Row) {
+    /// Division rounds towards zero, and a remainder has the dividend's sign; a division by zero gives 0.
+    pub fn divide(&mut self, which_result: DivisionResult, d: Row, a: Row, b: Row, work: Row) {
         let (a_negative, b_negative) = (self.sign(a) != 0, self.sign(b) != 0);
         let dividend = Row { at: work.at, words: a.words + 1 };
         let divisor = Row { at: dividend.end(), words: b.words };
@@ -144,9 +145,9 @@ impl Words<'_> {
             return self.set(d, &[]);
         }
         let split = divide(u, &mut v[..n]);
-        let (from, negative) = match part {
-            Part::Quotient => (dividend.at + split..dividend.end(), a_negative != b_negative),
-            Part::Remainder => (dividend.at..dividend.at + split, a_negative),
+        let (from, negative) = match which_result {
+            DivisionResult::Quotient => (dividend.at + split..dividend.end(), a_negative != b_negative),
+            DivisionResult::Remainder => (dividend.at..dividend.at + split, a_negative),
         };
         let n = from.len().min(d.words);
         self.0.copy_within(from.start..from.start + n, d.at);

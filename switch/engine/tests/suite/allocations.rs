@@ -1,4 +1,4 @@
-//! What a packet costs of the heap: nothing, once buffers have their size.
+//! Packets allocate no heap memory once the buffers have grown to their size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -16,16 +16,16 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does it all
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises
+        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises
+        // SAFETY: the caller keeps the contract of `dealloc`, which is the system's.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Takes frames and keeps nothing of them.
+/// A sink that counts frames and stores nothing.
 #[derive(Default)]
 struct Tally(usize);
 
@@ -43,7 +43,8 @@ impl Sink for Tally {
     }
 }
 
-/// Allocations that frames take, each with the port it comes in by. `now`: when the first one comes; the next 1 ms later.
+/// The number of allocations that frames cause. Each frame comes with its ingress port. The first one arrives at `now`
+/// (nanoseconds), and each following one 1 ms later.
 fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &mut Tally) -> u64 {
     let before = ALLOCATIONS.get();
     for (time, (port, frame)) in (now..).step_by(1_000_000).zip(frames) {
@@ -52,14 +53,14 @@ fn allocations(engine: &mut Engine, now: u64, frames: &[(u32, Vec<u8>)], out: &m
     ALLOCATIONS.get() - before
 }
 
-/// The second time that frames come, seen to take nothing. Returns the packets' `instance_type` at each pass, as a third
-/// time shows them.
-fn second_time(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> Vec<u32> {
+/// Runs the frames twice, and checks that the second time allocates nothing. Returns the packets' `instance_type` at
+/// each pass, as the trace of a third run reports them.
+fn check_second_run(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> Vec<u32> {
     const LATER: u64 = 1_000_000_000_000;
     let mut kinds = Vec::new();
     for engine in &mut both.engines {
         let mut out = Tally::default();
-        // buffers grow
+        // The first run lets the buffers grow.
         allocations(engine, LATER, frames, &mut out);
         assert_eq!(allocations(engine, 2 * LATER, frames, &mut out), 0, "{name}");
         assert!(out.0 > 0, "{name}: no packet came out");
@@ -73,7 +74,7 @@ fn second_time(name: &str, both: &mut Both, frames: &[(u32, Vec<u8>)]) -> Vec<u3
     kinds
 }
 
-/// Configures a program, and lets it run frames. `first`: the frames' first bytes.
+/// Configures a program and runs frames whose first byte is in the range `first`.
 fn check(name: &str, first: std::ops::Range<u8>) -> Vec<u32> {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut both = Both::new(&json(name)).unwrap();
@@ -90,7 +91,7 @@ fn check(name: &str, first: std::ops::Range<u8>) -> Vec<u32> {
             (1, frame)
         })
         .collect();
-    second_time(name, &mut both, &frames)
+    check_second_run(name, &mut both, &frames)
 }
 
 const RECIRCULATED: u32 = 4;
@@ -106,7 +107,7 @@ fn packets_allocate_nothing() {
 
 #[test]
 fn copies_allocate_nothing() {
-    // multicast and clones of both kinds among them: two replicas each
+    // Multicast and clones of both kinds are among them, with two replicas each.
     let kinds = check("paths", 0..14);
     assert!(kinds.contains(&RESUBMITTED) && kinds.contains(&RECIRCULATED));
 }
@@ -118,7 +119,7 @@ fn sluice_allocates_nothing() {
     both.route();
     both.configure(&mut rng);
     let frames: Vec<_> = (0..4000).map(|_| (rng.random_range(0..14), frame(&mut rng))).collect();
-    let kinds = second_time("sluice", &mut both, &frames);
+    let kinds = check_second_run("sluice", &mut both, &frames);
     let second_looks = kinds.iter().filter(|&&kind| kind == RESUBMITTED).count();
-    assert!(second_looks > 50, "too few SYNs take a second look to say anything: {second_looks}");
+    assert!(second_looks > 50, "too few SYNs take a second look for the test to be meaningful: {second_looks}");
 }

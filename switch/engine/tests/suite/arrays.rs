@@ -3,7 +3,7 @@
 use crate::common::{SECOND, Switch};
 use sluice_engine::{ControlError, CounterData, DigestConfig, Engine, MeterConfig, Options, TraceEvent};
 
-/// A request of `arrays.p4` with its options.
+/// A request of `arrays.p4`, with a variable-length field of options.
 fn request(what: u8, index: u32, options: &[u8]) -> Vec<u8> {
     let sum = checksum(&[options, &[1, 2, 3, 4]].concat());
     [&[what][..], &index.to_be_bytes(), &[options.len() as u8], options, &sum.to_be_bytes(), &[1, 2, 3, 4], b"payload"]
@@ -24,7 +24,7 @@ struct Answer {
     flags: u8,
 }
 
-/// The answer stands between the checksum and the payload.
+/// Reads the answer, which lies between the checksum and the payload.
 fn answer(frame: &[u8], options: usize) -> Answer {
     let at = 6 + options + 6;
     let number = |range: std::ops::Range<usize>| frame[range].iter().fold(0u128, |v, &b| v << 8 | u128::from(b));
@@ -32,7 +32,7 @@ fn answer(frame: &[u8], options: usize) -> Answer {
     Answer { value: number(at..at + 8) as u64, wide: number(at + 8..at + 24), flags: frame[at + 24] }
 }
 
-fn ask(s: &mut Switch, now: u64, what: u8, index: u32) -> Answer {
+fn query(s: &mut Switch, now: u64, what: u8, index: u32) -> Answer {
     answer(&s.one(now, &request(what, index, &[])), 0)
 }
 
@@ -42,17 +42,17 @@ fn registers_of_all_widths() {
     let r = |name: &str| s.program.register(name).unwrap();
     let (narrow, full, wide) = (r("I.narrow"), r("I.full"), r("I.wide"));
     s.engine.register_write(narrow, 3, &[0x7f]).unwrap();
-    assert_eq!(ask(&mut s, 0, 1, 3).value, 0x7f);
+    assert_eq!(query(&mut s, 0, 1, 3).value, 0x7f);
     assert_eq!(s.engine.register_read(narrow, 3).unwrap(), [0], "7 bits wrap");
-    ask(&mut s, 0, 2, 9);
-    assert_eq!(ask(&mut s, 0, 2, 9).value, u64::MAX);
+    query(&mut s, 0, 2, 9);
+    assert_eq!(query(&mut s, 0, 2, 9).value, u64::MAX);
     assert_eq!(s.engine.register_read(full, 9).unwrap(), (u64::MAX - 1).to_be_bytes());
-    ask(&mut s, 0, 3, 0);
-    assert_eq!(ask(&mut s, 0, 3, 0).wide, 1 << 64 | 1);
+    query(&mut s, 0, 3, 0);
+    assert_eq!(query(&mut s, 0, 3, 0).wide, 1 << 64 | 1);
     assert_eq!(s.engine.register_read(wide, 0).unwrap(), (2u128 << 64 | 2).to_be_bytes());
-    // outside of the array nothing is read and nothing written
-    assert_eq!(ask(&mut s, 0, 1, 10).value, 0);
-    ask(&mut s, 0, 2, u32::MAX);
+    // An access outside of the array reads and writes nothing.
+    assert_eq!(query(&mut s, 0, 1, 10).value, 0);
+    query(&mut s, 0, 2, u32::MAX);
 
     assert!(matches!(s.engine.register_write(narrow, 0, &[0x80]), Err(ControlError::InvalidArgument(_))));
     assert!(matches!(s.engine.register_write(narrow, 10, &[1]), Err(ControlError::OutOfRange(_))));
@@ -71,9 +71,9 @@ fn counters_count_packets_and_bytes() {
     let c = s.program.counter("I.packets").unwrap();
     let length = request(4, 2, &[]).len() as u64;
     for _ in 0..3 {
-        ask(&mut s, 0, 4, 2);
+        query(&mut s, 0, 4, 2);
     }
-    ask(&mut s, 0, 4, 10);
+    query(&mut s, 0, 4, 10);
     assert_eq!(s.engine.counter_read(c, 2).unwrap(), CounterData { packets: 3, bytes: 3 * length });
     s.engine.counter_write(c, 2, CounterData::default()).unwrap();
     assert_eq!(s.engine.counter_read(c, 2).unwrap(), CounterData::default());
@@ -85,14 +85,14 @@ fn meters_of_packets_and_bytes() {
     let mut s = Switch::new("arrays");
     let m = s.program.meter("I.rate").unwrap();
     let config = MeterConfig { cir: 1, cburst: 1, pir: 2, pburst: 2 };
-    assert_eq!(ask(&mut s, 0, 5, 1).value, 0);
+    assert_eq!(query(&mut s, 0, 5, 1).value, 0);
     s.engine.meter_write(0, m, 1, Some(config)).unwrap();
-    assert_eq!((0..3).map(|_| ask(&mut s, 0, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(ask(&mut s, 0, 5, 2).value, 0, "other cells are not affected");
-    assert_eq!((0..3).map(|_| ask(&mut s, SECOND, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!((0..3).map(|_| query(&mut s, 0, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(query(&mut s, 0, 5, 2).value, 0, "other cells are not affected");
+    assert_eq!((0..3).map(|_| query(&mut s, SECOND, 5, 1).value).collect::<Vec<_>>(), [0, 1, 2]);
     let read = s.engine.meter_read(m, 1).unwrap();
     assert_eq!(read.config, Some(config));
-    assert_eq!(read.counts.map(|colour| colour.packets), [3, 2, 2], "the first one before the configuration");
+    assert_eq!(read.counts.map(|colour| colour.packets), [3, 2, 2], "the first packet came before the configuration");
     s.engine.meter_clear_counts(m, 1).unwrap();
     assert_eq!(s.engine.meter_read(m, 1).unwrap().counts, [CounterData::default(); 3]);
     assert!(matches!(
@@ -100,26 +100,26 @@ fn meters_of_packets_and_bytes() {
         Err(ControlError::InvalidArgument(_))
     ));
     s.engine.meter_write(SECOND, m, 1, None).unwrap();
-    assert_eq!(ask(&mut s, SECOND, 5, 1).value, 0);
+    assert_eq!(query(&mut s, SECOND, 5, 1).value, 0);
 
     let m = s.program.meter("I.byte_rate").unwrap();
     let length = request(6, 0, &[]).len() as u64;
     s.engine
         .meter_write(0, m, 0, Some(MeterConfig { cir: length, cburst: length, pir: length, pburst: 2 * length }))
         .unwrap();
-    assert_eq!((0..3).map(|_| ask(&mut s, 0, 6, 0).value).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!((0..3).map(|_| query(&mut s, 0, 6, 0).value).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]
 fn hashes_and_random_numbers() {
     let mut s = Switch::new("arrays");
     let crc = crc::Crc::<u16>::new(&crc::CRC_16_ARC).checksum(&[0, 1, 2, 3, 7]);
-    assert_eq!(ask(&mut s, 0, 7, 0x0001_0203).value, 5 + u64::from(crc) % 1000);
-    let draws: Vec<u64> = (0..300).map(|_| ask(&mut s, 0, 8, 0).value).collect();
+    assert_eq!(query(&mut s, 0, 7, 0x0001_0203).value, 5 + u64::from(crc) % 1000);
+    let draws: Vec<u64> = (0..300).map(|_| query(&mut s, 0, 8, 0).value).collect();
     assert!((10..=20).all(|v| draws.contains(&v)) && draws.iter().all(|v| (10..=20).contains(v)), "{draws:?}");
     let mut again = Switch::new("arrays");
-    assert_eq!(ask(&mut again, 0, 8, 0).value, draws[0], "the same seed, the same numbers");
-    assert_eq!(ask(&mut s, 5_999_999, 11, 0).value, 5_999, "microseconds");
+    assert_eq!(query(&mut again, 0, 8, 0).value, draws[0], "the same seed, the same numbers");
+    assert_eq!(query(&mut s, 5_999_999, 11, 0).value, 5_999, "microseconds");
 }
 
 #[test]
@@ -128,13 +128,16 @@ fn digests() {
     let d = s.program.digest("learnt_t").unwrap();
     let widths: Vec<u32> = s.program.digest_info(d).fields.iter().map(|f| f.width).collect();
     assert_eq!(widths, [32, 9]);
-    ask(&mut s, 0, 9, 5);
-    assert!(s.engine.take_digests().is_empty(), "nobody has asked for it");
+    query(&mut s, 0, 9, 5);
+    assert!(s.engine.take_digests().is_empty(), "the digest is not configured");
     s.engine.digest_configure(d, Some(DigestConfig { max_timeout_ns: 0, max_list_size: 1, ack_timeout_ns: 0 }));
-    ask(&mut s, 7, 9, 6);
-    let got = s.engine.take_digests();
-    assert_eq!(got.len(), 1);
-    assert_eq!((got[0].digest, got[0].time, &got[0].fields[..]), (d, 7, &[vec![0, 0, 0, 6], vec![0, 1]][..]));
+    query(&mut s, 7, 9, 6);
+    let messages = s.engine.take_digests();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(
+        (messages[0].digest, messages[0].time, &messages[0].fields[..]),
+        (d, 7, &[vec![0, 0, 0, 6], vec![0, 1]][..])
+    );
     assert!(s.engine.take_digests().is_empty());
 }
 
@@ -160,9 +163,9 @@ fn value_sets() {
     let mut s = Switch::new("arrays");
     let set = s.program.value_set("P.wanted").unwrap();
     assert_eq!((s.program.value_set_info(set).width, s.program.value_set_info(set).size), (8, 4));
-    assert_eq!(ask(&mut s, 0, 0x31, 0).flags, 0);
+    assert_eq!(query(&mut s, 0, 0x31, 0).flags, 0);
     s.engine.value_set_write(set, &[(vec![0x31], vec![]), (vec![0x40], vec![0xf0])]).unwrap();
-    assert_eq!([0x31, 0x32, 0x4f].map(|what| ask(&mut s, 0, what, 0).flags), [4, 0, 4]);
+    assert_eq!([0x31, 0x32, 0x4f].map(|what| query(&mut s, 0, what, 0).flags), [4, 0, 4]);
     assert_eq!(s.engine.value_set_read(set), [(vec![0x31], vec![0xff]), (vec![0x40], vec![0xf0])]);
     assert!(matches!(s.engine.value_set_write(set, &[(vec![1, 0], vec![])]), Err(ControlError::InvalidArgument(_))));
     assert!(matches!(
@@ -174,10 +177,10 @@ fn value_sets() {
 #[test]
 fn parser_errors_still_enter_ingress() {
     let mut s = Switch::new("arrays");
-    // verify fails: nothing but the request was parsed, the rest is payload
+    // The parser's `verify` fails: only the request was parsed, and the rest is payload.
     let out = s.one(0, &[0, 0, 0, 0, 0, 9, 1, 2, 3]);
     assert_eq!(out, [&[0, 0, 0, 0, 0, 9][..], &[0; 24], &[1], &[1, 2, 3]].concat());
-    // too short for the request: it goes out as it came, behind the answer
+    // The frame is too short for the request: it leaves as received, after the answer.
     let out = s.one(0, &[7, 7]);
     assert_eq!(out, [&[0; 25][..], &[7, 7]].concat());
 }
@@ -209,7 +212,7 @@ fn the_trace_names_digest_messages_and_assertions_that_are_lost() {
 }
 
 #[test]
-fn the_trace_tells_the_whole_way() {
+fn the_trace_covers_the_whole_way() {
     let mut s = Switch::new("arrays");
     s.engine.set_trace(true);
     s.one(0, &request(4, 2, &[]));

@@ -1,4 +1,4 @@
-//! What the tests share: programs compiled from `tests/p4` and short ways to write entries.
+//! Helpers of the tests: programs compiled from `tests/p4`, and short ways to write entries.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ impl Switch {
         compiled
     }
 
-    /// Compiled to machine code, and interpreted.
+    /// Two switches with the same program, one compiled to machine code and one interpreted.
     pub fn both(name: &str) -> [Switch; 2] {
         let tree = serde_json::from_slice(&json(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         Switch::both_of(&tree)
     }
 
-    /// The same of a program's JSON.
+    /// Two switches with a program given as JSON, one compiled and one interpreted.
     pub fn both_of(program: &Value) -> [Switch; 2] {
         let program = Program::load(&serde_json::to_vec(program).unwrap()).unwrap_or_else(|e| panic!("{e}"));
         let program = Arc::new(program);
@@ -61,14 +61,14 @@ impl Switch {
         self.engine.table_insert(0, self.table(table), &entry).unwrap_or_else(|e| panic!("{table}: {e}"));
     }
 
-    /// All frames that come of one.
+    /// Sends a frame; returns all resulting frames with their egress ports.
     pub fn send(&mut self, now: u64, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.engine.receive(now, port, frame, &mut out);
         out
     }
 
-    /// The only frame that comes of one.
+    /// Sends a frame that must result in a single one, and returns that.
     pub fn one(&mut self, now: u64, frame: &[u8]) -> Vec<u8> {
         let mut out = self.send(now, 1, frame);
         assert_eq!(out.len(), 1, "{out:02x?} {:?}", self.engine.drops());
@@ -96,7 +96,7 @@ pub fn range(low: u64, high: u64) -> KeyField {
     KeyField::Range { low: low.to_be_bytes().to_vec(), high: high.to_be_bytes().to_vec() }
 }
 
-/// All places of a JSON tree.
+/// The paths of all values of a JSON tree.
 fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_string());
     match v {
@@ -110,12 +110,12 @@ fn pointers(v: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Puts something else into a place of a program.
+/// Replaces one random value of a program by another.
 pub fn mutate(program: &mut Value, rng: &mut TestRng) {
     let mut all = Vec::new();
     pointers(program, "", &mut all);
     let at = &all[rng.random_range(0..all.len())];
-    let other = program.pointer(&all[rng.random_range(0..all.len())]).cloned().unwrap_or(Value::Null);
+    let replacement = program.pointer(&all[rng.random_range(0..all.len())]).cloned().unwrap_or(Value::Null);
     let numbers = [0u64, 1, 2, 7, 63, 64, 65, 128, 1000, 65_535, 65_536, u64::MAX];
     let new = match rng.random_range(0..7) {
         0 => Value::Null,
@@ -124,8 +124,8 @@ pub fn mutate(program: &mut Value, rng: &mut TestRng) {
         3 => json!(""),
         4 => json!([]),
         5 => json!(rng.random::<bool>()),
-        // a part of the program somewhere else
-        _ if other.to_string().len() < 5_000 => other,
+        // A copy of another value of the program.
+        _ if replacement.to_string().len() < 5_000 => replacement,
         _ => json!({}),
     };
     if let Some(place) = program.pointer_mut(at) {

@@ -1,30 +1,30 @@
-//! Calls in the deparser.
+//! Primitives in the deparser.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 use sluice_engine::{Program, TraceEvent};
 
-/// A frame of 40 bytes; `what`, `size`, no checksum.
+/// A frame of 40 bytes for `deparser.p4`: `what`, `size`, and a zero checksum.
 fn frame(what: u8, size: u8) -> Vec<u8> {
     [&[what, size, 0, 0][..], &[7; 36]].concat()
 }
 
 #[test]
-fn they_see_the_updated_checksums() {
+fn primitives_read_the_updated_checksums() {
     for mut s in Switch::both("deparser") {
         for size in [40, 45, 63, 64 + 50] {
             let sum = !u16::from(size);
-            let keep = usize::from(4 + sum % 64);
+            let length = usize::from(4 + sum % 64);
             let out = s.one(0, &frame(0, size));
             let [high, low] = sum.to_be_bytes();
             assert_eq!(out[..4], [0, size, high, low]);
-            assert_eq!(out.len(), keep, "cut to a hash of the checksum");
+            assert_eq!(out.len(), length, "cut to a hash of the checksum");
         }
     }
 }
 
 #[test]
-fn what_does_not_hold_drops_the_packet() {
+fn a_failed_assertion_drops_the_packet() {
     for mut s in Switch::both("deparser") {
         assert_eq!(s.send(0, 1, &frame(1, 40)), []);
         assert_eq!(s.send(0, 1, &frame(2, 40)).len(), 1);
@@ -44,7 +44,7 @@ fn messages_are_in_the_trace() {
 }
 
 #[test]
-fn what_would_change_headers_is_refused() {
+fn a_primitive_that_changes_headers_is_refused() {
     let mut program: Value = serde_json::from_slice(&json("deparser")).unwrap();
     program["deparsers"][0]["primitives"][0] =
         json!({"op": "remove_header", "parameters": [{"type": "header", "value": "head"}]});

@@ -1,4 +1,4 @@
-//! The order in which a group chooses: that of BMv2 behind PI, by handles.
+//! The order in which a group selects members: that of BMv2 behind PI, by handles.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use sluice_engine::{EntryAction, Group, GroupMember, Member, ProfileId};
 
-/// A selector's program whose hash is its input: a packet chooses by its number.
+/// A program with a selector whose hash is its input, so that a number in the packet selects the member.
 fn switches() -> [Switch; 2] {
     let mut program: Value = serde_json::from_slice(&json("selector")).unwrap();
     *algorithm(&mut program) = "identity".into();
@@ -22,7 +22,7 @@ fn profile(s: &Switch) -> ProfileId {
     s.program.action_profile("I.members").unwrap()
 }
 
-fn make(s: &mut Switch, id: u32) {
+fn create(s: &mut Switch, id: u32) {
     let (p, call) = (profile(s), s.call(s.table("choose"), "forward", &[id.into()]));
     s.engine.member_insert(p, &Member { id, call }).unwrap();
 }
@@ -32,13 +32,13 @@ fn group(id: u32, weights: &[(u32, u32)]) -> Group {
     Group { id, members: members.collect(), max_size: 0 }
 }
 
-/// An entry whose packets begin with the group's number.
+/// Adds an entry for the packets that begin with the group's number.
 fn bind(s: &mut Switch, id: u32) {
     let t = s.table("choose");
     s.engine.table_insert(0, t, &entry(vec![exact(id.into())], 0, EntryAction::Group(id))).unwrap();
 }
 
-/// Whom the hashes 0 to `count` - 1 choose: members send by the port with their number.
+/// The members that the hashes 0 to `count` - 1 select. Each member sends by the port with its own id.
 fn order(s: &mut Switch, group: u32, count: usize) -> Vec<u32> {
     let chosen = |hash: u64| {
         let frame = [&[group as u8][..], &hash.to_be_bytes()[2..]].concat();
@@ -48,19 +48,19 @@ fn order(s: &mut Switch, group: u32, count: usize) -> Vec<u32> {
 }
 
 #[test]
-fn a_group_chooses_in_the_order_in_which_its_members_were_made() {
+fn a_group_selects_in_the_order_in_which_its_members_were_created() {
     for mut s in switches() {
         let p = profile(&s);
-        [30, 10, 20].into_iter().for_each(|id| make(&mut s, id));
+        [30, 10, 20].into_iter().for_each(|id| create(&mut s, id));
         s.engine.group_insert(p, &group(1, &[(10, 1), (20, 1), (30, 1)])).unwrap();
         bind(&mut s, 1);
         assert_eq!(order(&mut s, 1, 4), [30, 10, 20, 30]);
         s.engine.group_modify(p, &group(1, &[(20, 1), (30, 1)])).unwrap();
         assert_eq!(order(&mut s, 1, 3), [30, 20, 30]);
-        // A member made anew takes the least free handle, and a modified one keeps its own.
+        // A member created later takes the smallest free handle; a modified one keeps its handle.
         s.engine.member_delete(p, 10).unwrap();
-        make(&mut s, 11);
-        make(&mut s, 12);
+        create(&mut s, 11);
+        create(&mut s, 12);
         let call = s.call(s.table("choose"), "forward", &[31]);
         s.engine.member_modify(p, &Member { id: 30, call }).unwrap();
         s.engine.group_modify(p, &group(1, &[(12, 1), (20, 1), (11, 1), (30, 1)])).unwrap();
@@ -69,20 +69,21 @@ fn a_group_chooses_in_the_order_in_which_its_members_were_made() {
 }
 
 #[test]
-fn copies_of_a_weight_stand_behind() {
+fn copies_come_after_all_earlier_members() {
     for mut s in switches() {
         let p = profile(&s);
-        [1, 2, 3].into_iter().for_each(|id| make(&mut s, id));
+        [1, 2, 3].into_iter().for_each(|id| create(&mut s, id));
         s.engine.group_insert(p, &group(1, &[(1, 2), (2, 1), (3, 1)])).unwrap();
         bind(&mut s, 1);
         assert_eq!(order(&mut s, 1, 5), [1, 2, 3, 1, 1]);
-        // Copies are made by id and are those of all groups: 1 has the handles 0 and 3, 2 gets 4 and 5, 3 gets 6.
+        // Copies are created in the order of the members' ids, and all groups share them: member 1 has the handles 0
+        // and 3, member 2 gets 4 and 5, member 3 gets 6.
         s.engine.group_insert(p, &group(2, &[(3, 2), (2, 3), (1, 1)])).unwrap();
         bind(&mut s, 2);
         assert_eq!(order(&mut s, 2, 6), [1, 2, 3, 2, 2, 3]);
         s.engine.group_modify(p, &group(1, &[(2, 2), (1, 2)])).unwrap();
         assert_eq!(order(&mut s, 1, 4), [1, 2, 1, 2]);
-        // Where a member was, a copy may stand.
+        // A copy may take the handle of a deleted member.
         s.engine.group_modify(p, &group(2, &[(2, 1)])).unwrap();
         s.engine.member_delete(p, 3).unwrap();
         s.engine.group_modify(p, &group(1, &[(2, 3), (1, 2)])).unwrap();
@@ -91,9 +92,9 @@ fn copies_of_a_weight_stand_behind() {
 }
 
 #[test]
-fn thirty_two_bits_of_the_hash_choose() {
+fn thirty_two_bits_of_the_hash_select() {
     for mut s in switches() {
-        [1, 2, 3].into_iter().for_each(|id| make(&mut s, id));
+        [1, 2, 3].into_iter().for_each(|id| create(&mut s, id));
         let p = profile(&s);
         s.engine.group_insert(p, &group(1, &[(1, 1), (2, 1), (3, 1)])).unwrap();
         bind(&mut s, 1);
@@ -104,7 +105,7 @@ fn thirty_two_bits_of_the_hash_choose() {
     }
 }
 
-/// PI and BMv2, as they are written: the least handle that is free, and copies by weight.
+/// A model of PI and BMv2: the smallest free handle, and copies by weight.
 #[derive(Default)]
 struct Model {
     used: Vec<bool>,
@@ -158,7 +159,7 @@ impl Model {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// After any changes, of which some are made and taken back.
+    /// Compares the order after any changes, some of which are made and rolled back.
     #[test]
     fn the_order_is_that_of_the_model(
         changes in proptest::collection::vec((1u32..8, 1u32..4, proptest::collection::btree_map(1u32..8, 1u32..5, 0..5), 0..5), 1..40)
@@ -166,29 +167,30 @@ proptest! {
         let [mut s, _] = switches();
         let (p, mut model) = (profile(&s), Model::default());
         for (member, id, weights, kind) in changes {
-            let known: BTreeMap<u32, u32> =
+            let existing: BTreeMap<u32, u32> =
                 weights.into_iter().filter(|(member, _)| model.members.contains_key(member)).collect();
-            // Listed backwards: the order of writing does not count.
-            let written = group(id, &known.iter().rev().map(|(&member, &weight)| (member, weight)).collect::<Vec<_>>());
+            // Listed backwards: the order of writing does not matter.
+            let written = group(id, &existing.iter().rev().map(|(&member, &weight)| (member, weight)).collect::<Vec<_>>());
             let used = model.groups.values().any(|group| group.contains_key(&member));
-            let there = model.groups.contains_key(&id);
+            let exists = model.groups.contains_key(&id);
             match kind {
                 0 if !model.members.contains_key(&member) => {
-                    make(&mut s, member);
+                    create(&mut s, member);
                     model.member(member);
                 }
                 1 if model.members.contains_key(&member) && !used => {
                     s.engine.member_delete(p, member).unwrap();
                     model.delete(member);
                 }
-                2 if there => {
+                2 if exists => {
                     s.engine.table_delete(s.table("choose"), &[exact(id.into())], 0).unwrap();
                     s.engine.group_delete(p, id).unwrap();
                     model.set(id, None);
                 }
-                3 if there => {
-                    // What is taken back leaves no trace: a group's members, then a member that none has.
-                    let saved = s.engine.group_save(p, id, known.keys().copied());
+                3 if exists => {
+                    // A change that is rolled back leaves no trace: first of a group's members, then of a member that
+                    // is in no group.
+                    let saved = s.engine.group_save(p, id, existing.keys().copied());
                     s.engine.group_modify(p, &written).unwrap();
                     s.engine.group_restore(saved).unwrap();
                     if model.members.contains_key(&member) && !used {
@@ -197,20 +199,20 @@ proptest! {
                         s.engine.member_restore(saved).unwrap();
                     }
                 }
-                _ if there => {
+                _ if exists => {
                     s.engine.group_modify(p, &written).unwrap();
-                    model.set(id, Some(known));
+                    model.set(id, Some(existing));
                 }
                 _ => {
                     s.engine.group_insert(p, &written).unwrap();
                     bind(&mut s, id);
-                    model.set(id, Some(known));
+                    model.set(id, Some(existing));
                 }
             }
             for &id in model.groups.keys() {
-                let wanted = model.order(id);
-                if !wanted.is_empty() {
-                    prop_assert_eq!(order(&mut s, id, wanted.len()), wanted);
+                let expected = model.order(id);
+                if !expected.is_empty() {
+                    prop_assert_eq!(order(&mut s, id, expected.len()), expected);
                 }
             }
         }

@@ -1,18 +1,18 @@
-//! Keys out of headers that are not valid, and under masks of the program's own: as in BMv2 (`MatchKeyBuilder`).
+//! Table keys from headers that are not valid, and keys with masks in the program: as in BMv2 (`MatchKeyBuilder`).
 
 use crate::common::{Switch, exact, lpm, range, ternary};
 use sluice_engine::KeyField;
 
-/// The fields of `keys.p4`'s key as they come.
+/// The values of `keys.p4`'s key fields in the packet.
 const SMALL: u64 = 0x12;
 const NUMBER: u64 = 0x1234;
 const ADDRESS: u64 = 0x0a0b_0c0d;
 const WIDE: [u8; 17] = *b"a wide key field.";
 const SIGNED: u64 = 0xfd;
-/// What the program writes into each of them.
+/// The value that the program writes into each key field.
 const WRITTEN: u64 = 9;
 
-/// The answers to a packet, table by table in the program's order.
+/// The tables' results for a packet, in the order in which the program applies them.
 fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
     let mut frame = vec![what, SMALL as u8];
     frame.extend((NUMBER as u16).to_be_bytes());
@@ -22,10 +22,11 @@ fn answers(s: &mut Switch, what: u8) -> Vec<u8> {
     s.one(0, &frame)
 }
 
-/// The tables that [`fill`] fills.
+/// The number of tables that [`fill`] fills.
 const FILLED: usize = 10;
 
-/// Every table says 1 to zero, 2 to what comes, 3 to what the program writes.
+/// Adds entries to every table that give 1 for zero, 2 for the packet's value, and 3 for the value that the program
+/// writes.
 fn fill(s: &mut Switch) {
     for (answer, small, number, address, signed) in
         [(1, 0, 0, 0, 0), (2, SMALL, NUMBER, ADDRESS, SIGNED), (3, WRITTEN, WRITTEN, WRITTEN, WRITTEN)]
@@ -53,19 +54,19 @@ fn fill(s: &mut Switch) {
 fn the_key_of_an_invalid_header_is_zero() {
     for mut s in Switch::both("keys") {
         fill(&mut s);
-        let mut ask = |what: u8| answers(&mut s, what)[..FILLED].to_vec();
-        let nothing = [1; FILLED];
-        assert_eq!(ask(0), nothing, "never there");
-        assert_eq!(ask(4), nothing, "written, never there");
-        assert_eq!(ask(1), [2; FILLED], "there");
-        assert_eq!(ask(3), nothing, "removed");
-        assert_eq!(ask(7), nothing, "removed and written");
-        assert_eq!(ask(5), [3, 3, 3, 3, 3, 3, 2, 1, 3, 1], "there and written");
+        let mut results = |what: u8| answers(&mut s, what)[..FILLED].to_vec();
+        let zeros = [1; FILLED];
+        assert_eq!(results(0), zeros, "never valid");
+        assert_eq!(results(4), zeros, "written, never valid");
+        assert_eq!(results(1), [2; FILLED], "valid");
+        assert_eq!(results(3), zeros, "removed");
+        assert_eq!(results(7), zeros, "removed and written");
+        assert_eq!(results(5), [3, 3, 3, 3, 3, 3, 2, 1, 3, 1], "valid and written");
     }
 }
 
 #[test]
-fn a_mask_holds_for_the_lower_bound_of_a_range_only() {
+fn a_mask_applies_only_to_the_lower_bound_of_a_range() {
     let byte = u64::from(WIDE[16]);
     for mut s in Switch::both("keys") {
         let mut priority = 0;
@@ -75,13 +76,13 @@ fn a_mask_holds_for_the_lower_bound_of_a_range_only() {
             answers(s, 1)[FILLED]
         };
         let any = || KeyField::Optional(None);
-        // the key has 0x230 and the last byte
+        // The key has 0x230 and the last byte.
         assert_eq!(add(&mut s, range(0x200, 0x22f), any()), 0);
         assert_eq!(add(&mut s, range(0x240, 0xffff), any()), 0);
         assert_eq!(add(&mut s, range(0x235, 0x237), any()), 3);
         assert_eq!(add(&mut s, range(0xf23f, 0xf240), any()), 4);
         assert_eq!(add(&mut s, any(), range(0, byte - 1)), 4);
         assert_eq!(add(&mut s, any(), range(0x7700 | byte, 0x7700 | byte)), 6);
-        assert_eq!(answers(&mut s, 3)[FILLED], 5, "zero when the header is gone");
+        assert_eq!(answers(&mut s, 3)[FILLED], 5, "zero after the header is removed");
     }
 }

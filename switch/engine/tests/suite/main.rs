@@ -1,4 +1,4 @@
-//! The engine as its users meet it: programs in, packets in and out.
+//! Tests of the engine through its public interface: programs in, packets in and out.
 
 mod allocations;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Meters against an exact model of BMv2's trTCM, over time.
+//! Meters against an exact model of BMv2's two-rate three-colour meter, over time.
 
 use crate::common::Switch;
 use proptest::prelude::*;
@@ -7,12 +7,12 @@ use sluice_engine::MeterConfig;
 /// The last byte of `answer_h.value` in a frame without options.
 const VALUE: usize = 19;
 
-/// One bucket, token by token.
+/// One bucket, whose tokens are added one by one.
 struct Bucket {
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// Number of the next token.
+    /// The number of the next token.
     next: u64,
 }
 
@@ -21,7 +21,8 @@ impl Bucket {
         Bucket { rate, burst, tokens: burst, next: 1 }
     }
 
-    /// The n-th token comes in the first microsecond that is not before n / rate seconds; one that does not fit is lost.
+    /// The n-th token is added in the first microsecond that is not before n / rate seconds; a token that does not fit
+    /// is lost.
     fn take(&mut self, micros: u64, cost: u64) -> bool {
         while self.rate > 0 && (1_000_000 * self.next).div_ceil(self.rate) <= micros {
             self.tokens = (self.tokens + 1).min(self.burst);
@@ -35,7 +36,7 @@ impl Bucket {
     }
 }
 
-/// The peak bucket is asked first, and what it gave is gone; the committed one is not asked about a red packet.
+/// The peak bucket is used first, and its tokens stay spent; a red packet does not use the committed bucket.
 struct Model {
     peak: Bucket,
     committed: Bucket,
@@ -52,15 +53,17 @@ impl Model {
 }
 
 fn config() -> impl Strategy<Value = MeterConfig> {
-    (0u64..200_000, 0u64..200_000, 1u64..3000, 0u64..3000).prop_map(|(cir, more, cburst, more_burst)| MeterConfig {
-        cir,
-        cburst,
-        pir: cir + more,
-        pburst: cburst + more_burst,
-    })
+    (0u64..200_000, 0u64..200_000, 1u64..3000, 0u64..3000).prop_map(
+        |(cir, rate_difference, cburst, burst_difference)| MeterConfig {
+            cir,
+            cburst,
+            pir: cir + rate_difference,
+            pburst: cburst + burst_difference,
+        },
+    )
 }
 
-fn ask(s: &mut Switch, micros: u64, what: u8, length: usize) -> u8 {
+fn colour_of(s: &mut Switch, micros: u64, what: u8, length: usize) -> u8 {
     let mut frame = vec![what, 0, 0, 0, 0, 0];
     frame.resize(length, 0);
     s.one(1000 * micros, &frame)[VALUE]
@@ -83,7 +86,7 @@ proptest! {
             for &(wait, length) in &packets {
                 micros += wait;
                 let cost = if bytes { length as u64 } else { 1 };
-                prop_assert_eq!(ask(&mut s, micros, what, length), model.colour(micros, cost), "{} at {} us", name, micros);
+                prop_assert_eq!(colour_of(&mut s, micros, what, length), model.colour(micros, cost), "{} at {} us", name, micros);
             }
         }
     }

@@ -18,7 +18,7 @@ fn rng() -> TestRng {
     TestRng::deterministic_rng(RngAlgorithm::ChaCha)
 }
 
-/// More, for a longer hunt.
+/// The number of rounds: `usual`, or the environment variable `ROUNDS` for a longer search.
 fn rounds(usual: usize) -> usize {
     std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
@@ -28,7 +28,7 @@ pub fn sluice() -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The same program twice: compiled, interpreted.
+/// Two engines with the same program, the first compiled and the second interpreted.
 pub struct Both {
     program: Arc<Program>,
     pub engines: [Engine; 2],
@@ -36,7 +36,7 @@ pub struct Both {
     counters: usize,
 }
 
-/// A value of so many bits, mostly a small one.
+/// A random value of `width` bits, mostly a small one.
 fn value(rng: &mut TestRng, width: u32) -> Vec<u8> {
     let mut bytes = vec![0; width.div_ceil(8) as usize];
     if rng.random_range(0..8) == 0 {
@@ -72,8 +72,8 @@ impl Both {
         let ends = |name: &str, with: &str| name.ends_with(&format!(".{with}"));
         let named = self.program.tables().find(|t| ends(&t.1.name, table));
         let (id, info) = named.unwrap_or_else(|| panic!("no table {table}"));
-        let found = info.actions.iter().find(|&&a| ends(&self.program.action_info(a).name, action));
-        let action = *found.unwrap_or_else(|| panic!("no action {action}"));
+        let matching = info.actions.iter().find(|&&a| ends(&self.program.action_info(a).name, action));
+        let action = *matching.unwrap_or_else(|| panic!("no action {action}"));
         let call = ActionCall { action, params: params.iter().map(|p| p.to_vec()).collect() };
         let member = OneShotMember { call: call.clone(), weight: 1, watch_port: None };
         let action =
@@ -84,7 +84,7 @@ impl Both {
         }
     }
 
-    /// sluice as a router among the addresses of [`frame`]: 1 and 2 are services, 3 to 6 their servers.
+    /// Configures sluice as a router among the addresses of [`frame`]: 1 and 2 are services, 3 to 6 their servers.
     pub fn route(&mut self) {
         let exact = |v: &[u8]| KeyField::Exact(v.to_vec());
         let address = |i: u8| [10, 0, 0, i];
@@ -116,7 +116,7 @@ impl Both {
         }
     }
 
-    /// Entries in every table, sessions, groups, meters.
+    /// Adds random entries to every table, and configures clone sessions, multicast groups, digests and meters.
     pub fn configure(&mut self, rng: &mut TestRng) {
         let tables: Vec<_> = self.program.tables().map(|(id, info)| (id, info.clone())).collect();
         for (id, info) in tables {
@@ -136,9 +136,9 @@ impl Both {
                 let key = info.keys.iter().map(|k| field(k, rng)).collect();
                 let Some(call) = self.call(rng, id) else { continue };
                 let member = OneShotMember { call: call.clone(), weight: 1, watch_port: None };
-                let other = OneShotMember { weight: 2, ..member.clone() };
+                let heavier = OneShotMember { weight: 2, ..member.clone() };
                 let action = match info.profile {
-                    Some(_) => EntryAction::OneShot(vec![member, other].into()),
+                    Some(_) => EntryAction::OneShot(vec![member, heavier].into()),
                     None => EntryAction::Call(call),
                 };
                 let priority = rng.random_range(1..5) * i32::from(info.needs_priority);
@@ -182,7 +182,7 @@ impl Both {
         assert_eq!(a, b, "compiled and interpreted, of {frame:02x?} by port {port}");
     }
 
-    /// All that packets may have changed.
+    /// Compares all state that packets may have changed.
     fn compare(&mut self) {
         let [a, b] = self.engines.each_mut().map(Engine::take_digests);
         assert_eq!(a, b);
@@ -207,7 +207,7 @@ impl Both {
 }
 
 #[test]
-fn the_tests_programs_do_the_same_compiled_and_interpreted() {
+fn the_tests_programs_behave_the_same_compiled_and_interpreted() {
     let mut rng = rng();
     for name in PROGRAMS {
         for _ in 0..rounds(10) {
@@ -226,7 +226,7 @@ fn the_tests_programs_do_the_same_compiled_and_interpreted() {
 }
 
 #[test]
-fn mutated_programs_do_the_same_compiled_and_interpreted() {
+fn mutated_programs_behave_the_same_compiled_and_interpreted() {
     let mut rng = rng();
     for name in PROGRAMS {
         let original: Value = serde_json::from_slice(&json(name)).unwrap();
@@ -259,7 +259,7 @@ fn a_length_can_come_straight_from_a_header() {
     both.configure(&mut rng);
     for now in 0..200 {
         let mut frame: Vec<u8> = (0..rng.random_range(20..80)).map(|_| rng.random_range(0..14)).collect();
-        // the length: none, or a byte
+        // The header's length field: 0 or 8 bits.
         frame[5] = frame[5] / 4 % 2 * 8;
         both.send(now * 300_000, rng.random_range(0..8), &frame);
     }
@@ -268,7 +268,8 @@ fn a_length_can_come_straight_from_a_header() {
 
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// An Ethernet frame with TCP, UDP or ICMP over IPv4 between few addresses, sometimes with options or a bad checksum.
+/// An Ethernet frame with TCP, UDP or ICMP over IPv4, among a small number of addresses; sometimes with IP options, a
+/// changed byte or its end cut off.
 pub fn frame(rng: &mut TestRng) -> Vec<u8> {
     let mut f = [&ROUTER[..], &[2, 0, 0, 0, 1, 1]].concat();
     if rng.random_range(0..10) == 0 {
@@ -315,7 +316,7 @@ pub fn frame(rng: &mut TestRng) -> Vec<u8> {
 }
 
 #[test]
-fn sluice_does_the_same_compiled_and_interpreted() {
+fn sluice_behaves_the_same_compiled_and_interpreted() {
     let mut rng = rng();
     let mut emitted = 0;
     for _ in 0..rounds(4) {
@@ -329,7 +330,7 @@ fn sluice_does_the_same_compiled_and_interpreted() {
         both.compare();
         emitted += both.engines[0].drops().emitted;
     }
-    assert!(emitted > 1000 * rounds(4) as u64, "too few frames leave to say anything: {emitted}");
+    assert!(emitted > 1000 * rounds(4) as u64, "too few frames leave for the test to be meaningful: {emitted}");
 }
 
 #[test]
@@ -349,7 +350,7 @@ fn a_trace_can_be_turned_on_and_off_between_packets() {
 }
 
 #[test]
-fn the_interpreter_can_be_asked_for() {
+fn the_options_can_select_the_interpreter() {
     let both = Both::new(&json("tables")).unwrap();
-    assert_eq!(both.engines[1].compiled(), Err("the interpreter was asked for"));
+    assert_eq!(both.engines[1].compiled(), Err("the options select the interpreter"));
 }

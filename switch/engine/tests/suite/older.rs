@@ -1,4 +1,4 @@
-//! BMv2's older JSON, as its own test data has it: tables name their actions, and have their action profile inside.
+//! BMv2's older JSON, as in BMv2's own test data: tables refer to actions by name, and contain their action profile.
 
 use serde_json::{Value, json};
 use sluice_engine::{EntryAction, OneShotGroup, OneShotMember, Program};
@@ -9,7 +9,7 @@ fn tree(name: &str) -> Value {
     serde_json::from_slice(&common::json(name)).unwrap()
 }
 
-/// A program of today in the older form.
+/// Converts a current program to the older form.
 fn older(mut program: Value) -> Value {
     for pipeline in program["pipelines"].as_array_mut().unwrap() {
         let profiles = pipeline.as_object_mut().unwrap().remove("action_profiles").unwrap_or_default();
@@ -28,27 +28,27 @@ fn older(mut program: Value) -> Value {
 }
 
 #[test]
-fn actions_are_found_by_their_names() {
-    let [mut today, _] = Switch::both_of(&tree("tables"));
+fn actions_are_looked_up_by_name() {
+    let [mut current, _] = Switch::both_of(&tree("tables"));
     for mut switch in Switch::both_of(&older(tree("tables"))) {
         let mut emitted = 0;
         for i in 0..2_000u64 {
             let frame: Vec<u8> = (0..40).map(|at| ((i * 31 + at * 7) >> (at % 5)) as u8 & 3).collect();
             let out = switch.send(i * MS, (i % 4) as u32, &frame);
             emitted += out.len();
-            assert_eq!(out, today.send(i * MS, (i % 4) as u32, &frame), "{frame:02x?}");
+            assert_eq!(out, current.send(i * MS, (i % 4) as u32, &frame), "{frame:02x?}");
         }
         assert!(emitted > 0, "no packet came out");
-        [today, _] = Switch::both_of(&tree("tables"));
+        [current, _] = Switch::both_of(&tree("tables"));
     }
 }
 
 #[test]
-fn a_table_has_its_profile_and_selector_inside() {
-    let [mut today, _] = Switch::both_of(&tree("selector"));
+fn a_table_contains_its_profile_and_selector() {
+    let [mut current, _] = Switch::both_of(&tree("selector"));
     let [mut older, _] = Switch::both_of(&older(tree("selector")));
     let mut ports = std::collections::BTreeSet::new();
-    for switch in [&mut today, &mut older] {
+    for switch in [&mut current, &mut older] {
         let table = switch.table("choose");
         let member = |port: u64| OneShotMember {
             call: switch.call(table, "forward", &[port]),
@@ -63,7 +63,7 @@ fn a_table_has_its_profile_and_selector_inside() {
         let frame = [&[1][..], &source.to_be_bytes(), &80u16.to_be_bytes()].concat();
         let out = older.send(0, 1, &frame);
         ports.extend(out.iter().map(|sent| sent.0));
-        assert_eq!(out, today.send(0, 1, &frame));
+        assert_eq!(out, current.send(0, 1, &frame));
     }
     assert_eq!(ports.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
 }
@@ -71,7 +71,7 @@ fn a_table_has_its_profile_and_selector_inside() {
 #[test]
 fn a_name_that_no_action_or_two_profiles_have_is_refused() {
     let refused = |program: &Value| match Program::load(&serde_json::to_vec(program).unwrap()) {
-        Ok(_) => panic!("it is loaded"),
+        Ok(_) => panic!("the program is loaded"),
         Err(error) => error.to_string(),
     };
     let mut program = older(tree("selector"));

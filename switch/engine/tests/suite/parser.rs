@@ -1,8 +1,9 @@
-//! What a parser can do.
+//! Parser features: stacks, advance, lookahead, masks and errors.
 
 use crate::common::Switch;
 
-/// The way that `parser.p4` took, its error, what it saw ahead, the index of the last item; and what is behind the answer.
+/// Parses a frame. Returns the number of the path that `parser.p4` took, its error, the lookahead's value, the index of
+/// the last item, and the bytes after the answer.
 fn parse(s: &mut Switch, frame: &[u8]) -> (u8, u8, u128, u32, Vec<u8>) {
     let out = s.one(0, frame);
     let number = |bytes: &[u8]| bytes.iter().fold(0u128, |v, &b| v << 8 | u128::from(b));
@@ -13,7 +14,7 @@ const TOO_SHORT: u8 = 2;
 const STACK_OUT_OF_BOUNDS: u8 = 1;
 
 #[test]
-fn stacks_know_their_last_element() {
+fn stacks_record_their_last_element() {
     for mut s in Switch::both("parser") {
         for (frame, last) in [
             (&[0x10, 0, 0x7f, 1, 9, 9][..], 0),
@@ -28,9 +29,9 @@ fn stacks_know_their_last_element() {
     }
 }
 
-/// Bytes that are jumped over are gone.
+/// The skipped bytes are not part of the packet that leaves.
 #[test]
-fn advance_takes_away_what_it_jumps_over() {
+fn advance_removes_the_bytes_that_it_skips() {
     for mut s in Switch::both("parser") {
         for (length, ahead) in [(0, 0x0304), (2, 0x0405), (6, 0x0607)] {
             let frame = [0x20, length, 1, 2, 3, 4, 5, 6, 7, 8];
@@ -38,10 +39,10 @@ fn advance_takes_away_what_it_jumps_over() {
             let behind = [&frame[..2], &frame[rest..]].concat();
             assert_eq!(parse(&mut s, &frame), (2, 0, ahead, 0, behind));
         }
-        // half a byte
+        // Half a byte: an invalid argument.
         let frame = [0x20, 1, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, 3, 0, 0, [&frame[..2], &frame[4..]].concat()));
-        // further than there is, and a lookahead past the end
+        // An advance and a lookahead past the end of the frame.
         let frame = [0x20, 14, 1, 2, 3, 4, 5, 6];
         assert_eq!(parse(&mut s, &frame), (0, TOO_SHORT, 0, 0, [&frame[..2], &frame[4..]].concat()));
         let frame = [0x20, 6, 1, 2, 3, 4, 5, 6];
@@ -75,7 +76,7 @@ fn lookahead_of_whole_bytes() {
 #[test]
 fn the_first_case_under_its_mask_is_taken() {
     for mut s in Switch::both("parser") {
-        for (kind, length, way) in [
+        for (kind, length, path) in [
             (0x40, 0x00, 4),
             (0x43, 0xf0, 4),
             (0x44, 0x00, 0),
@@ -85,7 +86,11 @@ fn the_first_case_under_its_mask_is_taken() {
             (0x4f, 0x0a, 6),
             (0x4e, 0x0a, 0),
         ] {
-            assert_eq!(parse(&mut s, &[kind, length, 1]), (way, 0, 0, 0, vec![kind, length, 1]), "{kind:x} {length:x}");
+            assert_eq!(
+                parse(&mut s, &[kind, length, 1]),
+                (path, 0, 0, 0, vec![kind, length, 1]),
+                "{kind:x} {length:x}"
+            );
         }
     }
 }

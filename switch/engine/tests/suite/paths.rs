@@ -1,16 +1,17 @@
-//! What happens to a packet after ingress and after egress.
+//! A packet's paths after ingress and after egress: multicast, clones, resubmission, recirculation, truncation and
+//! drops.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 use sluice_engine::{CloneSession, ControlError, Replica, TraceEvent};
 
-/// The trail that a packet of `paths.p4` leaves.
+/// What a packet of `paths.p4` reports about its way, in the fields of its header.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 struct Trail {
     out: u32,
     passes: u8,
     instance: u8,
-    kept: u8,
+    carried: u8,
     rid: u16,
     length: u16,
     port: u16,
@@ -21,12 +22,12 @@ fn send(s: &mut Switch, what: u8) -> Vec<Trail> {
     let trail = |(out, f): (u32, Vec<u8>)| {
         assert_eq!(&f[10..], &b"12345"[..f.len() - 10]);
         let n = |i: usize| u16::from_be_bytes([f[i], f[i + 1]]);
-        Trail { out, passes: f[1], instance: f[2], kept: f[3], rid: n(4), length: n(6), port: n(8) }
+        Trail { out, passes: f[1], instance: f[2], carried: f[3], rid: n(4), length: n(6), port: n(8) }
     };
     s.send(0, 3, &frame).into_iter().map(trail).collect()
 }
 
-const PLAIN: Trail = Trail { out: 1, passes: 0, instance: 0, kept: 0, rid: 0, length: 15, port: 0xffff };
+const PLAIN: Trail = Trail { out: 1, passes: 0, instance: 0, carried: 0, rid: 0, length: 15, port: 0xffff };
 
 fn replicas(ports: &[(u32, u16)]) -> Vec<Replica> {
     ports.iter().map(|&(port, instance)| Replica { port, instance }).collect()
@@ -43,7 +44,7 @@ fn unicast_drop_and_exit() {
     assert_eq!(send(&mut s, 4), []);
     assert_eq!(send(&mut s, 11), []);
     assert_eq!(send(&mut s, 5), [], "mark_to_drop clears the multicast group");
-    assert_eq!(send(&mut s, 10), [Trail { port: 1, ..PLAIN }], "exit ends ingress, egress goes on");
+    assert_eq!(send(&mut s, 10), [Trail { port: 1, ..PLAIN }], "exit ends ingress; egress runs");
     let d = s.engine.drops();
     assert_eq!((d.received, d.emitted, d.ingress, d.egress), (5, 2, 2, 1));
 }
@@ -68,14 +69,14 @@ fn multicast() {
 }
 
 #[test]
-fn ingress_clones_are_the_packet_as_it_came() {
+fn ingress_clones_equal_the_packet_as_received() {
     let mut s = Switch::new("paths");
     assert_eq!(send(&mut s, 2).len(), 1);
     assert_eq!(s.engine.drops().unknown_clone_session, 1);
     s.engine.clone_session_set(3, Some(&session(&[(7, 1), (8, 2)], 0))).unwrap();
-    // only the metadata of the field list survives; the original keeps everything
-    let copy = |out, rid| Trail { out, rid, instance: 1, kept: 0x22, port: out as u16, ..PLAIN };
-    assert_eq!(send(&mut s, 2), [copy(7, 1), copy(8, 2), Trail { passes: 9, kept: 0x33, ..PLAIN }]);
+    // Only the metadata of the field list survives in the clones; the original has all of it.
+    let copy = |out, rid| Trail { out, rid, instance: 1, carried: 0x22, port: out as u16, ..PLAIN };
+    assert_eq!(send(&mut s, 2), [copy(7, 1), copy(8, 2), Trail { passes: 9, carried: 0x33, ..PLAIN }]);
     s.engine.clone_session_set(3, Some(&session(&[(7, 1)], 12))).unwrap();
     let frames = s.send(0, 1, &[2; 15]);
     assert_eq!(
@@ -89,64 +90,64 @@ fn ingress_clones_are_the_packet_as_it_came() {
 }
 
 #[test]
-fn egress_clones_are_the_packet_as_it_leaves() {
+fn egress_clones_equal_the_packet_as_sent() {
     let mut s = Switch::new("paths");
     s.engine.clone_session_set(3, Some(&session(&[(9, 4)], 0))).unwrap();
-    let original = Trail { passes: 1, kept: 0x66, ..PLAIN };
+    let original = Trail { passes: 1, carried: 0x66, ..PLAIN };
     assert_eq!(send(&mut s, 8), [original, Trail { out: 9, instance: 2, rid: 4, ..original }]);
 }
 
 #[test]
 fn resubmission_and_recirculation() {
     let mut s = Switch::new("paths");
-    assert_eq!(send(&mut s, 3), [Trail { kept: 0x44, instance: 0, ..PLAIN }]);
-    // three passes; the field list carries the metadata along, the headers are the deparsed ones
-    assert_eq!(send(&mut s, 7), [Trail { passes: 3, kept: 2, ..PLAIN }]);
-    assert_eq!(send(&mut s, 6), [], "a packet that is always resubmitted ends");
+    assert_eq!(send(&mut s, 3), [Trail { carried: 0x44, instance: 0, ..PLAIN }]);
+    // Three passes: the field list carries the metadata, and the headers are those that were deparsed.
+    assert_eq!(send(&mut s, 7), [Trail { passes: 3, carried: 2, ..PLAIN }]);
+    assert_eq!(send(&mut s, 6), [], "a packet that is resubmitted without end is dropped");
     assert_eq!(s.engine.drops().too_many_passes, 1);
 }
 
-/// The program, changed.
+/// Both engines with the program, changed by `change`.
 fn changed(change: impl FnOnce(&mut Value)) -> [Switch; 2] {
     let mut program: Value = serde_json::from_slice(&json("paths")).unwrap();
     change(&mut program);
     Switch::both_of(&program)
 }
 
-/// The list of the primitives with this name, of the first action that has one.
+/// The primitives of the first action that has one named `op`.
 fn primitives<'p>(program: &'p mut Value, op: &str) -> &'p mut Vec<Value> {
     let lists = program["actions"].as_array_mut().unwrap().iter_mut().map(|a| a["primitives"].as_array_mut().unwrap());
     lists.into_iter().find(|list| list.iter().any(|p| p["op"] == op)).unwrap()
 }
 
-/// As older compilers have it for `resubmit(standard_metadata)`.
+/// Older compilers write such a field list for `resubmit(standard_metadata)`.
 #[test]
-fn a_field_list_does_not_bring_back_what_the_packet_was() {
+fn a_field_list_does_not_restore_the_standard_metadata() {
     let lists_all = |program: &mut Value| {
         let own = ["instance_type", "packet_length"]
             .map(|field| json!({"type": "field", "value": ["standard_metadata", field]}));
         program["field_lists"][0]["elements"].as_array_mut().unwrap().extend(own);
     };
     for mut s in changed(lists_all) {
-        assert_eq!(send(&mut s, 3), [Trail { kept: 0x44, ..PLAIN }]);
-        assert_eq!(send(&mut s, 7), [Trail { passes: 3, kept: 2, ..PLAIN }]);
+        assert_eq!(send(&mut s, 3), [Trail { carried: 0x44, ..PLAIN }]);
+        assert_eq!(send(&mut s, 7), [Trail { passes: 3, carried: 2, ..PLAIN }]);
     }
 }
 
 #[test]
-fn ingress_may_ask_for_recirculation() {
+fn ingress_can_request_recirculation() {
     let recirculate = json!({"op": "recirculate", "parameters": [{"type": "hexstr", "value": "0x1"}]});
-    let asks = |program: &mut Value| {
+    let requests = |program: &mut Value| {
         let resubmits = primitives(program, "resubmit");
         *resubmits.last_mut().unwrap() = recirculate.clone();
         program["actions"][0]["primitives"].as_array_mut().unwrap().push(recirculate);
     };
-    for mut s in changed(asks) {
-        assert_eq!(send(&mut s, 3), [Trail { passes: 9, kept: 0x44, ..PLAIN }], "a packet to one port");
+    for mut s in changed(requests) {
+        assert_eq!(send(&mut s, 3), [Trail { passes: 9, carried: 0x44, ..PLAIN }], "a packet to one port");
         s.engine.multicast_set(5, Some(&replicas(&[(7, 1)]))).unwrap();
         let copy = Trail { out: 7, rid: 1, instance: 5, ..PLAIN };
-        assert_eq!(send(&mut s, 1), [copy], "copies forget it");
-        assert_eq!(send(&mut s, 0), [PLAIN], "and so does the next packet");
+        assert_eq!(send(&mut s, 1), [copy], "copies are not recirculated");
+        assert_eq!(send(&mut s, 0), [PLAIN], "nor is the next packet");
     }
 }
 
@@ -162,7 +163,7 @@ fn the_trace_names_the_reason_of_every_loss() {
     assert_eq!(reasons(0), [""; 0]);
     assert_eq!(reasons(1), ["multicast group 5 has no replicas"]);
     assert_eq!(reasons(2), ["clone session 3 does not exist"]);
-    // the names that p4c gives to statements outside of actions: file and line
+    // p4c names statements outside of actions by file and line.
     assert_eq!(reasons(4), ["drop port 511 at the end of ingress, since action paths48"]);
     assert_eq!(reasons(5), ["drop port 511 at the end of ingress, since action paths50"]);
     assert_eq!(reasons(11), ["drop port 511 at the end of egress, since action paths76"]);
@@ -178,7 +179,7 @@ fn truncation() {
 }
 
 #[test]
-fn truncation_holds_for_copies_and_for_packets_that_start_again() {
+fn truncation_applies_to_copies_and_recirculated_packets() {
     let to_group = json!({"op": "assign", "parameters": [
         {"type": "field", "value": ["standard_metadata", "mcast_grp"]}, {"type": "hexstr", "value": "0x0005"},
     ]});

@@ -1,4 +1,4 @@
-//! Tables of prefixes, compiled and interpreted, against a search from end to end.
+//! Longest-prefix tables, compiled and interpreted, against a linear search.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,26 +10,27 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;
 use sluice_engine::{ActionCall, ControlError, Engine, EntryAction, KeyField, Options, Program, TableId};
 
-/// A field of the request of `tables.p4`, and its place in there.
+/// Fields of a request of `tables.p4`, and their bytes in it.
 const FIELDS: [(&str, Range<usize>); 5] =
     [("exact", 1..2), ("prefix", 2..6), ("range", 8..10), ("wide", 10..26), ("number", 26..27)];
 const FRAME: usize = 27;
 const MISS: u16 = 0xfffe;
 
-/// What an entry asks of a frame: bytes in its place, so many of their bits.
-type Asked = Vec<(Range<usize>, Vec<u8>, usize)>;
+/// The condition of an entry: for each field, the bytes of the frame, the value, and the number of leading bits to
+/// compare.
+type Condition = Vec<(Range<usize>, Vec<u8>, usize)>;
 
-/// The first bits of some bytes, then zeros.
+/// The leading bits of some bytes, followed by zeros.
 fn cut(bytes: &[u8], bits: usize) -> Vec<u8> {
-    let left = |i: usize| bits.saturating_sub(8 * i).min(8) as u32;
-    bytes.iter().enumerate().map(|(i, b)| b & !0xff_u8.checked_shr(left(i)).unwrap_or(0)).collect()
+    let bits_in = |i: usize| bits.saturating_sub(8 * i).min(8) as u32;
+    bytes.iter().enumerate().map(|(i, b)| b & !0xff_u8.checked_shr(bits_in(i)).unwrap_or(0)).collect()
 }
 
-fn holds(asked: &Asked, frame: &[u8]) -> bool {
-    asked.iter().all(|(at, bytes, bits)| cut(&frame[at.clone()], *bits) == *bytes)
+fn holds(condition: &Condition, frame: &[u8]) -> bool {
+    condition.iter().all(|(at, bytes, bits)| cut(&frame[at.clone()], *bits) == *bytes)
 }
 
-/// `tables.p4` with another key for the table of prefixes.
+/// The program `tables.p4` with another key for its longest-prefix table.
 fn with_key(key: &[(&str, &str)]) -> Arc<Program> {
     let mut program: Value = serde_json::from_slice(&json("tables")).unwrap();
     let tables = program["pipelines"][0]["tables"].as_array_mut().unwrap();
@@ -39,17 +40,17 @@ fn with_key(key: &[(&str, &str)]) -> Arc<Program> {
     Arc::new(Program::load(&serde_json::to_vec(&program).unwrap()).unwrap())
 }
 
-/// Bytes that are often the same, so that prefixes are in prefixes.
+/// Random bytes from a small set, so that some prefixes are prefixes of others.
 fn bytes(rng: &mut TestRng, n: usize) -> Vec<u8> {
-    let few = [0, 0, 0, 0xff, 0xff, 0x80, 1];
-    (0..n).map(|_| *few.get(rng.random_range(0..8)).unwrap_or(&rng.random())).collect()
+    let values_set = [0, 0, 0, 0xff, 0xff, 0x80, 1];
+    (0..n).map(|_| *values_set.get(rng.random_range(0..8)).unwrap_or(&rng.random())).collect()
 }
 
 struct Tables {
     table: TableId,
     call: ActionCall,
     engines: [Engine; 2],
-    entries: Vec<(Asked, Vec<KeyField>)>,
+    entries: Vec<(Condition, Vec<KeyField>)>,
 }
 
 impl Tables {
@@ -62,11 +63,11 @@ impl Tables {
     }
 
     fn insert(&mut self, rng: &mut TestRng, key: &[(&str, &str)]) {
-        let (mut asked, mut fields, mut values) = (Asked::new(), Vec::new(), HashMap::new());
+        let (mut condition, mut fields, mut values) = (Condition::new(), Vec::new(), HashMap::new());
         for (name, kind) in key {
             let at = FIELDS.iter().find(|f| f.0 == *name).unwrap().1.clone();
             let bits = 8 * at.len();
-            // a field that the key has twice has one value
+            // A field that occurs twice in the key has a single value.
             let value = values.entry(*name).or_insert_with(|| bytes(rng, at.len())).clone();
             let (length, field) = if *kind == "lpm" {
                 let length = rng.random_range(0..=bits);
@@ -74,26 +75,26 @@ impl Tables {
             } else {
                 (bits, KeyField::Exact(value.clone()))
             };
-            asked.push((at, cut(&value, length), length));
+            condition.push((at, cut(&value, length), length));
             fields.push(field);
         }
-        let there = self.entries.iter().any(|e| e.0 == asked);
+        let exists = self.entries.iter().any(|e| e.0 == condition);
         let answer = (self.entries.len() as u16).to_be_bytes().to_vec();
         let call = ActionCall { params: vec![answer], ..self.call.clone() };
         let entry = entry(fields, 0, EntryAction::Call(call));
         for e in &mut self.engines {
             match e.table_insert(0, self.table, &entry) {
-                Ok(()) => assert!(!there),
-                Err(e) => assert!(there && matches!(e, ControlError::AlreadyExists(_)), "{e}"),
+                Ok(()) => assert!(!exists),
+                Err(e) => assert!(exists && matches!(e, ControlError::AlreadyExists(_)), "{e}"),
             }
         }
-        if !there {
-            self.entries.push((asked, entry.key));
+        if !exists {
+            self.entries.push((condition, entry.key));
         }
     }
 
     fn delete(&mut self, which: usize) {
-        // nothing matches it any more
+        // An empty key marks a deleted entry, which matches nothing.
         let key = std::mem::take(&mut self.entries[which]).1;
         for e in &mut self.engines {
             let deleted = e.table_delete(self.table, &key, 0);
@@ -101,8 +102,8 @@ impl Tables {
         }
     }
 
-    /// What a frame is answered.
-    fn ask(&mut self, frame: &[u8]) -> u16 {
+    /// The table's answer to a frame.
+    fn answer(&mut self, frame: &[u8]) -> u16 {
         let [a, b] = self.engines.each_mut().map(|e| {
             let mut out: Vec<(u32, Vec<u8>)> = Vec::new();
             e.receive(0, 1, frame, &mut out);
@@ -112,22 +113,22 @@ impl Tables {
         a
     }
 
-    /// The entry with the longest prefix of those that hold.
+    /// The number of the matching entry with the longest prefix.
     fn expected(&self, frame: &[u8]) -> u16 {
-        let there = (0u16..).zip(&self.entries).filter(|(_, e)| !e.1.is_empty() && holds(&e.0, frame));
-        let bits = |asked: &Asked| asked.iter().map(|part| part.2).sum::<usize>();
-        there.max_by_key(|(_, e)| bits(&e.0)).map_or(MISS, |(i, _)| i)
+        let exists = (0u16..).zip(&self.entries).filter(|(_, e)| !e.1.is_empty() && holds(&e.0, frame));
+        let bits = |condition: &Condition| condition.iter().map(|field| field.2).sum::<usize>();
+        exists.max_by_key(|(_, e)| bits(&e.0)).map_or(MISS, |(i, _)| i)
     }
 
-    /// Asks for what entries say, with a bit changed now and then.
+    /// Sends frames that match entries, some with one bit changed, and compares the answers.
     fn check(&mut self, rng: &mut TestRng, n: usize) {
         let mut hits = 0;
         for _ in 0..n {
             let mut frame = bytes(rng, FRAME);
             frame[0] = 2;
             if !self.entries.is_empty() {
-                let some = rng.random_range(0..self.entries.len());
-                for (at, bytes, bits) in &self.entries[some].0 {
+                let index = rng.random_range(0..self.entries.len());
+                for (at, bytes, bits) in &self.entries[index].0 {
                     for (i, byte) in at.clone().zip(bytes) {
                         let free = 0xff_u8.checked_shr(bits.saturating_sub(8 * (i - at.start)) as u32).unwrap_or(0);
                         frame[i] = byte & !free | frame[i] & free;
@@ -138,10 +139,13 @@ impl Tables {
                 frame[rng.random_range(1..FRAME)] ^= 1 << rng.random_range(0..8);
             }
             let expected = self.expected(&frame);
-            assert_eq!(self.ask(&frame), expected, "{frame:02x?}");
+            assert_eq!(self.answer(&frame), expected, "{frame:02x?}");
             hits += usize::from(expected != MISS);
         }
-        assert!(self.entries.is_empty() || 10 * hits > n, "{hits} hits of {n} are too few to say anything");
+        assert!(
+            self.entries.is_empty() || 10 * hits > n,
+            "{hits} hits of {n} are too few for the test to be meaningful"
+        );
     }
 }
 
@@ -156,7 +160,7 @@ fn the_longest_prefix_answers_whatever_the_key() {
         &[("prefix", "lpm"), ("range", "exact"), ("exact", "exact")],
         &[("wide", "lpm"), ("number", "exact")],
         &[("prefix", "lpm"), ("wide", "exact")],
-        // more words than machine code takes
+        // Keys of more words than machine code compares.
         &[("range", "lpm"), ("wide", "exact"), ("prefix", "exact"), ("wide", "exact")],
         &[("wide", "lpm"), ("wide", "exact"), ("exact", "exact")],
     ];
@@ -169,8 +173,8 @@ fn the_longest_prefix_answers_whatever_the_key() {
             }
             tables.check(&mut rng, 100);
             for _ in 0..12 {
-                let some = rng.random_range(0..tables.entries.len());
-                tables.delete(some);
+                let index = rng.random_range(0..tables.entries.len());
+                tables.delete(index);
             }
             tables.check(&mut rng, 100);
         }
@@ -178,6 +182,6 @@ fn the_longest_prefix_answers_whatever_the_key() {
             tables.delete(i);
         }
         let frame: Vec<u8> = [2].into_iter().chain(bytes(&mut rng, FRAME - 1)).collect();
-        assert_eq!(tables.ask(&frame), MISS);
+        assert_eq!(tables.answer(&frame), MISS);
     }
 }

@@ -1,13 +1,13 @@
-//! What egress is told of the queues behind the switch.
+//! The queueing metadata that egress reads: the backlog of the queues behind the switch.
 
 use crate::common::{MS, Switch};
 use sluice_engine::{Backlog, CloneSession, Replica, Sink};
 
-/// Has N packets wait at port N, and counts how often it is asked.
+/// A sink with N packets waiting at every port N. It records the ports for which it is queried.
 #[derive(Default)]
 struct Queues {
     out: Vec<(u32, Vec<u8>)>,
-    asked: Vec<u32>,
+    queried: Vec<u32>,
 }
 
 impl Sink for Queues {
@@ -16,55 +16,55 @@ impl Sink for Queues {
     }
 
     fn backlog(&mut self, port: u32) -> Backlog {
-        self.asked.push(port);
+        self.queried.push(port);
         Backlog { packets: port, wait_us: 1000 * port }
     }
 }
 
-/// A frame of this kind for this port; what egress is told has not been written into it yet.
-fn way(kind: u8, port: u8) -> Vec<u8> {
+/// A frame of this kind for this port, before egress writes the backlog into it.
+fn input(kind: u8, port: u8) -> Vec<u8> {
     [&[kind, port][..], &[0xff; 14], b"payload"].concat()
 }
 
-/// What comes out by a port: the header as egress fills it in.
-fn told(kind: u8, to: u8, port: u32, micros: u32) -> (u32, Vec<u8>) {
+/// The frame that leaves by `port`, with the backlog that egress has written into it.
+fn output(kind: u8, to: u8, port: u32, micros: u32) -> (u32, Vec<u8>) {
     let depth = port.to_be_bytes();
     let (time, wait) = (micros.to_be_bytes(), (1000 * port).to_be_bytes());
     (port, [&[kind, to][..], &time, &depth[1..], &wait, &depth[1..], b"payload"].concat())
 }
 
 #[test]
-fn packets_are_told_what_waits_where_they_leave() {
+fn packets_have_the_backlog_of_their_egress_port() {
     for mut s in Switch::both("queues") {
         let replica = |port| Replica { port, instance: 1 };
         s.engine.multicast_set(1, Some(&[replica(3), replica(4)])).unwrap();
         let session = CloneSession { replicas: vec![replica(5)], class_of_service: 0, packet_length_bytes: 0 };
         s.engine.clone_session_set(1, Some(&session)).unwrap();
-        for (kind, port, wanted, asked) in [
-            (0, 7, vec![told(0, 7, 7, 9000)], vec![7]),
-            (1, 7, vec![told(1, 7, 3, 9000), told(1, 7, 4, 9000)], vec![3, 4]),
-            (2, 7, vec![told(2, 7, 5, 9000), told(2, 7, 7, 9000)], vec![5, 7]),
+        for (kind, port, expected, queried) in [
+            (0, 7, vec![output(0, 7, 7, 9000)], vec![7]),
+            (1, 7, vec![output(1, 7, 3, 9000), output(1, 7, 4, 9000)], vec![3, 4]),
+            (2, 7, vec![output(2, 7, 5, 9000), output(2, 7, 7, 9000)], vec![5, 7]),
             (3, 7, vec![], vec![]),
-            (4, 7, vec![told(0, 8, 8, 9000)], vec![7, 8]),
+            (4, 7, vec![output(0, 8, 8, 9000)], vec![7, 8]),
         ] {
             let mut queues = Queues::default();
-            s.engine.receive(9 * MS, 1, &way(kind, port), &mut queues);
-            assert_eq!(queues.out, wanted, "kind {kind}");
-            assert_eq!(queues.asked, asked, "kind {kind}");
+            s.engine.receive(9 * MS, 1, &input(kind, port), &mut queues);
+            assert_eq!(queues.out, expected, "kind {kind}");
+            assert_eq!(queues.queried, queried, "kind {kind}");
         }
-        // Where nobody knows, nothing waits.
-        assert_eq!(s.send(9 * MS, 1, &way(0, 7))[0].1[6..16], [0; 10]);
+        // A sink without queues reports no backlog.
+        assert_eq!(s.send(9 * MS, 1, &input(0, 7))[0].1[6..16], [0; 10]);
     }
 }
 
 #[test]
-fn nobody_asks_for_a_program_that_does_not_read_the_answer() {
+fn the_backlog_is_queried_only_for_a_program_that_reads_it() {
     for name in ["tables", "paths", "arrays", "deparser", "statements"] {
         let mut s = Switch::new(name);
         let mut queues = Queues::default();
         for number in 0..100u8 {
             s.engine.receive(0, 1, &[number; 64], &mut queues);
         }
-        assert!(s.engine.compiled().is_err() || queues.asked.is_empty(), "{name} asks");
+        assert!(s.engine.compiled().is_err() || queues.queried.is_empty(), "{name} queries the backlog");
     }
 }

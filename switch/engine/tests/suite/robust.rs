@@ -1,4 +1,4 @@
-//! What must never happen: a panic, whatever program or packet comes along; and what is refused says where.
+//! No program and no packet may cause a panic, and every refusal states its place.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use sluice_engine::{Engine, Options, Program};
 const PROGRAMS: [&str; 5] = ["tables", "selector", "arrays", "paths", "stacks"];
 
 #[test]
-fn no_mutated_program_makes_it_panic() {
+fn no_mutated_program_causes_a_panic() {
     let mut rng = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
-    // more, for a longer hunt
+    // The environment variable `MUTANTS` sets a larger number, for a longer search.
     let mutants: usize = std::env::var("MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let mut accepted = 0;
     for name in PROGRAMS {
@@ -36,12 +36,12 @@ fn no_mutated_program_makes_it_panic() {
             }
         }
     }
-    assert!(accepted > 50, "too few mutants load to say anything: {accepted}");
+    assert!(accepted > 50, "too few mutants load for the test to be meaningful: {accepted}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The traced variant of the code does the same as the plain one.
+    /// The traced variant of the code gives the same result as the optimized one.
     #[test]
     fn tracing_changes_nothing(name in prop::sample::select(&PROGRAMS[..]), frames in proptest::collection::vec(proptest::collection::vec(0u8..14, 0..64), 1..10)) {
         let (mut plain, mut traced) = (Switch::new(name), Switch::new(name));
@@ -53,7 +53,7 @@ proptest! {
     }
 }
 
-/// The error for a program with one place replaced.
+/// The error message for a program with one value replaced.
 fn refusal(name: &str, at: &str, new: Value) -> String {
     let mut program: Value = serde_json::from_slice(&json(name)).unwrap();
     *program.pointer_mut(at).unwrap_or_else(|| panic!("no {at}")) = new;
@@ -92,14 +92,14 @@ fn refusals_name_the_place_and_the_reason() {
             "/extern_instances/0: extern instances are not supported; compile without --emit-externs",
         ),
     ];
-    for (got, expected) in cases {
-        assert!(got.starts_with(expected), "\n     got {got}\nexpected {expected}");
+    for (message, expected) in cases {
+        assert!(message.starts_with(expected), "\n     got {message}\nexpected {expected}");
     }
     let not_json = Program::load(b"{").unwrap_err();
     assert!(not_json.to_string().starts_with("/: this is not JSON: "), "{not_json}");
 }
 
-/// `first op first op first`, with so many operations, on the left or on the right of one another.
+/// The expression `first op first op first` with this number of operations, nested to the left or to the right.
 fn chain(op: &str, first: &Value, operations: usize, to_the_left: bool) -> Value {
     (0..operations).fold(first.clone(), |rest, _| {
         let (left, right) = if to_the_left { (&rest, first) } else { (first, &rest) };
@@ -107,7 +107,7 @@ fn chain(op: &str, first: &Value, operations: usize, to_the_left: bool) -> Value
     })
 }
 
-/// Arrays and objects may be nested 1,000 deep; an operation takes two.
+/// Arrays and objects may be nested 1,000 deep; each operation takes two levels.
 #[test]
 fn long_expressions_are_read() {
     let port = json!({"type": "field", "value": ["standard_metadata", "ingress_port"]});
@@ -135,15 +135,15 @@ fn long_expressions_are_read() {
     }
 }
 
-/// A length whose bits 32 bits do not hold.
+/// A length in bytes whose number of bits does not fit 32 bits.
 #[test]
-fn a_variable_length_field_is_no_longer_than_is_said() {
+fn an_overlong_variable_length_field_is_refused() {
     let program: Value = serde_json::from_slice(&json("statements")).unwrap();
     let types = program["header_types"].as_array().unwrap();
     let varied = types.iter().position(|t| t["max_length"].is_u64()).unwrap();
     let length = types[varied]["max_length"].as_u64().unwrap();
-    let got = refusal("statements", &format!("/header_types/{varied}/max_length"), json!((1 << 29) + length));
-    assert!(got.contains("'max_length' leaves 4294967"), "{got}");
+    let message = refusal("statements", &format!("/header_types/{varied}/max_length"), json!((1 << 29) + length));
+    assert!(message.contains("'max_length' leaves 4294967"), "{message}");
 }
 
 #[test]
@@ -151,14 +151,14 @@ fn an_unknown_primitive_is_refused_with_its_source() {
     let program: Value = serde_json::from_slice(&json("paths")).unwrap();
     let actions = program["actions"].as_array().unwrap();
     let action = actions.iter().position(|a| a["primitives"][0]["op"] == "truncate").unwrap();
-    let got = refusal("paths", &format!("/actions/{action}/primitives/0/op"), json!("teleport"));
+    let message = refusal("paths", &format!("/actions/{action}/primitives/0/op"), json!("teleport"));
     let expected = format!("/actions/{action}/primitives/0/op (action 'paths");
     let (reason, source) = ("the primitive 'teleport' is not supported; this is not of v1model: ", " [paths.p4(");
-    let whole = got.contains(reason) && got.contains(source) && got.contains("truncate(12)");
-    assert!(got.starts_with(&expected) && whole, "{got}");
+    let is_complete = message.contains(reason) && message.contains(source) && message.contains("truncate(12)");
+    assert!(message.starts_with(&expected) && is_complete, "{message}");
 }
 
-/// The engine moves between threads, a program is shared by them.
+/// Engines can move between threads, which can share a program.
 #[test]
 fn engines_can_be_sent_and_programs_shared() {
     fn send<T: Send>() {}

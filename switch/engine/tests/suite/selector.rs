@@ -1,4 +1,4 @@
-//! Action profiles: members, groups, one-shot groups, and the choice among them.
+//! Action profiles: members, groups, one-shot groups, and the selection of members.
 
 use crate::common::{Switch, entry, exact};
 use crc::{CRC_32_ISO_HDLC, Crc};
@@ -16,7 +16,8 @@ fn out_port(s: &mut Switch, service: u8, source: u32, port: u16) -> Option<u32> 
     s.send(0, 1, &frame(service, source, port)).first().map(|o| o.0)
 }
 
-/// BMv2's choice: crc32 of the selector fields, modulo the members, each repeated by its weight.
+/// The member that BMv2 selects: the CRC-32 of the selector fields modulo the list of members, each repeated by its
+/// weight.
 fn model(weights: &[(u32, u32)], source: u32, port: u16) -> u32 {
     let wheel: Vec<u32> = weights.iter().flat_map(|&(p, w)| std::iter::repeat_n(p, w as usize)).collect();
     let hash = Crc::<u32>::new(&CRC_32_ISO_HDLC).checksum(&[&source.to_be_bytes()[..], &port.to_be_bytes()].concat());
@@ -34,7 +35,7 @@ fn one_shot(s: &Switch, weights: &[(u32, u32)]) -> EntryAction {
 }
 
 #[test]
-fn one_shot_groups_choose_by_weight_and_change_whole() {
+fn one_shot_groups_select_by_weight_and_change_atomically() {
     let mut s = Switch::new("selector");
     let t = s.table("choose");
     let before = [(1, 1), (2, 3), (3, 4)];
@@ -43,9 +44,9 @@ fn one_shot_groups_choose_by_weight_and_change_whole() {
     let mut counts = [0; 4];
     for i in 0..8000u32 {
         let (source, port) = (i.wrapping_mul(2_654_435_761), i as u16);
-        let got = out_port(&mut s, 1, source, port).unwrap();
-        assert_eq!(got, model(&before, source, port));
-        counts[got as usize] += 1;
+        let selected = out_port(&mut s, 1, source, port).unwrap();
+        assert_eq!(selected, model(&before, source, port));
+        counts[selected as usize] += 1;
     }
     assert!(
         (850..1150).contains(&counts[1]) && (2800..3200).contains(&counts[2]) && (3800..4200).contains(&counts[3]),
@@ -62,27 +63,27 @@ fn one_shot_groups_choose_by_weight_and_change_whole() {
     assert_eq!(group.members.iter().map(|m| m.weight).collect::<Vec<_>>(), [5, 2]);
     assert_eq!(group.members[0].watch_port, Some(1));
 
-    let none = entry(vec![exact(2)], 0, EntryAction::OneShot(OneShotGroup::default()));
-    assert!(matches!(s.engine.table_insert(0, t, &none), Err(ControlError::InvalidArgument(_))));
+    let empty = entry(vec![exact(2)], 0, EntryAction::OneShot(OneShotGroup::default()));
+    assert!(matches!(s.engine.table_insert(0, t, &empty), Err(ControlError::InvalidArgument(_))));
     let weightless = entry(vec![exact(2)], 0, one_shot(&s, &[(1, 0)]));
     assert!(matches!(s.engine.table_insert(0, t, &weightless), Err(ControlError::InvalidArgument(_))));
 }
 
 #[test]
-fn a_one_shot_group_may_choose_at_random() {
+fn a_one_shot_group_can_select_at_random() {
     let mut s = Switch::new("selector");
     let t = s.table("choose");
     let EntryAction::OneShot(mut group) = one_shot(&s, &[(1, 1), (2, 3)]) else { panic!() };
     group.selection = Selection::Random;
     let e = entry(vec![exact(1)], 0, EntryAction::OneShot(group));
     s.engine.table_insert(0, t, &e).unwrap();
-    // always the same packet
+    // Always the same packet.
     let chosen: Vec<u32> = (0..4000).map(|_| out_port(&mut s, 1, 7, 80).unwrap()).collect();
     let second = chosen.iter().filter(|&&port| port == 2).count();
     assert!((2850..3150).contains(&second), "{second}");
     let EntryAction::OneShot(group) = s.engine.table_get(t, &e.key, 0).unwrap().entry.action else { panic!() };
     assert_eq!(group.selection, Selection::Random);
-    // all of its members watch this port; the program sends what nobody chose for to port 7
+    // All members watch port 1. If no member is eligible, the program sends to port 7.
     s.engine.set_port(1, false);
     assert_eq!(out_port(&mut s, 1, 7, 80), Some(7));
 }
@@ -90,7 +91,7 @@ fn a_one_shot_group_may_choose_at_random() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
     #[test]
-    fn the_choice_is_that_of_the_model(weights in proptest::collection::vec((1u32..500, 1u32..40), 1..20), source: u32, port: u16) {
+    fn the_selection_is_that_of_the_model(weights in proptest::collection::vec((1u32..500, 1u32..40), 1..20), source: u32, port: u16) {
         let mut s = Switch::new("selector");
         let e = entry(vec![exact(9)], 0, one_shot(&s, &weights));
         s.engine.table_insert(0, s.table("choose"), &e).unwrap();
@@ -119,7 +120,7 @@ fn groups_and_members_by_id() {
         assert_eq!(out_port(&mut s, 1, i, 0), Some(model(&[(1, 1), (2, 2)], i, 0)));
     }
 
-    // what a member does changes for everyone at once
+    // A change of a member's action takes effect in all groups at once.
     let changed = member(&s, 20, 5);
     s.engine.member_modify(p, &changed).unwrap();
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(model(&[(1, 1), (5, 2)], 7, 0)));
@@ -128,11 +129,11 @@ fn groups_and_members_by_id() {
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(3));
     assert_eq!(s.engine.groups(p), std::slice::from_ref(&group));
 
-    // an empty group does nothing: the port stays as it was
+    // An empty group runs no action, so the egress port keeps its value.
     s.engine.group_modify(p, &Group { members: vec![], ..group.clone() }).unwrap();
     assert_eq!(out_port(&mut s, 1, 7, 0), Some(7));
 
-    // nothing that is referred to can go
+    // A member or group that is referred to cannot be deleted.
     assert!(matches!(s.engine.group_delete(p, 1), Err(ControlError::FailedPrecondition(_))));
     assert!(matches!(s.engine.member_delete(p, 30), Err(ControlError::FailedPrecondition(_))));
     s.engine.member_delete(p, 20).unwrap();
@@ -146,15 +147,15 @@ fn groups_and_members_by_id() {
 }
 
 #[test]
-fn a_profile_holds_no_more_than_its_limit() {
+fn a_profile_does_not_exceed_its_limit() {
     let mut s = Switch::new("selector");
     let t = s.table("choose");
     let p = s.program.action_profile("I.members").unwrap();
     s.engine.limit_profile(p, Some(ProfileLimit::Weights(6)));
-    let with =
+    let entry_with =
         |s: &Switch, service: u8, weights: &[(u32, u32)]| entry(vec![exact(service.into())], 0, one_shot(s, weights));
     let insert = |s: &mut Switch, service, weights: &[(u32, u32)]| {
-        let e = with(s, service, weights);
+        let e = entry_with(s, service, weights);
         s.engine.table_insert(0, t, &e)
     };
     insert(&mut s, 1, &[(1, 2), (2, 2)]).unwrap();
@@ -164,16 +165,16 @@ fn a_profile_holds_no_more_than_its_limit() {
         "resource exhausted: the action profile holds 6 weights together; make room, or declare a larger size"
     );
     insert(&mut s, 2, &[(1, 2)]).unwrap();
-    let larger = with(&s, 1, &[(1, 5)]);
+    let larger = entry_with(&s, 1, &[(1, 5)]);
     assert!(matches!(s.engine.table_modify(0, t, &larger), Err(ControlError::ResourceExhausted(_))));
-    let other = with(&s, 1, &[(1, 4)]);
-    s.engine.table_modify(0, t, &other).unwrap();
+    let replacement = entry_with(&s, 1, &[(1, 4)]);
+    s.engine.table_modify(0, t, &replacement).unwrap();
     assert_eq!(s.engine.profile_size(p), ProfileSize { weights: 6, places: 2 });
 
-    // counted by members, a group of two has room where the one of weight 4 was
+    // If members are counted, two members fit where one member of weight 4 was.
     s.engine.limit_profile(p, Some(ProfileLimit::Places(3)));
-    let two = with(&s, 1, &[(1, 40), (2, 50)]);
-    s.engine.table_modify(0, t, &two).unwrap();
+    let two_members = entry_with(&s, 1, &[(1, 40), (2, 50)]);
+    s.engine.table_modify(0, t, &two_members).unwrap();
     assert!(matches!(insert(&mut s, 3, &[(1, 1)]), Err(ControlError::ResourceExhausted(_))));
     s.engine.table_delete(t, &[exact(2)], 0).unwrap();
     insert(&mut s, 3, &[(1, 1)]).unwrap();
@@ -211,13 +212,13 @@ fn members_whose_port_is_down_are_left_out() {
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![1, 2], vec![1, 2]));
     s.engine.set_port(1, false);
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![2], vec![2]));
-    // with nobody left to choose nothing is done: the port stays as it was
+    // Without an eligible member no action runs, so the egress port keeps its value.
     s.engine.set_port(2, false);
     assert_eq!((ports(&mut s, 1), ports(&mut s, 2)), (vec![7], vec![7]));
 }
 
 #[test]
-fn a_profile_without_selector_takes_members_only() {
+fn a_profile_without_selector_accepts_only_members() {
     let mut s = Switch::new("selector");
     let t = s.table("pick");
     let p = s.program.action_profile("I.plain").unwrap();

@@ -1,4 +1,4 @@
-//! Statements and operators, as programs have them.
+//! P4 statements and operators, run by a compiled program.
 
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ struct Packet {
     left: Option<[u8; 3]>,
     right: Option<[u8; 3]>,
     items: Vec<u8>,
-    /// What is there of `others`, of `copy`, of the checksum when it comes out.
+    /// The contents of `others`, `copy` and the checksum, which only a packet from the switch has.
     others: Vec<u8>,
     bytes: Vec<u8>,
     copy: Vec<u8>,
@@ -21,16 +21,16 @@ struct Packet {
 
 impl Packet {
     fn bytes(&self) -> Vec<u8> {
-        let there = u8::from(self.left.is_some()) | u8::from(self.right.is_some()) << 1;
+        let validity = u8::from(self.left.is_some()) | u8::from(self.right.is_some()) << 1;
         let pair = |p: Option<[u8; 3]>| p.map_or(vec![], |p| p.to_vec());
-        let head = vec![self.what, there, self.items.len() as u8, self.bytes.len() as u8];
+        let head = vec![self.what, validity, self.items.len() as u8, self.bytes.len() as u8];
         let pairs = [pair(self.left), pair(self.right)].concat();
         let lists = [&self.items, &self.others, &self.bytes, &self.copy, &self.numbers, &self.sum];
         [head, pairs, lists.map(Vec::as_slice).concat(), b"the payload".to_vec()].concat()
     }
 }
 
-/// What comes out of the first is the second, but for what the head says of the first.
+/// Sends `before` and expects `after`, but with the first four bytes of `before`.
 fn check(s: &mut Switch, before: &Packet, after: &Packet) {
     let (before, mut expected) = (before.bytes(), after.bytes());
     expected[..4].copy_from_slice(&before[..4]);
@@ -51,7 +51,7 @@ fn headers_are_assigned_with_their_validity() {
 #[test]
 fn stacks_are_assigned_pushed_and_popped() {
     let mut program: Value = serde_json::from_slice(&json("statements")).unwrap();
-    // the primitive that p4c's present version writes out header by header
+    // The primitive that p4c's current version replaces by one assignment for each header.
     let stacks = ["others", "items"].map(|name| json!({"type": "header_stack", "value": name}));
     let actions = program["actions"].as_array_mut().unwrap();
     let assigns = |a: &&mut Value| a["primitives"][0]["parameters"][0]["value"] == "others[0]";
@@ -86,7 +86,7 @@ fn variable_length_fields_are_assigned() {
 #[test]
 fn checksums_cover_the_payload() {
     for mut s in Switch::both("statements") {
-        // 0x0600 + "the payload", of which the last word is filled up with zeros
+        // The sum of 0x0600 and the words of "the payload", the last one padded with zeros.
         let words = [0x0600, 0x7468, 0x6520, 0x7061, 0x796c, 0x6f61, 0x6400u32];
         let sum: u32 = words.iter().sum();
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -106,9 +106,9 @@ fn messages_and_assumptions() {
     assert!(trace.iter().any(logged), "{trace:?}");
     s.engine.set_trace(false);
     for s in [&mut s, &mut interpreted] {
-        let holds = Packet { what: 8, items: vec![1], ..Packet::default() };
-        check(s, &holds, &holds);
-        assert_eq!(s.send(0, 1, &Packet { items: vec![1, 2], ..holds }.bytes()), []);
+        let valid_packet = Packet { what: 8, items: vec![1], ..Packet::default() };
+        check(s, &valid_packet, &valid_packet);
+        assert_eq!(s.send(0, 1, &Packet { items: vec![1, 2], ..valid_packet }.bytes()), []);
         assert_eq!(s.engine.drops().assertions, 1);
     }
 }
@@ -125,30 +125,35 @@ fn headers_are_compared() {
     }
 }
 
-/// a, b: signed; c, d: unsigned; e: 32 bits, signed; f, g: 72 bits.
+/// The numbers of a packet: `a` and `b` are signed, `c` and `d` unsigned, `e` is signed with 32 bits, `f` and `g` have
+/// 72 bits.
 fn numbers(a: i8, b: i8, c: u8, d: u8, e: i32, f: u128, g: u128) -> Vec<u8> {
     let wide = |v: u128| v.to_be_bytes()[7..].to_vec();
     [vec![a as u8, b as u8, c, d], e.to_be_bytes().to_vec(), wide(f), wide(g)].concat()
 }
 
-const MOST: u128 = (1 << 72) - 1;
+const MAX_72: u128 = (1 << 72) - 1;
 
 #[test]
 fn signed_and_saturating_arithmetic() {
     for mut s in Switch::both("statements") {
         for (what, before, after) in [
-            (0x81, numbers(100, 27, 200, 55, 0, 1, MOST - 1), numbers(127, 27, 255, 55, 0, MOST, MOST - 1)),
-            (0x81, numbers(100, 28, 200, 56, 0, 2, MOST - 1), numbers(127, 28, 255, 56, 0, MOST, MOST - 1)),
+            (0x81, numbers(100, 27, 200, 55, 0, 1, MAX_72 - 1), numbers(127, 27, 255, 55, 0, MAX_72, MAX_72 - 1)),
+            (0x81, numbers(100, 28, 200, 56, 0, 2, MAX_72 - 1), numbers(127, 28, 255, 56, 0, MAX_72, MAX_72 - 1)),
             (0x81, numbers(-100, -28, 1, 2, 0, 3, 4), numbers(-128, -28, 3, 2, 0, 7, 4)),
             (0x81, numbers(-100, -29, 1, 2, 0, 3, 4), numbers(-128, -29, 3, 2, 0, 7, 4)),
             (0x82, numbers(-100, 29, 5, 6, 0, 5, 6), numbers(-128, 29, 0, 6, 0, 0, 6)),
-            (0x82, numbers(100, -28, 6, 5, 0, MOST, 1 << 64), numbers(127, -28, 1, 5, 0, MOST - (1 << 64), 1 << 64)),
+            (
+                0x82,
+                numbers(100, -28, 6, 5, 0, MAX_72, 1 << 64),
+                numbers(127, -28, 1, 5, 0, MAX_72 - (1 << 64), 1 << 64),
+            ),
             (0x82, numbers(-1, -1, 0, 0, 0, 0, 0), numbers(0, -1, 0, 0, 0, 0, 0)),
             (0x83, numbers(-128, 127, 0, 9, 0, 0, 0), numbers(-128, 127, 0xc0, 1, -16_256, 0, 0)),
             (0x83, numbers(-128, -128, 0, 9, 0, 0, 0), numbers(-128, -128, 0xc0, 0, 16_384, 0, 0)),
             (0x83, numbers(127, -3, 0, 9, 0, 0, 0), numbers(127, -3, 0x3f, 0, -381, 0, 0)),
             (0x84, numbers(0, 0, 0, 0, 0, 1 << 36, 1 << 35), numbers(0, 0, 0, 0, 0, 1 << 71, (1 << 71) + (1 << 35))),
-            (0x84, numbers(0, 0, 0, 0, 0, MOST, MOST), numbers(0, 0, 0, 0, 0, 1, MOST - 1)),
+            (0x84, numbers(0, 0, 0, 0, 0, MAX_72, MAX_72), numbers(0, 0, 0, 0, 0, 1, MAX_72 - 1)),
         ] {
             let before = Packet { what, numbers: before, ..Packet::default() };
             check(&mut s, &before, &Packet { numbers: after, ..before.clone() });

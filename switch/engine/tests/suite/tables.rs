@@ -1,4 +1,4 @@
-//! Match kinds, priorities, constant entries and what belongs to an entry.
+//! Match kinds, priorities, const entries, and the direct resources of entries.
 
 use crate::common::{MS, SECOND, Switch, exact, lpm, range, ternary};
 use sluice_engine::{ControlError, CounterData, EntryAction, KeyField, MatchKind, MeterConfig, Of};
@@ -16,7 +16,7 @@ struct Key {
     number: i8,
 }
 
-fn ask(s: &mut Switch, now: u64, k: Key) -> (u16, u8) {
+fn request(s: &mut Switch, now: u64, k: Key) -> (u16, u8) {
     let mut f = vec![k.kind, k.exact];
     f.extend(k.prefix.to_be_bytes());
     f.extend((k.ternary << 4 | u16::from(k.optional)).to_be_bytes());
@@ -34,11 +34,11 @@ fn wide(v: u128) -> KeyField {
 const MISS: u16 = 0xffff;
 
 #[test]
-fn a_program_says_what_it_has() {
+fn a_program_describes_its_tables() {
     let s = Switch::new("tables");
     let info = s.program.table_info(s.table("ternary_t"));
     let keys: Vec<_> = info.keys.iter().map(|k| (k.name.as_str(), k.kind, k.width)).collect();
-    // optional fields are ternary in BMv2's JSON
+    // Optional fields are ternary in BMv2's JSON.
     let kind = MatchKind::Ternary;
     assert_eq!(keys, [("hdr.key.ternary", kind, 12), ("hdr.key.optional", kind, 4), ("hdr.key.number", kind, 8)]);
     assert!(info.needs_priority && !info.const_default && info.size == 20_000);
@@ -52,7 +52,7 @@ fn exact_entries_and_their_life() {
     let mut s = Switch::new("tables");
     let t = s.table("exact_t");
     let big = 1u128 << 127 | 1;
-    let ask_wide = |s: &mut Switch, exact, wide| ask(s, MS, Key { kind: 1, exact, wide, ..Key::default() }).0;
+    let ask_wide = |s: &mut Switch, exact, wide| request(s, MS, Key { kind: 1, exact, wide, ..Key::default() }).0;
     assert_eq!(ask_wide(&mut s, 1, big), MISS);
     s.insert("exact_t", vec![exact(1), wide(big)], 0, "counted", &[5]);
     assert_eq!(ask_wide(&mut s, 1, big), 5);
@@ -89,7 +89,7 @@ fn exact_entries_and_their_life() {
 }
 
 #[test]
-fn wrong_requests_change_nothing_and_say_why() {
+fn wrong_requests_change_nothing_and_state_the_reason() {
     let mut s = Switch::new("tables");
     let t = s.table("exact_t");
     let insert = |s: &mut Switch, key, action: &str, params: &[u64]| {
@@ -98,7 +98,7 @@ fn wrong_requests_change_nothing_and_say_why() {
     };
     assert_eq!(
         insert(&mut s, vec![exact(256), exact(0)], "counted", &[1]),
-        "invalid argument: key field 'hdr.key.exact': the value needs 9 bits, 8 are there; give one that fits"
+        "invalid argument: key field 'hdr.key.exact': the value needs 9 bits, there are 8; give one that fits"
     );
     assert_eq!(
         insert(&mut s, vec![exact(1)], "counted", &[1]),
@@ -106,11 +106,11 @@ fn wrong_requests_change_nothing_and_say_why() {
     );
     assert_eq!(
         insert(&mut s, vec![exact(1), exact(0)], "counted", &[65_536]),
-        "invalid argument: parameter 'value' of action 'I.counted': the value needs 17 bits, 16 are there; give one that fits"
+        "invalid argument: parameter 'value' of action 'I.counted': the value needs 17 bits, there are 16; give one that fits"
     );
     assert_eq!(
         insert(&mut s, vec![lpm(1, 1), exact(0)], "counted", &[1]),
-        "invalid argument: key field 'hdr.key.exact': the match is of another kind; give exact"
+        "invalid argument: key field 'hdr.key.exact': the match kind is wrong; give exact"
     );
     let foreign = s.call(s.table("lpm_t"), "answer", &[1]);
     let e = crate::common::entry(vec![exact(1), exact(0)], 0, EntryAction::Call(foreign));
@@ -131,13 +131,13 @@ fn the_longest_prefix_wins_among_ten_thousand() {
     s.insert("lpm_t", vec![exact(1), lpm(0, 0)], 0, "answer", &[1000]);
     s.insert("lpm_t", vec![exact(1), lpm(0x0007_0800, 24)], 0, "answer", &[2000]);
     s.insert("lpm_t", vec![exact(1), lpm(0x0007_0809, 32)], 0, "answer", &[3000]);
-    let mut at = |exact, prefix| ask(&mut s, 0, Key { kind: 2, exact, prefix, ..Key::default() }).0;
+    let mut at = |exact, prefix| request(&mut s, 0, Key { kind: 2, exact, prefix, ..Key::default() }).0;
     assert_eq!(at(1, 0x0007_0809), 3000);
     assert_eq!(at(1, 0x0007_0808), 2000);
     assert_eq!(at(1, 0x0007_0908), 7);
     assert_eq!(at(1, 0x0fff_0000), 0xff);
     assert_eq!(at(1, 0xffff_0000), 1000);
-    // hit and miss lead to different places
+    // A hit and a miss lead to different nodes.
     assert_eq!(at(2, 0x0007_0809), 0xfffe);
 }
 
@@ -149,9 +149,9 @@ fn ternary_and_optional_fields_by_priority() {
     s.insert("ternary_t", vec![ternary(0x123, 0xfff), any(), any()], 5, "answer", &[2]);
     s.insert("ternary_t", vec![any(), KeyField::Optional(Some(vec![3])), any()], 20, "answer", &[3]);
     s.insert("ternary_t", vec![any(), any(), ternary(0xfe, 0xff)], 30, "answer", &[4]);
-    // action_run: what 'answer' said, plus 0x100
+    // `switch (t.apply().action_run)` adds 0x100 to the value of 'answer'.
     let mut at =
-        |ternary, optional, number| ask(&mut s, 0, Key { kind: 3, ternary, optional, number, ..Key::default() }).0;
+        |ternary, optional, number| request(&mut s, 0, Key { kind: 3, ternary, optional, number, ..Key::default() }).0;
     assert_eq!(at(0x123, 0, 0), 0x101);
     assert_eq!(at(0x123, 3, 0), 0x103);
     assert_eq!(at(0x123, 3, -2), 0x104);
@@ -161,9 +161,9 @@ fn ternary_and_optional_fields_by_priority() {
     assert_eq!(views[0].entry.key[1], KeyField::Optional(None));
     assert_eq!(views[2].entry.key[1], KeyField::Optional(Some(vec![3])));
     assert_eq!(views[1].entry.priority, 5);
-    // the same key at another priority is another entry
+    // The same key with another priority is another entry.
     s.engine.table_delete(t, &views[0].entry.key, 10).unwrap();
-    assert_eq!(ask(&mut s, 0, Key { kind: 3, ternary: 0x123, ..Key::default() }).0, 0x102);
+    assert_eq!(request(&mut s, 0, Key { kind: 3, ternary: 0x123, ..Key::default() }).0, 0x102);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn ranges() {
     s.insert("range_t", vec![range(100, 200), KeyField::Optional(None)], 1, "answer", &[1]);
     s.insert("range_t", vec![range(150, 65_535), KeyField::Optional(None)], 2, "answer", &[2]);
     s.insert("range_t", vec![KeyField::Optional(None), low_half], 3, "answer", &[3]);
-    let mut at = |range, wide| ask(&mut s, 0, Key { kind: 4, range, wide, ..Key::default() }).0;
+    let mut at = |range, wide| request(&mut s, 0, Key { kind: 4, range, wide, ..Key::default() }).0;
     assert_eq!([at(99, 0), at(100, 0), at(149, 0), at(150, 0), at(65_535, 0)], [MISS, 1, 1, 2, 2]);
     assert_eq!(at(0, 9 << 64 | 5), 3);
     let e = s.entry("range_t", vec![range(2, 1), KeyField::Optional(None)], 1, "answer", &[1]);
@@ -183,7 +183,7 @@ fn ranges() {
 #[test]
 fn entries_of_the_program() {
     let mut s = Switch::new("tables");
-    let mut at = |ternary, range| ask(&mut s, 0, Key { kind: 5, ternary, range, ..Key::default() }).0;
+    let mut at = |ternary, range| request(&mut s, 0, Key { kind: 5, ternary, range, ..Key::default() }).0;
     assert_eq!([at(0x1ff, 10), at(0x1ff, 20), at(0x1ff, 21), at(0x1ff, 31), at(0x2ff, 15)], [1, 1, 2, 3, 3]);
     let views = s.engine.table_entries(s.table("const_t"));
     assert_eq!(views.len(), 3);
@@ -199,11 +199,11 @@ fn direct_meters_and_idle_times() {
     e.idle_timeout_ns = SECOND;
     s.engine.table_insert(10 * SECOND, t, &e).unwrap();
     let key = Key { kind: 1, exact: 1, ..Key::default() };
-    assert_eq!(ask(&mut s, 10 * SECOND, key), (1, 0));
+    assert_eq!(request(&mut s, 10 * SECOND, key), (1, 0));
     let config = MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 2 };
     let of = Of::Entry(&e.key, 0);
     s.engine.direct_meter_write(10 * SECOND, t, of, Some(config)).unwrap();
-    let colours: Vec<u8> = (0..3).map(|_| ask(&mut s, 10 * SECOND, key).1).collect();
+    let colours: Vec<u8> = (0..3).map(|_| request(&mut s, 10 * SECOND, key).1).collect();
     assert_eq!(colours, [0, 1, 2]);
     let meter = s.engine.table_get(t, &e.key, 0).unwrap().meter.unwrap();
     assert_eq!(meter.config, Some(config));
@@ -215,13 +215,13 @@ fn direct_meters_and_idle_times() {
     assert_eq!(idle.len(), 1);
     assert_eq!((idle[0].0, idle[0].1.last_hit), (t, 10 * SECOND));
     assert!(s.engine.take_idle(12 * SECOND - 1).is_empty(), "reported once");
-    assert_eq!(s.engine.take_idle(12 * SECOND).len(), 1, "and again after as long");
-    ask(&mut s, 20 * SECOND, key);
+    assert_eq!(s.engine.take_idle(12 * SECOND).len(), 1, "reported again after another timeout");
+    request(&mut s, 20 * SECOND, key);
     assert!(s.engine.take_idle(21 * SECOND - 1).is_empty());
-    assert_eq!(s.engine.take_idle(21 * SECOND).len(), 1, "and after it has matched");
+    assert_eq!(s.engine.take_idle(21 * SECOND).len(), 1, "and after a match");
 
     s.engine.direct_counter_write(t, of, CounterData { packets: 100, bytes: 1 }).unwrap();
-    ask(&mut s, 22 * SECOND, key);
+    request(&mut s, 22 * SECOND, key);
     assert_eq!(s.engine.table_get(t, &e.key, 0).unwrap().counter, Some(CounterData { packets: 101, bytes: 28 }));
 }
 
@@ -230,16 +230,16 @@ fn default_entries_count_and_meter_misses() {
     let mut s = Switch::new("tables");
     let t = s.table("exact_t");
     let miss = Key { kind: 1, exact: 9, ..Key::default() };
-    ask(&mut s, 0, miss);
-    ask(&mut s, 0, miss);
+    request(&mut s, 0, miss);
+    request(&mut s, 0, miss);
     let view = s.engine.table_default(t);
     assert_eq!(view.counter.unwrap().packets, 2);
     let meter = view.meter.unwrap();
-    assert_eq!((meter.config, meter.counts[0].packets), (None, 0), "without a configuration it is not asked");
+    assert_eq!((meter.config, meter.counts[0].packets), (None, 0), "without a configuration the meter does not run");
 
     let config = MeterConfig { cir: 1, cburst: 1, pir: 1, pburst: 2 };
     s.engine.direct_meter_write(0, t, Of::Default, Some(config)).unwrap();
-    let colours: Vec<u8> = (0..3).map(|_| ask(&mut s, 0, miss).1).collect();
+    let colours: Vec<u8> = (0..3).map(|_| request(&mut s, 0, miss).1).collect();
     assert_eq!(colours, [0, 1, 2]);
     let saved = s.engine.default_save(t);
     s.engine.direct_meter_clear_counts(t, Of::Default).unwrap();

@@ -3,7 +3,7 @@
 use crate::common::{Switch, json};
 use serde_json::{Value, json};
 
-/// A union's header as it is on the wire.
+/// A union's short header as it is in the packet.
 fn short(value: u8) -> Vec<u8> {
     vec![1, value]
 }
@@ -12,12 +12,12 @@ fn long(kind: u8, value: u8) -> Vec<u8> {
     vec![kind, 0, 0, value]
 }
 
-/// A packet of `unions.p4`: what to do, `one`, the items; behind them what is not parsed.
+/// A packet of `unions.p4`: the operation, the union `one`, the items, and bytes that are not parsed.
 fn frame(what: u8, answer: u8, one: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
     [&[what, items.len() as u8, answer], one, &items.concat(), b"rest"].concat()
 }
 
-/// `unions.p4` makes the second of the first; `count` stays that of the first.
+/// Sends `before`, as the union `one` and the items, and expects `after`; the packet's `count` field stays.
 fn check(s: &mut Switch, what: u8, before: (&[u8], &[Vec<u8>]), after: (u8, &[u8], &[Vec<u8>])) {
     let mut expected = frame(what, after.0, after.1, after.2);
     expected[1] = before.1.len() as u8;
@@ -25,7 +25,7 @@ fn check(s: &mut Switch, what: u8, before: (&[u8], &[Vec<u8>]), after: (u8, &[u8
 }
 
 #[test]
-fn one_header_of_a_union_is_there() {
+fn at_most_one_header_of_a_union_is_valid() {
     for mut s in Switch::both("unions") {
         let items = [long(3, 7), short(8)];
         check(&mut s, 0, (&short(5), &items), (0, &short(5), &items));
@@ -41,7 +41,7 @@ fn one_header_of_a_union_is_there() {
 }
 
 #[test]
-fn assignment_takes_the_validity_along() {
+fn assignment_copies_the_validity() {
     for mut s in Switch::both("unions") {
         let items = [short(6), long(3, 7)];
         check(&mut s, 2, (&short(5), &items), (0, &long(3, 7), &items));
@@ -84,7 +84,7 @@ fn push_and_pop_move_unions() {
     }
 }
 
-/// What does not fit the stack is not parsed, and leaves as it came.
+/// Items that do not fit into the stack are not parsed, and leave as received.
 #[test]
 fn a_full_stack_ends_the_parser() {
     for mut s in Switch::both("unions") {
@@ -93,9 +93,9 @@ fn a_full_stack_ends_the_parser() {
     }
 }
 
-/// Primitives that p4c's present version writes out header by header.
+/// Primitives that p4c's current version replaces by operations on single headers.
 #[test]
-fn whole_unions_and_stacks_of_them_are_assigned_and_compared() {
+fn unions_are_assigned_and_compared() {
     let mut program: Value = serde_json::from_slice(&json("unions")).unwrap();
     let pair = |kind: &str, names: [&str; 2]| names.map(|name| json!({"type": kind, "value": name}));
     let parameters = pair("header_union", ["one", "items[1]"]);
@@ -114,7 +114,7 @@ fn whole_unions_and_stacks_of_them_are_assigned_and_compared() {
         check(&mut s, 2, (&short(5), &items[..1]), (0, &[], &items[..1]));
         check(&mut s, 5, (&short(6), &items), (1, &short(6), &items));
         check(&mut s, 5, (&short(5), &items), (2, &short(5), &items));
-        // on BMv2 nothing is equal to a union without a valid header
+        // On BMv2, a union without a valid header equals nothing.
         check(&mut s, 5, (&[], &[]), (2, &[], &[]));
     }
 }

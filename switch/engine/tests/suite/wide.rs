@@ -1,4 +1,4 @@
-//! Arithmetic on fields of more than 64 bits, as programs have it.
+//! Arithmetic on fields of more than 64 bits, run by a compiled program.
 
 use crate::common::{Switch, json};
 use num_bigint::{BigInt, BigUint, Sign};
@@ -14,18 +14,18 @@ struct Packet {
     b: u128,
     c: BigInt,
     d: BigInt,
-    /// 72 bits.
+    /// A field of 72 bits.
     e: u128,
     f: u8,
-    /// 96 bits each.
+    /// Two fields of 96 bits.
     items: [u128; 2],
 }
 
-/// Two's complement of 200 bits.
+/// The value as a signed number of 200 bits in two's complement.
 fn int200(v: &BigInt) -> BigInt {
-    let whole = BigInt::from(1) << 200;
-    let low: BigInt = v & (&whole - 1);
-    if low.bit(199) { low - whole } else { low }
+    let modulus = BigInt::from(1) << 200;
+    let low: BigInt = v & (&modulus - 1);
+    if low.bit(199) { low - modulus } else { low }
 }
 
 fn clamped(v: &BigInt) -> BigInt {
@@ -55,7 +55,7 @@ impl Packet {
         .concat()
     }
 
-    /// What the program makes of it.
+    /// The packet after the program's statement number `what`.
     fn after(&self) -> Packet {
         let Packet { what, by, a, b, ref c, ref d, e, .. } = *self;
         let mut p = self.clone();
@@ -90,7 +90,7 @@ impl Packet {
     }
 }
 
-/// Bytes that carries run through, and others.
+/// Random bytes: often all zeros or all ones, so that carries cross many words.
 fn bytes(n: usize, seed: &mut u64) -> Vec<u8> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -113,7 +113,7 @@ fn packet(what: u8, seed: &mut u64) -> Packet {
 }
 
 #[test]
-fn every_statement_gives_what_it_should() {
+fn every_statement_gives_the_expected_packet() {
     for mut s in Switch::both("wide") {
         let mut seed = 1;
         for what in 0..14 {
@@ -125,7 +125,7 @@ fn every_statement_gives_what_it_should() {
     }
 }
 
-/// The program with all objects of an operator changed.
+/// The program with all operations of one operator changed.
 fn changed(op: &str, change: impl Fn(&mut Value)) -> Value {
     fn walk(v: &mut Value, op: &str, change: &dyn Fn(&mut Value)) {
         match v {
@@ -142,15 +142,15 @@ fn changed(op: &str, change: impl Fn(&mut Value)) -> Value {
     program
 }
 
-/// p4c refuses to divide by anything but constants of its own; BMv2 does it.
+/// p4c refuses division by anything but a constant; BMv2 supports it.
 #[test]
-fn division_is_towards_zero_and_by_zero_gives_0() {
+fn division_rounds_towards_zero_and_by_zero_gives_0() {
     let program = changed("*", |v| v["op"] = "/".into());
     for mut s in Switch::both_of(&program) {
         let mut seed = 1;
         for i in 0..600 {
             let mut before = packet(2, &mut seed);
-            // all lengths of divisors
+            // Divisors of all lengths.
             before.b >>= i % 128;
             before.d = &before.d >> (i % 200);
             let mut after = before.clone();

@@ -1,8 +1,8 @@
-//! Frames of numbered connections, made from one frame with checksums kept right.
+//! Frames of numbered connections, made from one frame, with correct checksums.
 
 use std::error::Error;
 
-/// Headers that every frame has: Ethernet, IPv4 without options, TCP.
+/// The length in bytes of the headers that every frame has: Ethernet, IPv4 without options, TCP without options.
 pub const HEADERS: usize = 14 + 20 + 20;
 pub const SYN: u8 = 0x02;
 pub const ACK: u8 = 0x10;
@@ -10,21 +10,22 @@ pub const ACK: u8 = 0x10;
 const IP_CHECKSUM: usize = 24;
 const SOURCE: usize = 26;
 const SOURCE_PORT: usize = 34;
-/// Sequence and acknowledgement number.
+/// The offset of the sequence number and the acknowledgement number, which follows it.
 const NUMBERS: usize = 38;
 const FLAGS: usize = 47;
 const TCP_CHECKSUM: usize = 50;
 
-/// Connections come from 10.128.0.0/9, so many from an address, ports from this one on.
+/// The addressing of connections: they come from addresses in 10.128.0.0/9, `PORTS` of them from each address, with
+/// ports from `FIRST_PORT` on.
 const PORTS: u32 = 50_000;
 const FIRST_PORT: u32 = 10_000;
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 128, 0, 1]);
 
-/// A frame whose connection is yet to be filled in.
+/// A frame with the connection's addresses, numbers and checksums still to be filled in.
 #[derive(Clone)]
 pub struct Template {
     frame: Vec<u8>,
-    /// Sums of what stays the same.
+    /// The checksums' sums over the bytes that do not change.
     ip_sum: u32,
     tcp_sum: u32,
 }
@@ -44,7 +45,7 @@ impl Template {
         Ok(Self { frame, ip_sum, tcp_sum })
     }
 
-    /// The frame of a connection, with eight bytes of the caller's in sequence and acknowledgement number.
+    /// The frame of a connection. The eight bytes of `numbers` are its sequence and acknowledgement number.
     pub fn fill(&mut self, connection: u32, numbers: u64) -> &[u8] {
         let address = (FIRST_ADDRESS + connection / PORTS).to_be_bytes();
         let port = (FIRST_PORT + connection % PORTS) as u16;
@@ -60,27 +61,27 @@ impl Template {
     }
 }
 
-/// The TCP flags of a frame that has the headers, and nothing of any other.
+/// The TCP flags of a frame with these headers; `None` for any other frame.
 pub fn flags(frame: &[u8]) -> Option<u8> {
     (frame.len() >= HEADERS && frame[12..15] == [0x08, 0x00, 0x45] && frame[23] == 6).then(|| frame[FLAGS])
 }
 
-/// Sequence and acknowledgement number of a frame that has the headers.
+/// The sequence and acknowledgement number of a frame with these headers.
 pub fn numbers(frame: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&frame[NUMBERS..NUMBERS + 8]);
     u64::from_be_bytes(bytes)
 }
 
-/// Puts the answer to a frame into `answer`: back to where it came from, with these flags, acknowledging one byte.
+/// Writes the answer to a frame: back to the frame's source, with these flags, acknowledging one byte.
 pub fn answer(frame: &[u8], flags: u8, answer: &mut [u8; HEADERS]) {
     answer.copy_from_slice(&frame[..HEADERS]);
     for (to, from, length) in [(0, 6, 6), (6, 0, 6), (26, 30, 4), (30, 26, 4), (34, 36, 2), (36, 34, 2)] {
         answer[to..to + length].copy_from_slice(&frame[from..from + length]);
     }
-    let [theirs, ours] = [(numbers(frame) >> 32) as u32, numbers(frame) as u32];
-    answer[38..42].copy_from_slice(&ours.to_be_bytes());
-    answer[42..46].copy_from_slice(&theirs.wrapping_add(1).to_be_bytes());
+    let [peer_number, own_number] = [(numbers(frame) >> 32) as u32, numbers(frame) as u32];
+    answer[38..42].copy_from_slice(&own_number.to_be_bytes());
+    answer[42..46].copy_from_slice(&peer_number.wrapping_add(1).to_be_bytes());
     answer[16..18].copy_from_slice(&40u16.to_be_bytes());
     answer[46..48].copy_from_slice(&[0x50, flags]);
     answer[IP_CHECKSUM..IP_CHECKSUM + 2].fill(0);

@@ -1,4 +1,4 @@
-//! Frames at a steady rate, counted by whoever receives them.
+//! Sends frames at a steady rate; the receiver counts them.
 
 use std::error::Error;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub fn run(
         let count = match (rate == 0.0, over) {
             (true, true) => 0,
             (true, false) => BATCH,
-            // What the rate owes is sent in whole batches, but for the last frames.
+            // Frames that are due are sent in whole batches, except the last ones.
             (false, _) => due - pushed,
         };
         if count == 0 && over {

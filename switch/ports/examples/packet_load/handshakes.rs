@@ -1,4 +1,4 @@
-//! Connections, one after the other: SYN, SYN-ACK and ACK, with both ends played here.
+//! Opens connections by SYN, SYN-ACK and ACK; this program plays both client and server.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 
 use crate::connections::{ACK, HEADERS, SYN, Template, answer, flags};
 
-/// A window that has not moved for so long has lost its frames: others are sent.
+/// If no connection was opened for this time, the frames of the window are lost, and other connections are started.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 pub fn run(
@@ -20,27 +20,27 @@ pub fn run(
     let [mut client, mut server] = [Interface::open(names[0])?, Interface::open(names[1])?];
     let mut template = template.clone();
     let (mut tx, mut rx, mut reply) = (TxBatch::default(), RxBatch::default(), [0; HEADERS]);
-    let (mut next, mut under_way, mut opened, mut given_up) = (first, 0, 0u64, 0u64);
+    let (mut next, mut pending, mut opened, mut given_up) = (first, 0, 0u64, 0u64);
     let (start, length) = (Instant::now(), Duration::from_secs_f64(seconds));
-    let mut moved = start;
+    let mut last_progress = start;
     while start.elapsed() < length {
-        if moved.elapsed() > PATIENCE {
-            given_up += u64::from(under_way);
-            under_way = 0;
-            moved = Instant::now();
+        if last_progress.elapsed() > PATIENCE {
+            given_up += u64::from(pending);
+            pending = 0;
+            last_progress = Instant::now();
         }
-        // SYN-ACKs that came are completed, and as many SYNs follow them.
+        // Each SYN-ACK received is acknowledged, and another SYN follows it.
         if client.may_have_frames() {
             client.receive(&mut rx);
             for frame in rx.frames().filter(|frame| flags(frame) == Some(SYN | ACK)) {
                 answer(frame, ACK, &mut reply);
                 tx.push(&reply, &[]);
-                under_way = u32::saturating_sub(under_way, 1);
+                pending = u32::saturating_sub(pending, 1);
             }
         }
-        while under_way < window && tx.len() < sluice_ports::BATCH {
+        while pending < window && tx.len() < sluice_ports::BATCH {
             tx.push(template.fill(next, u64::from(next) << 32), &[]);
-            (next, under_way) = (next.wrapping_add(1), under_way + 1);
+            (next, pending) = (next.wrapping_add(1), pending + 1);
         }
         client.send(&mut tx);
         if server.may_have_frames() {
@@ -53,7 +53,7 @@ pub fn run(
                     }
                     Some(ACK) => {
                         opened += 1;
-                        moved = Instant::now();
+                        last_progress = Instant::now();
                     }
                     _ => {}
                 }

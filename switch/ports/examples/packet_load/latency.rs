@@ -1,4 +1,4 @@
-//! Frames one at a time, each with the time of its sending in it.
+//! Sends frames one at a time, each with the time of its sending in it.
 
 use std::error::Error;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use sluice_ports::{Interface, RxBatch, TxBatch};
 
 use crate::connections::{Template, flags, numbers};
 
-/// How long the last frames may take, after the end.
+/// The time, after the end of sending, in which the last frames may arrive.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded to whole frames")]
@@ -22,7 +22,7 @@ pub fn run(
     let [mut out, mut into] = [Interface::open(names[0])?, Interface::open(names[1])?];
     let mut template = template.clone();
     let mut ids = connections.cycle();
-    let (mut tx, mut rx, mut found) = (TxBatch::default(), RxBatch::default(), Vec::new());
+    let (mut tx, mut rx, mut latencies) = (TxBatch::default(), RxBatch::default(), Vec::new());
     let (start, length, mut pushed) = (Instant::now(), Duration::from_secs_f64(seconds), 0u64);
     let earliest = now_ns();
     loop {
@@ -43,18 +43,21 @@ pub fn run(
         }
         into.receive(&mut rx);
         for (frame, time) in rx.frames().zip(rx.times_ns()) {
-            // The kernel stamps frames when they arrive here; anything else on this link carries no time of ours.
+            // The kernel stamps frames when they arrive here. Other frames on this link contain no time of this
+            // program.
             let sent = if flags(frame).is_some() { numbers(frame) } else { 0 };
             if (earliest..=time).contains(&sent) {
-                found.push(time - sent);
+                latencies.push(time - sent);
             }
         }
     }
-    found.sort_unstable();
-    let at = |share: f64| found.get(((found.len() as f64 * share) as usize).min(found.len().max(1) - 1)).copied();
+    latencies.sort_unstable();
+    let at = |share: f64| {
+        latencies.get(((latencies.len() as f64 * share) as usize).min(latencies.len().max(1) - 1)).copied()
+    };
     let us = |share| at(share).map_or(f64::NAN, |ns| ns as f64 / 1e3);
     let sent = out.counters().snapshot().tx_packets;
-    Ok(format!("{sent} {} {:.1} {:.1} {:.1}", found.len(), us(0.5), us(0.99), us(1.0)))
+    Ok(format!("{sent} {} {:.1} {:.1} {:.1}", latencies.len(), us(0.5), us(0.99), us(1.0)))
 }
 
 fn now_ns() -> u64 {

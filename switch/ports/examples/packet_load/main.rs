@@ -1,16 +1,18 @@
-//! The load of `make bench`: frames of many TCP connections, made from one frame.
+//! The packet generator of `make bench`. It sends frames of many TCP connections, made from one frame.
 //!
-//! `packet_load flood OUT FRAME FIRST COUNT RATE SECONDS`: frames of connections FIRST, FIRST + 1, ... (COUNT of them, round and
-//! round) at RATE a second, 0 for as many as the interface takes. Prints how many were sent and the seconds it took.
+//! `packet_load flood OUT FRAME FIRST COUNT RATE SECONDS`: sends frames of connections FIRST, FIRST + 1, ... (COUNT of
+//! them, repeatedly) at RATE a second, or as many as the interface accepts if RATE is 0. Prints the number of frames
+//! sent and the seconds it took.
 //!
-//! `packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS`: the same, one at a time, each with the time of its sending in it.
-//! Prints how many were sent and, of those that came out at IN, how many and their latencies in microseconds: p50, p99, max.
+//! `packet_load latency OUT IN FRAME FIRST COUNT RATE SECONDS`: does the same, one frame at a time, each with the time
+//! of its sending in it. Prints the number of frames sent, the number received at IN, and the latter's latencies in
+//! microseconds: p50, p99, maximum.
 //!
-//! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connection after connection, WINDOW at a time,
-//! and answers as their server. Prints how many were opened, how many were given up, and the seconds it took.
+//! `packet_load handshakes CLIENT SERVER FRAME FIRST WINDOW SECONDS`: opens connections, WINDOW at a time, and answers
+//! as their server. Prints the number of connections opened, the number given up, and the seconds it took.
 //!
-//! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options; its source address and port are
-//! replaced by those of the connection. It spins: a core is taken while it runs.
+//! FRAME is a file with an untagged Ethernet frame of IPv4 and TCP without options. Its source address and port are
+//! replaced by those of the connection. The program waits actively, so it occupies a core while it runs.
 
 mod connections;
 mod flood;

@@ -1,15 +1,15 @@
-//! Changes of the trie. What a node's chunks are answered is laid down anew where a prefix comes or goes, and below it as far as that
-//! changes what is inherited.
+//! Changes of the trie. When a prefix is added or removed, the answers of its node's chunks are recomputed, and those
+//! of nodes below as far as their inherited answer changes.
 //!
-//! Nodes have the addresses of their children and answers, for machine code. When a pool moves, all of them are put right; a copy of a
-//! node that was made before is out of date.
+//! Nodes contain the addresses of their children and answers, for machine code. When a pool moves, all nodes are
+//! updated; a copy of a node made before is then out of date.
 
 use super::node::{CHUNKS, NONE, Node, Place};
 use super::{Link, Trie};
 use crate::table::keys::EntryId;
 
 impl Trie {
-    /// Adds an entry; its prefix is not there yet.
+    /// Adds an entry whose prefix is not in the trie.
     pub fn insert(&mut self, key: &[u64], length: usize, id: EntryId) {
         if self.links.len() <= id as usize {
             self.links.resize(id as usize + 1, Link { next: NONE, length: 0, first: 0 });
@@ -17,29 +17,29 @@ impl Trie {
         if length == 0 {
             self.links[id as usize].length = 0;
             self.all = id + 1;
-            return self.settle(0, self.all);
+            return self.recompute(0, self.all);
         }
         let place = Place::new(length);
-        let at = self.open(key, place);
+        let at = self.find_or_create(key, place);
         let node = &mut self.nodes.items_mut()[at];
         let chunk = node.chunk(key[self.order[place.word]]);
         let next = std::mem::replace(&mut node.own, id);
-        let first = (chunk >> place.open << place.open) as u8;
+        let first = (chunk >> place.open_bits << place.open_bits) as u8;
         self.links[id as usize] = Link { next, length: length as u16, first };
-        self.settle(at, self.get(at).inherited);
+        self.recompute(at, self.get(at).inherited);
     }
 
-    /// The node of a place, which is made if it is not there.
-    fn open(&mut self, key: &[u64], place: Place) -> usize {
+    /// The index of the node at a place; creates the node if it does not exist.
+    fn find_or_create(&mut self, key: &[u64], place: Place) -> usize {
         let (mut at, mut word) = (0, 0);
         if self.get(0).is_vacant() {
             self.nodes.items_mut()[0].path = Node::path(self.word(key, 0), place.shift_in(0));
         }
         loop {
             let bits = self.word(key, word);
-            let parts = self.get(at).leaves(bits).unwrap_or(0).max(place.shift_in(word));
-            if parts > self.get(at).shift() {
-                self.put_above(at, bits, parts);
+            let fork = self.get(at).fork_shift(bits).unwrap_or(0).max(place.shift_in(word));
+            if fork > self.get(at).shift() {
+                self.put_above(at, bits, fork);
             }
             let node = self.get(at);
             if (word, node.shift()) == (place.word, place.shift) {
@@ -55,20 +55,20 @@ impl Trie {
         }
     }
 
-    /// A node without anything.
+    /// Creates a node without children and entries.
     pub(super) fn node(&mut self, path: u64, inherited: u32) -> Node {
         let answers = self.resize_answers(0, 0, 1);
         self.answers.items_mut()[answers] = inherited;
-        let answers = self.in_front_of_answer(answers);
+        let answers = self.address_before_answer(answers);
         Node { path, forks: 0, runs: 1 << 63, children: 0, answers, inherited, own: NONE }
     }
 
-    /// Puts a node above another, into its place.
+    /// Inserts a node above the node at index `at`, and at that index.
     fn put_above(&mut self, at: usize, word: u64, shift: u32) {
         let above = self.node(Node::path(word, shift), self.get(at).inherited);
         let child = self.resize_nodes(0, 0, 1);
         let below = self.get(at);
-        let (forks, children) = (1 << above.chunk(below.path), self.in_front(child));
+        let (forks, children) = (1 << above.chunk(below.path), self.address_before_node(child));
         let nodes = self.nodes.items_mut();
         nodes[child] = below;
         nodes[at] = Node { forks, children, ..above };
@@ -86,20 +86,20 @@ impl Trie {
         new
     }
 
-    /// Makes room for so many children; the index of the first one.
+    /// Makes room for `new` children of a node that had `old`; returns the index of the first child.
     fn resize_children(&mut self, at: usize, old: usize, new: usize) -> usize {
         let first = if old > 0 { self.before_children(&self.get(at)) + 1 } else { 0 };
         let first = self.resize_nodes(first, old, new);
-        self.nodes.items_mut()[at].children = self.in_front(first);
+        self.nodes.items_mut()[at].children = self.address_before_node(first);
         first
     }
 
-    /// The address in front of a node.
-    fn in_front(&self, at: usize) -> usize {
+    /// The address just before a node.
+    fn address_before_node(&self, at: usize) -> usize {
         self.nodes.first().wrapping_add(at * size_of::<Node>()).wrapping_sub(size_of::<Node>())
     }
 
-    /// [`Pool::resize`] of nodes; addresses of children that were read before do not hold any more.
+    /// Resizes an array of nodes like [`Pool::resize`]. Addresses of children read before may become invalid.
     fn resize_nodes(&mut self, at: usize, old: usize, new: usize) -> usize {
         let before = self.nodes.first();
         let at = self.nodes.resize(at, old, new);
@@ -110,7 +110,7 @@ impl Trie {
         at
     }
 
-    /// [`Pool::resize`] of answers; addresses of answers that were read before do not hold any more.
+    /// Resizes an array of answers like [`Pool::resize`]. Addresses of answers read before may become invalid.
     fn resize_answers(&mut self, at: usize, old: usize, new: usize) -> usize {
         let before = self.answers.first();
         let at = self.answers.resize(at, old, new);
@@ -121,14 +121,14 @@ impl Trie {
         at
     }
 
-    /// Lays down what answers a node's chunks, and below it what has changed by it.
-    fn settle(&mut self, at: usize, inherited: u32) {
+    /// Recomputes the answers of a node's chunks, and those below the node that depend on them.
+    fn recompute(&mut self, at: usize, inherited: u32) {
         let mut by_chunk = [inherited; CHUNKS];
         let mut lengths = [0; CHUNKS];
         for id in self.own(at) {
             let link = self.links[id as usize];
             let first = usize::from(link.first);
-            for chunk in first..first + (1 << Place::new(link.length.into()).open) {
+            for chunk in first..first + (1 << Place::new(link.length.into()).open_bits) {
                 if lengths[chunk] < link.length {
                     (by_chunk[chunk], lengths[chunk]) = (id + 1, link.length);
                 }
@@ -142,43 +142,43 @@ impl Trie {
         for (i, chunk) in (0..CHUNKS).rev().filter(ends).enumerate() {
             self.answers.items_mut()[first + i] = by_chunk[chunk];
         }
-        let answers = self.in_front_of_answer(first);
+        let answers = self.address_before_answer(first);
         let node = Node { runs, answers, inherited, ..self.get(at) };
         self.nodes.items_mut()[at] = node;
         for chunk in (0..CHUNKS as u64).filter(|&chunk| node.has(chunk)) {
             let Some(child) = self.child(&node, chunk) else { continue };
             if self.get(child).inherited != by_chunk[chunk as usize] {
-                self.settle(child, by_chunk[chunk as usize]);
+                self.recompute(child, by_chunk[chunk as usize]);
             }
         }
     }
 
-    /// Removes an entry of this key.
+    /// Removes an entry with this key.
     pub fn remove(&mut self, key: &[u64], id: EntryId) {
         let length = self.links[id as usize].length.into();
         if length == 0 {
             self.all = 0;
-            return self.settle(0, 0);
+            return self.recompute(0, 0);
         }
-        let Some(mut way) = self.way(key, length) else { return };
-        let Some(&(at, _)) = way.last() else { return };
+        let Some(mut path) = self.path_to(key, length) else { return };
+        let Some(&(at, _)) = path.last() else { return };
         let next = self.links[id as usize].next;
         let before = self.own(at).find(|&before| self.links[before as usize].next == id);
         match before {
             Some(before) => self.links[before as usize].next = next,
             None => self.nodes.items_mut()[at].own = next,
         }
-        self.settle(at, self.get(at).inherited);
-        while let Some((at, _)) = way.pop() {
+        self.recompute(at, self.get(at).inherited);
+        while let Some((at, _)) = path.pop() {
             let node = self.get(at);
-            let above = way.last();
+            let above = path.last();
             match (node.forks.count_ones(), above) {
                 _ if node.own != NONE => break,
                 (0, Some(&(above, chunk))) => {
                     self.drop_answers(&node);
                     self.drop_child(above, chunk);
                 }
-                // its child can stand for it
+                // The node's only child can take its place.
                 (1, _) if node.shift() > 0 => {
                     self.drop_answers(&node);
                     let child = self.before_children(&node) + 1;

@@ -1,15 +1,15 @@
-//! The longest prefix: a multibit trie, six bits a node, compressed.
+//! Longest-prefix match by a compressed multibit trie with six bits for each node.
 //!
-//! A key is a string of bits, word after word in the order of their significance. A node looks at six bits of a word (its *chunk*; the
-//! first one in a word has four). Only nodes at which keys part or prefixes end are there: a node's `path` has the bits of
-//! its word that lie above its chunk, and a key that differs there is not below the node. From word to word there is no
-//! skipping: who goes on to the next one has a node at the end of the one before.
+//! A key is a string of bits, word after word in the order of their significance. A node looks at six bits of a word,
+//! its *chunk*; the first chunk of a word has four bits. The trie has nodes only where keys fork or prefixes end. A
+//! node's `path` contains the bits of its word above the chunk; a key that differs in these bits is not below the node.
+//! Paths do not extend over words: a branch that continues in the next word has a node at the end of the word before.
 //!
-//! Prefixes end within chunks. What the keys of a chunk are answered, the answers of shorter prefixes included, is laid down run by
-//! run; so the first node that a key does not get past has its answer. Children and runs stand in arrays
-//! without gaps, those of the highest chunk first, and are found by counting bits, as in tree bitmaps (Eatherton, Varghese, Dittia:
-//! "Tree bitmap", ACM CCR 34(2), 2004) and Poptries (Asai, Ohara: "Poptrie", SIGCOMM 2015). Machine code looks here too
-//! ([`crate::native`]).
+//! Prefixes end within chunks. A node stores the answers of all values of its chunk, those inherited from shorter
+//! prefixes included, as runs of equal answers. So a lookup takes its answer from the first node where it cannot
+//! descend further. Children and runs are stored in arrays without gaps, those of the highest chunk first, and are
+//! found by counting bits, as in tree bitmaps (Eatherton, Varghese, Dittia: "Tree bitmap", ACM CCR 34(2), 2004) and
+//! Poptries (Asai, Ohara: "Poptrie", SIGCOMM 2015). Machine code reads this structure too ([`crate::native`]).
 
 mod change;
 mod node;
@@ -22,34 +22,34 @@ use super::pool::Pool;
 
 pub use self::node::{Node, STRIDE};
 
-/// Longer keys are left to tuple space search.
-pub const MOST_WORDS: usize = 64;
+/// The most words of a key in a trie. Tables with longer keys use tuple space search.
+pub const MAX_WORDS: usize = 64;
 
-/// What is known of an entry, by id.
+/// The state of an entry in the trie, by its id.
 #[derive(Clone, Copy)]
 struct Link {
-    /// The next one that ends in the same node.
+    /// The next entry whose prefix ends in the same node.
     next: u32,
-    /// Bits of its prefix.
+    /// The length of the entry's prefix in bits.
     length: u16,
-    /// The first chunk of its node that it covers.
+    /// The first of the node's chunks that the prefix covers.
     first: u8,
 }
 
-/// Entries by prefix.
+/// The ids of a longest-prefix table's entries, indexed by prefix.
 pub struct Trie {
-    /// The words of keys by significance.
+    /// The indices of a key's words, the most significant one first.
     order: Vec<usize>,
-    /// The root is the first one.
+    /// All nodes; the root is the first one.
     nodes: Pool<Node>,
     answers: Pool<u32>,
     links: Vec<Link>,
-    /// What answers all keys.
+    /// The answer of the prefix of length 0: its entry's id plus one, or 0.
     all: u32,
 }
 
 impl Trie {
-    /// `order`: the words of keys, the most significant first.
+    /// Creates an empty trie. `order` lists the key's words, the most significant one first.
     pub fn new(order: Vec<usize>) -> Trie {
         let mut trie = Trie { order, nodes: Pool::new(), answers: Pool::new(), links: Vec::new(), all: 0 };
         trie.nodes.take(1);
@@ -58,12 +58,12 @@ impl Trie {
         trie
     }
 
-    /// Address of the root; only a change of entries changes it.
+    /// The address of the root. Only changes of entries change it.
     pub fn root(&self) -> usize {
         self.nodes.first()
     }
 
-    /// Bits of the prefix under a mask.
+    /// The length in bits of the prefix that a mask stands for.
     pub fn length(&self, mask: &[u64]) -> usize {
         let last = self.order.iter().rposition(|&word| mask[word] != 0);
         last.map_or(0, |i| 64 * (i + 1) - mask[self.order[i]].trailing_zeros() as usize)
@@ -77,27 +77,27 @@ impl Trie {
         self.nodes.items()[at]
     }
 
-    /// Index of the node that is in front of a node's children.
+    /// The index of the node just before a node's children.
     fn before_children(&self, node: &Node) -> usize {
         (node.children - self.nodes.first()) / size_of::<Node>()
     }
 
-    /// Index of a node's first answer.
+    /// The index of a node's first answer.
     fn first_answer(&self, node: &Node) -> usize {
         (node.answers.wrapping_add(size_of::<u32>()) - self.answers.first()) / size_of::<u32>()
     }
 
-    /// The address in front of an answer.
-    fn in_front_of_answer(&self, at: usize) -> usize {
+    /// The address just before an answer.
+    fn address_before_answer(&self, at: usize) -> usize {
         self.answers.first().wrapping_add(at * size_of::<u32>()).wrapping_sub(size_of::<u32>())
     }
 
-    /// The child of a chunk.
+    /// The index of a chunk's child, if the chunk has one.
     fn child(&self, node: &Node, chunk: u64) -> Option<usize> {
         node.has(chunk).then(|| self.before_children(node) + (node.forks >> chunk).count_ones() as usize)
     }
 
-    /// What answers a chunk.
+    /// The answer of a chunk that has no child.
     fn answer(&self, node: &Node, chunk: u64) -> u32 {
         self.answers.items()[self.first_answer(node) + (node.runs >> chunk).count_ones() as usize - 1]
     }
@@ -121,33 +121,34 @@ impl Trie {
         answer.checked_sub(1)
     }
 
-    /// The entry of a prefix.
+    /// The entry with this prefix.
     pub fn find(&self, key: &[u64], length: usize) -> Option<EntryId> {
         if length == 0 {
             return self.all.checked_sub(1);
         }
-        let at = self.way(key, length)?.last()?.0;
+        let at = self.path_to(key, length)?.last()?.0;
         let same = |&id: &u32| self.links[id as usize].length == length as u16 && self.covers(id, at, key);
         self.own(at).find(same)
     }
 
-    /// Whether an entry that ends in a node covers a key that gets there.
+    /// Whether an entry whose prefix ends in the node `at` matches a key that leads to the node.
     fn covers(&self, id: EntryId, at: usize, key: &[u64]) -> bool {
         let link = self.links[id as usize];
         let place = Place::new(link.length.into());
         let chunk = self.get(at).chunk(self.word(key, place.word));
-        chunk >> place.open == u64::from(link.first) >> place.open
+        chunk >> place.open_bits == u64::from(link.first) >> place.open_bits
     }
 
-    /// The entries that end in a node.
+    /// The entries whose prefixes end in a node.
     fn own(&self, at: usize) -> impl Iterator<Item = EntryId> {
-        let some = |id: u32| (id != NONE).then_some(id);
-        std::iter::successors(some(self.get(at).own), move |&id| some(self.links[id as usize].next))
+        let entry = |id: u32| (id != NONE).then_some(id);
+        std::iter::successors(entry(self.get(at).own), move |&id| entry(self.links[id as usize].next))
     }
 
-    /// The nodes from the root to where a prefix ends, each with the key's chunk; none if there is no such node.
-    fn way(&self, key: &[u64], length: usize) -> Option<Vec<(usize, u64)>> {
-        let (place, mut way) = (Place::new(length), Vec::new());
+    /// The nodes from the root to the one where a prefix ends, each with the key's chunk; `None` if there is no such
+    /// node.
+    fn path_to(&self, key: &[u64], length: usize) -> Option<Vec<(usize, u64)>> {
+        let (place, mut path) = (Place::new(length), Vec::new());
         let (mut at, mut word) = (0, 0);
         loop {
             let node = self.get(at);
@@ -155,9 +156,9 @@ impl Trie {
             if chunk >= CHUNKS as u64 || node.shift() < place.shift_in(word) {
                 return None;
             }
-            way.push((at, chunk));
+            path.push((at, chunk));
             if (word, node.shift()) == (place.word, place.shift) {
-                return Some(way);
+                return Some(path);
             }
             at = self.child(&node, chunk)?;
             word += usize::from(node.shift() == 0);

@@ -1,11 +1,11 @@
-//! The trie against a list of prefixes, and against what a trie has to look like.
+//! Tests of the trie against a list of prefixes, and of the invariants of its nodes.
 
 use super::node::Place;
 use super::*;
 use proptest::prelude::*;
 
-/// A key's words under a prefix.
-fn under(key: &[u64], order: &[usize], length: usize) -> Vec<u64> {
+/// The words of a key, cut to a prefix of `length` bits.
+fn prefix_of(key: &[u64], order: &[usize], length: usize) -> Vec<u64> {
     let mut masked = vec![0; key.len()];
     for (i, &word) in order.iter().enumerate() {
         let bits = length.saturating_sub(64 * i).min(64) as u32;
@@ -14,16 +14,17 @@ fn under(key: &[u64], order: &[usize], length: usize) -> Vec<u64> {
     masked
 }
 
-/// Nodes that are needed for the entries and no other; every answer the one that a node's own entries and those above give.
+/// Checks the invariants: every node is needed for an entry or a fork, and every answer is that of the longest matching
+/// prefix.
 fn check(trie: &Trie, at: usize, inherited: u32) {
     let node = trie.get(at);
     assert_eq!(node.inherited, inherited);
     let alone = node.own == NONE && node.forks.count_ones() < if node.shift() == 0 { 1 } else { 2 };
-    assert!(!alone || at == 0 && node.is_vacant(), "a node that nobody needs");
+    assert!(!alone || at == 0 && node.is_vacant(), "a node without entries or a fork");
     for chunk in 0..if node.shift() == 60 { 16 } else { 64 } {
         let covering = |&id: &u32| {
             let link = trie.links[id as usize];
-            let open = Place::new(link.length.into()).open;
+            let open = Place::new(link.length.into()).open_bits;
             u64::from(link.first) >> open == chunk >> open
         };
         let longest = trie.own(at).filter(covering).max_by_key(|&id| trie.links[id as usize].length);
@@ -43,7 +44,7 @@ fn check(trie: &Trie, at: usize, inherited: u32) {
 fn prefixes_end_in_chunks() {
     let place = |length| {
         let p = Place::new(length);
-        (p.word, p.shift, p.open)
+        (p.word, p.shift, p.open_bits)
     };
     assert_eq!([1, 4, 5, 10].map(place), [(0, 60, 3), (0, 60, 0), (0, 54, 5), (0, 54, 0)]);
     assert_eq!([64, 65, 128].map(place), [(0, 0, 0), (1, 60, 3), (1, 0, 0)]);
@@ -54,7 +55,7 @@ fn prefixes_end_in_chunks() {
     assert_eq!(trie.length(&[3 << 62, u64::MAX]), 66);
 }
 
-/// Numbers that look random (xorshift64*).
+/// A pseudo-random number (the generator xorshift64*).
 fn random(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -68,7 +69,7 @@ fn memory_is_in_proportion_to_the_entries() {
     let mut trie = Trie::new(vec![1, 0]);
     let mut entries = Vec::new();
     for length in (1..=128).cycle().take(20_000) {
-        let key = under(&[random(&mut state), random(&mut state)], &[1, 0], length);
+        let key = prefix_of(&[random(&mut state), random(&mut state)], &[1, 0], length);
         if trie.find(&key, length).is_none() {
             trie.insert(&key, length, entries.len() as u32);
             entries.push(key);
@@ -83,7 +84,7 @@ fn memory_is_in_proportion_to_the_entries() {
 }
 
 proptest! {
-    /// Against a list of prefixes.
+    /// Compares the trie with a list of prefixes.
     #[test]
     fn the_longest_prefix_answers(
         width in 1usize..=200,
@@ -94,18 +95,18 @@ proptest! {
         let order: Vec<usize> = if backwards { (0..words).rev().collect() } else { (0..words).collect() };
         let mut trie = Trie::new(order.clone());
         let mut list: Vec<(usize, Vec<u64>)> = Vec::new();
-        // words that part late, so that prefixes are in prefixes
+        // Words that differ only in late bits, so that there are prefixes of prefixes.
         let patterns = [0, u64::MAX, 1 << 63, 1, 0x0a01_0000_0000_0000, 0x0a01_0200_0000_0000, 0xff00, 0x5555_5555_5555_5555];
         for (what, length, flip, kinds) in &ops {
             let length = length % (width + 1);
             let mut key: Vec<u64> = kinds[..words].iter().map(|&kind| patterns[kind]).collect();
             key[flip / 64 % words] ^= 1 << (flip % 64);
-            let prefix = under(&key, &order, length);
-            let there = list.iter().position(|e| *e == (length, prefix.clone()));
-            prop_assert_eq!(trie.find(&prefix, length), there.map(|i| i as u32));
-            match there {
+            let prefix = prefix_of(&key, &order, length);
+            let position = list.iter().position(|e| *e == (length, prefix.clone()));
+            prop_assert_eq!(trie.find(&prefix, length), position.map(|i| i as u32));
+            match position {
                 None if *what > 0 => {
-                    // ids are places in the list; those that are gone are taken again
+                    // Ids are indices in the list; those of removed entries are used again.
                     let id = list.iter().position(|e| e.1.is_empty()).unwrap_or(list.len());
                     trie.insert(&prefix, length, id as u32);
                     if id == list.len() { list.push((length, prefix)) } else { list[id] = (length, prefix) }
@@ -117,7 +118,7 @@ proptest! {
                 _ => {}
             }
             check(&trie, 0, trie.all);
-            let matching = |e: &(usize, Vec<u64>)| !e.1.is_empty() && under(&key, &order, e.0) == e.1;
+            let matching = |e: &(usize, Vec<u64>)| !e.1.is_empty() && prefix_of(&key, &order, e.0) == e.1;
             let best = (0..list.len()).filter(|&i| matching(&list[i])).max_by_key(|&i| list[i].0);
             prop_assert_eq!(trie.lookup(&key), best.map(|i| i as u32));
         }

@@ -1,6 +1,7 @@
-//! A packet's whole way in one call: start values, parser, checksums, ingress, egress, deparser.
+//! The fast path: one function that runs a packet through start values, parser, checksums, ingress, egress and
+//! deparser.
 //!
-//! It goes on from part to part as long as nothing is out of the ordinary, and otherwise returns how far it came: Rust
+//! It continues from stage to stage as long as nothing unusual happens. Otherwise it returns how far it got, and Rust
 //! (`crate::pipeline`) does the rest.
 
 use std::collections::HashSet;
@@ -11,28 +12,28 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use super::abi::{DONE, Frame, PAST_EGRESS, PAST_INGRESS, SENT};
 use super::emit::Fun;
 use super::fresh;
-use super::parts::{Part, name};
+use super::parts::{Stage, name};
 use crate::code::Ext;
 use crate::layout::{Cell, Slot};
 use crate::machine::{FUEL, Machine, Requests};
 use crate::program::Program;
 
-/// What the function is made of, beside the program.
-pub struct Way<'a> {
-    /// Slots that get their start values; `None`: the caller sees to it.
+/// What the function depends on besides the program.
+pub struct FastPath<'a> {
+    /// The slots to set to their start values; `None` if the caller has set all of them.
     pub fresh: Option<&'a [Slot]>,
-    /// Slots that somebody reads: what the architecture knows of a packet goes into these only.
+    /// The slots that are read anywhere: values of the standard metadata are written only to these.
     pub read: &'a HashSet<Slot>,
-    /// Parts that do something.
+    /// Whether these stages do anything.
     pub verify: bool,
     pub egress: bool,
-    /// Somebody reads what waits at a port, for which Rust asks.
+    /// Whether the program reads how many frames wait at a port. Rust has to query that before egress.
     pub backlog: bool,
 }
 
-/// Whether the program can ask for a clone, a digest or another pass.
-fn can_ask(p: &Program) -> bool {
-    let asks = |e: &Ext| {
+/// Whether the program can request a clone, a digest or another pass.
+fn can_request(p: &Program) -> bool {
+    let requests = |e: &Ext| {
         matches!(
             e,
             Ext::CloneIngress { .. }
@@ -42,82 +43,84 @@ fn can_ask(p: &Program) -> bool {
                 | Ext::Digest { .. }
         )
     };
-    p.code.ext.iter().any(asks)
+    p.code.ext.iter().any(requests)
 }
 
 impl Fun<'_, '_> {
-    pub fn whole(mut self, way: &Way) {
+    /// Emits the function of the fast path.
+    pub fn fast_path(mut self, fast_path: &FastPath) {
         let st = &self.p.standard;
-        if let Some(needed) = way.fresh {
+        if let Some(needed) = fast_path.fresh {
             fresh::stores(&mut self.b, self.slots, needed, &self.p.phv.fresh);
         }
         let port = self.frame_word(std::mem::offset_of!(Frame, port));
-        self.tell(way, st.ingress_port, port);
+        self.set_standard(fast_path, st.ingress_port, port);
         let micros = self.frame_word(std::mem::offset_of!(Frame, micros));
-        self.tell(way, st.ingress_timestamp, micros);
+        self.set_standard(fast_path, st.ingress_timestamp, micros);
         let length = self.frame_word(std::mem::offset_of!(Frame, length));
-        self.tell(way, st.packet_length, length);
-        self.part(Part::Parser, 0);
+        self.set_standard(fast_path, st.packet_length, length);
+        self.stage(Stage::Parser, 0);
         let no_error = self.number(self.p.errors.no_error);
-        self.tell(way, st.parser_error, no_error);
-        if way.read.contains(&st.checksum_error.slot) {
-            let wrong = if way.verify { self.call(name(Part::Verify), &[self.frame])[0] } else { self.number(0) };
-            self.tell(way, st.checksum_error, wrong);
+        self.set_standard(fast_path, st.parser_error, no_error);
+        if fast_path.read.contains(&st.checksum_error.slot) {
+            let wrong =
+                if fast_path.verify { self.call(name(Stage::Verify), &[self.frame])[0] } else { self.number(0) };
+            self.set_standard(fast_path, st.checksum_error, wrong);
         }
-        self.part(Part::Ingress, PAST_INGRESS);
-        if way.backlog {
+        self.stage(Stage::Ingress, PAST_INGRESS);
+        if fast_path.backlog {
             let rest = self.number((PAST_INGRESS + DONE) as u64);
             self.b.ins().return_(&[rest]);
             self.finish();
             return;
         }
-        let asks = can_ask(self.p);
-        if asks {
-            self.unless_asked(PAST_INGRESS);
+        let requests = can_request(self.p);
+        if requests {
+            self.leave_if_requested(PAST_INGRESS);
         }
-        if let Some(slot) = st.mcast_grp.filter(|slot| way.read.contains(slot)) {
+        if let Some(slot) = st.mcast_grp.filter(|slot| fast_path.read.contains(slot)) {
             let group = self.get(slot);
             self.leave_if(group, PAST_INGRESS);
         }
         let (spec, drop) = (self.get(st.egress_spec.slot), self.get(st.drop_port));
         let dropped = self.b.ins().icmp(IntCC::Equal, spec, drop);
         self.leave_if(dropped, PAST_INGRESS);
-        self.before_egress(way, spec, drop);
-        if way.egress {
-            self.part(Part::Egress, PAST_EGRESS);
-            if asks {
-                self.unless_asked(PAST_EGRESS);
+        self.before_egress(fast_path, spec, drop);
+        if fast_path.egress {
+            self.stage(Stage::Egress, PAST_EGRESS);
+            if requests {
+                self.leave_if_requested(PAST_EGRESS);
             }
             let spec = self.get(st.egress_spec.slot);
             let dropped = self.b.ins().icmp(IntCC::Equal, spec, drop);
             self.leave_if(dropped, PAST_EGRESS);
         }
         if self.p.code.deparser.is_some() {
-            self.part(Part::Deparser, PAST_EGRESS);
+            self.stage(Stage::Deparser, PAST_EGRESS);
         } else {
-            self.call(name(Part::Deparser), &[self.frame]);
+            self.call(name(Stage::Deparser), &[self.frame]);
         }
         let sent = self.number(SENT as u64);
         self.b.ins().return_(&[sent]);
         self.finish();
     }
 
-    /// What is between ingress and egress, for a packet that leaves by port `spec`.
-    fn before_egress(&mut self, way: &Way, spec: Value, drop: Value) {
+    /// Sets the standard metadata between ingress and egress, for a packet whose egress port is `spec`.
+    fn before_egress(&mut self, fast_path: &FastPath, spec: Value, drop: Value) {
         let st = &self.p.standard;
         let port = self.b.ins().band_imm(spec, i64::from(u32::MAX));
         self.set_frame_word(std::mem::offset_of!(Frame, port), port);
-        self.tell(way, st.egress_port, port);
+        self.set_standard(fast_path, st.egress_port, port);
         let micros = self.frame_word(std::mem::offset_of!(Frame, micros));
-        self.tell(way, st.egress_timestamp, micros);
-        self.tell(way, st.enq_timestamp, micros);
+        self.set_standard(fast_path, st.egress_timestamp, micros);
+        self.set_standard(fast_path, st.enq_timestamp, micros);
         let zero = self.number(0);
-        self.tell(way, st.instance_type, zero);
-        let other = self.b.ins().iadd_imm(drop, 1);
-        self.tell(way, st.egress_spec, other);
+        self.set_standard(fast_path, st.instance_type, zero);
+        let no_drop = self.b.ins().iadd_imm(drop, 1);
+        self.set_standard(fast_path, st.egress_spec, no_drop);
         let length = self.machine_word(std::mem::offset_of!(Machine, packet_length));
-        self.tell(way, st.packet_length, length);
-        // the payload stands for the whole packet here: nothing is parsed any more
+        self.set_standard(fast_path, st.packet_length, length);
+        // From here on the frame's data is what follows the parsed headers: nothing more is parsed.
         let parsed = self.machine_word(std::mem::offset_of!(Machine, position));
         self.set_frame_word(std::mem::offset_of!(Frame, parsed), parsed);
         let data = self.frame_word(std::mem::offset_of!(Frame, data));
@@ -129,19 +132,19 @@ impl Fun<'_, '_> {
         self.set_machine_word(std::mem::offset_of!(Machine, position), zero);
     }
 
-    /// Sets a field that the architecture knows, if anybody reads it.
-    fn tell(&mut self, way: &Way, cell: Cell, v: Value) {
-        if way.read.contains(&cell.slot) {
+    /// Sets a field of the standard metadata, if it is read anywhere.
+    fn set_standard(&mut self, fast_path: &FastPath, cell: Cell, v: Value) {
+        if fast_path.read.contains(&cell.slot) {
             let v = self.cut(v, cell.mask().leading_zeros() as u8);
             self.set(cell.slot, v);
         }
     }
 
-    /// Runs a part; what it returns, unless it is done, is returned on top of `past`.
-    fn part(&mut self, part: Part, past: i64) {
+    /// Emits a call of a stage. If the stage does not end normally, its status plus `past` is returned.
+    fn stage(&mut self, stage: Stage, past: i64) {
         let fuel = self.number(FUEL.into());
-        self.b.ins().istore32(super::emit::there(), fuel, self.machine, std::mem::offset_of!(Machine, fuel) as i32);
-        let status = self.call(name(part), &[self.frame])[0];
+        self.b.ins().istore32(super::emit::trusted(), fuel, self.machine, std::mem::offset_of!(Machine, fuel) as i32);
+        let status = self.call(name(stage), &[self.frame])[0];
         self.known.clear();
         let (stop, on) = (self.b.create_block(), self.b.create_block());
         self.branch(status, stop, on);
@@ -152,11 +155,11 @@ impl Fun<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Leaves the rest to Rust if the part has asked for something.
-    fn unless_asked(&mut self, past: i64) {
-        let at = std::mem::offset_of!(Machine, requests) + std::mem::offset_of!(Requests, asked);
-        let asked = self.machine_word(at);
-        self.leave_if(asked, past);
+    /// Returns to Rust if the stage has requested something.
+    fn leave_if_requested(&mut self, past: i64) {
+        let at = std::mem::offset_of!(Machine, requests) + std::mem::offset_of!(Requests, pending);
+        let pending = self.machine_word(at);
+        self.leave_if(pending, past);
     }
 
     fn leave_if(&mut self, condition: Value, past: i64) {
