@@ -21,15 +21,10 @@ from experiments import contentload, contentrivals
 from experiments.contentload import Requests
 from experiments.experiment import Say
 from experiments.webpool import passed_since, quiet
-from testbed.namespaces import interface_packets, listening
-from testbed.processes import Process, run_in
-from topo.alternatives import PROGRAMS
-from topo.content import ContentLab
-from topo.errors import LabError
-from topo.switches import switch_kind
-from topo.usage import threads_s
-from workload.content import AGENTS, GROUPS, SHOP_ADDRESS, ContentPool, content_service, group, group_address
-from workload.plan import (
+from topo.labs.alternatives import PROGRAMS
+from topo.labs.content import ContentLab
+from topo.plan.content import AGENTS, GROUPS, SHOP_ADDRESS, ContentPool, content_service, group, group_address
+from topo.plan.network import (
     DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
@@ -41,6 +36,10 @@ from workload.plan import (
     HostPlan,
     switch_config,
 )
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import interface_packets, listening
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, run_in, threads_s
 
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
@@ -169,7 +168,7 @@ class ContentPlace(ContentLab):
         self.require_running()
         seen = contentload.read(process.output(), BYTES[asked.paths[0].rsplit("/", 1)[-1]])
         if not seen["answered"]:
-            raise LabError(f"{series.title}: no answer to {seen['failed']} requests: {seen['why']}")
+            raise SetupError(f"{series.title}: no answer to {seen['failed']} requests: {seen['why']}")
         took = {name: used - before[name] for name, used in self.cpu_s().items()}
         in_the_way = {name: took[name] for name in dict.fromkeys(("switch", series.process)) if name}
         return {
@@ -193,7 +192,7 @@ class ContentPlace(ContentLab):
         return self._packets(LOAD_CLIENT.name)
 
     def require_running(self) -> None:
-        """Raise LabError if anybody has ended."""
+        """Raise SetupError if anybody has ended."""
         super().require_running()
         for process in (*self.agents.values(), *self.rivals.values()):
             process.require_running()
@@ -231,7 +230,7 @@ class ContentPlace(ContentLab):
         }
         for name, host, option in (("haproxy", HAPROXY, ["-db", "-f"]), ("nginx", NGINX, ["-c"])):
             if not Path(PROGRAMS[name]).exists():
-                raise LabError(f"{PROGRAMS[name]} is not there: tools/install_packages.sh experiments/packages.txt")
+                raise SetupError(f"{PROGRAMS[name]} is not there: tools/install_packages.sh experiments/packages.txt")
             file = place / f"{name}.conf"
             file.write_text(texts[name])
             pid = self.pid(host.name)

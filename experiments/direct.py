@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from experiments.experiment import Say
-from testbed.processes import run_in
-from topo.alternatives import AlternativeLab, Router
-from topo.mn import Mininet
-from workload.plan import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
+from topo.labs.alternatives import AlternativeLab, Router
+from topo.plan.network import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
+from topo.testbed.mininet import Mininet
+from topo.testbed.processes import run_in
 
 SERVER = SERVERS[0]
 ONE = pool_of((SERVER_CPUS,))

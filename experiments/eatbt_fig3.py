@@ -12,8 +12,8 @@ from sluice.resources.pauses import DEFAULT_AGE_S
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from topo.closing import ClosingLab, told
-from topo.webservers import WebServer
+from topo.labs.closing import ClosingLab, told
+from topo.labs.webservers import WebServer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.names import CONNECTION_SLOTS
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from topo.many.lab import PORT, VIP, ManyLab
-from topo.many.programme import Plan, Programme
-from topo.many.tuples import drawn
+from topo.labs.connections.lab import PORT, VIP, ManyLab
+from topo.labs.connections.programme import Plan, Programme
+from topo.labs.connections.tuples import drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,10 @@ from experiments.repetitions import number_of
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool
-from testbed.processes import run_in
-from topo.network import Lab
-from workload.load import Load
-from workload.plan import SERVER_NAMES, THREE
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES, THREE
+from topo.testbed.processes import run_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

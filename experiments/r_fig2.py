@@ -12,11 +12,11 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
-from topo import apache
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, Balance
+from topo.labs import apache
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, Balance
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

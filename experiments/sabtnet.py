@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topo.nets import GRPC_PORT
+from topo.testbed.nets import GRPC_PORT
 
 VIP, PORT = "10.0.0.100", 80
 SERVER, CLIENT = "10.0.2.2", "10.0.1.2"

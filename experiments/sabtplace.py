@@ -25,8 +25,8 @@ from sluice.replay.capture import read_capture
 from experiments.lossevents import losses
 from experiments.sabtnet import CLIENT, MACS, PORT, SERVER, VIP, Distance
 from experiments.tcptrace import traced
-from testbed.processes import run_in
-from topo.nets import READY_S, SWITCH, Net
+from topo.testbed.nets import READY_S, SWITCH, Net
+from topo.testbed.processes import run_in
 
 KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery", "TCPDSACKRecv")
 GRACE_S = 30.0

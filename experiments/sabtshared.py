@@ -20,9 +20,9 @@ import yaml
 from experiments.sabtnet import FAR, PORT, VIP, Way
 from experiments.sabtplace import GRACE_S, MeasuredPlace
 from experiments.sabtswitch import CONFIG
-from testbed.processes import run_in
-from topo.controller import SluiceRun
-from topo.nets import READY_S, SWITCH
+from topo.testbed.controller import SluiceRun
+from topo.testbed.nets import READY_S, SWITCH
+from topo.testbed.processes import run_in
 
 NEAR, AWAY = "10.0.9.1", "10.0.9.2"
 """Router and client on the cable between them."""

@@ -14,17 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from topo.errors import LabError
-from topo.interrupts import Interrupted, interruptible
+from topo.labs.crowds.network import NewsLab
 from topo.load.server import BLOCK_BYTES
-from topo.news.network import NewsLab
-from topo.switches import switch_kind
-from workload.crowd.configuration import controller_config
-from workload.crowd.plan import CROWD, PORT, TARGET, TARGET_ADDRESS
-from workload.crowd.scenarios import NONE, SERVER
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending, read_outcomes
-from workload.requestlog import Request, write_log
+from topo.plan.crowd.configuration import controller_config
+from topo.plan.crowd.network import CROWD, PORT, TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import NONE, SERVER
+from topo.plan.crowd.settings import Settings
+from topo.plan.outcomes import Ending, read_outcomes
+from topo.plan.requests import Request, write_log
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.nodes import switch_kind
 
 LOADS = ((1, 200.0), (8, 60.0))
 """Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""
@@ -49,7 +49,7 @@ def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
 
 
 def request_us(lab: NewsLab, turns: int, rate_per_s: float, number: int) -> float:
-    """Load the slow server and return the CPU time of a request; raise LabError unless it answered all of them."""
+    """Load the slow server and return the CPU time of a request; raise SetupError unless it answered all of them."""
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
     log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
@@ -69,7 +69,7 @@ def request_us(lab: NewsLab, turns: int, rate_per_s: float, number: int) -> floa
         client.require_running()
     answered = sum(one.ending is Ending.FINISHED for one in read_outcomes(output))
     if answered < count:
-        raise LabError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
+        raise SetupError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
     return 1e6 * (lab.slow.used_s() - before_s) / count
 
 
@@ -101,7 +101,7 @@ def main() -> int:
     with interruptible():
         try:
             found = measure(switch_kind())
-        except LabError as error:
+        except SetupError as error:
             print(f"sluice servercost: {error}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:

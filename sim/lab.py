@@ -14,15 +14,15 @@ from sluice.config.load import parse
 from sluice.config.model import Config
 from sluice.news import Decision
 
-from workload.crowd.configuration import controller_config
-from workload.crowd.measures import Records
-from workload.crowd.plan import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
-from workload.crowd.samples import Sample
-from workload.crowd.scenarios import SERVER, Scenario, Variant
-from workload.crowd.settings import FRAME_BYTES, Settings
-from workload.crowd.trace import Row
-from workload.crowd.traffic import bystander_requests, target_requests
-from workload.requestlog import Request
+from topo.plan.crowd.configuration import controller_config
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
+from topo.plan.crowd.samples import Sample
+from topo.plan.crowd.scenarios import SERVER, Scenario, Variant
+from topo.plan.crowd.settings import FRAME_BYTES, Settings
+from topo.plan.crowd.trace import Row
+from topo.plan.crowd.traffic import bystander_requests, target_requests
+from topo.plan.requests import Request
 
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer

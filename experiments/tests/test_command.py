@@ -23,7 +23,7 @@ from experiments.labruns import RESULTS, LabRuns
 from experiments.machine import this_machine
 from experiments.registry import EXPERIMENTS
 from experiments.store import Store, StoreError
-from topo.switches import REPOSITORY
+from topo.testbed import REPOSITORY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

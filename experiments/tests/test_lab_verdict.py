@@ -10,7 +10,7 @@ from experiments import lab_verdict
 from experiments.experiment import Point, Record
 from experiments.tests.small import goal_of, report_text
 from experiments.verdicts import values
-from workload.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label, Said, judged
+from topo.plan.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label, Said, judged
 
 ONSET_S = 26.0
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from sluice.addresses import from_text
 
-from topo.many.segments import SYN, Segments, frames
+from topo.load.segments import SYN, Segments, frames
 
 ETHERNET_BYTES = 14
 NO_MACS = (b"", b"")

@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from workload.outcomes import Ending, Outcome, write_outcomes
-from workload.patience import draw_wait
-from workload.requestlog import Request, read_log
+from topo.plan.outcomes import Ending, Outcome, write_outcomes
+from topo.plan.patience import draw_wait
+from topo.plan.requests import Request, read_log
 
 IP_BIND_ADDRESS_NO_PORT = 24
 """include/uapi/linux/in.h: choose the port when connecting, so that ports are scarce per destination only."""

@@ -1,4 +1,4 @@
-"""A controller that closes what it is told to, and a way to the switch of topo.closing, in its own namespace."""
+"""A controller that closes what it is told to, and a way to the switch of topo.labs.closing, in its own namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sluice.switch.registers import open_registers
 from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
-from workload.plan import WEB_PORT
+from topo.plan.network import WEB_PORT
 
 TIMEOUT_S = 30.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.namespaces import enter_new
+from topo.testbed.namespaces import enter_new
 
 
 def pytest_configure(config: pytest.Config) -> None:

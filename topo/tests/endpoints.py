@@ -18,9 +18,9 @@ from functools import partial
 
 from sluice.addresses import Packed
 
-from testbed.namespaces import socket_in
-from topo.closing import ClosingNet
-from workload.plan import WEB_PORT
+from topo.labs.closing import ClosingNet
+from topo.plan.network import WEB_PORT
+from topo.testbed.namespaces import socket_in
 
 ETH_P_IP = 0x0800
 SO_RCVBUFFORCE = 33

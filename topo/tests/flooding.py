@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import struct
 
-from testbed.namespaces import socket_in
-from topo.content import ContentLab
+from topo.labs.content import ContentLab
 from topo.load.answering import PORT
-from workload.content import SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT
+from topo.plan.content import SHOP_ADDRESS
+from topo.plan.network import DOWNLOAD_CLIENT
+from topo.testbed.namespaces import socket_in
 
 ETH_P_IP = 0x0800
 

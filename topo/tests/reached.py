@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from threading import Thread
 
-from testbed.namespaces import socket_in
+from topo.testbed.namespaces import socket_in
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from testbed.processes import Process
-from topo.nets import GRPC_PORT, READY_S, SWITCH, Net
-from topo.switches import REPOSITORY
+from topo.plan.network import WEB_PORT
+from topo.testbed import REPOSITORY
+from topo.testbed.nets import GRPC_PORT, READY_S, SWITCH, Net
+from topo.testbed.processes import Process
 from topo.tests.talker import READY
-from workload.plan import WEB_PORT
 
 CLIENT, VIP = "192.0.2.10", "198.18.0.80"
 SERVERS = {"s1": "198.51.100.11", "s2": "203.0.113.11"}

@@ -17,13 +17,13 @@ from harness.slots import Tuple5, colliding
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
-from testbed.namespaces import socket_in
-from testbed.processes import Process
-from topo.controller import CONFIGURATION
-from topo.network import Lab
-from topo.switches import switch_kind
+from topo.labs.web import Lab
+from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
+from topo.testbed.controller import CONFIGURATION
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process
 from topo.tests.talker import READY
-from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
 
 HERE = Path(__file__).parent
 INTERFACE = f"{LOAD_CLIENT.name}-eth0"

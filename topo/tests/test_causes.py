@@ -10,9 +10,9 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from sluice.news import Cause
 
-from topo.causes import CausesLab
+from topo.labs.causes import CausesLab
 from topo.load.flood import packets
-from workload.causes import SICK_NAME, Label
+from topo.plan.causes import SICK_NAME, Label
 
 ONSET_S, END_S = 3.0, 16.0
 """A silent server is known without knowing what is usual."""

@@ -33,11 +33,11 @@ from sluice.switch.programmer import Programmer
 from sluice.switch.registers import Registers, open_registers
 from sluice.switch.session import Session
 
-from testbed.processes import run_in
-from topo.closing import CLIENT, MACS, SERVER, VIP, ClosingNet, configuration, told
-from topo.nets import GRPC_PORT, READY_S
+from topo.labs.closing import CLIENT, MACS, SERVER, VIP, ClosingNet, configuration, told
+from topo.plan.network import WEB_PORT
+from topo.testbed.nets import GRPC_PORT, READY_S
+from topo.testbed.processes import run_in
 from topo.tests.reached import reached
-from workload.plan import WEB_PORT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

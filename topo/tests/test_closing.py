@@ -14,14 +14,14 @@ import pytest
 from sluice.config.model import Config
 from sluice.switch.programmer import Programmer
 
-from testbed.namespaces import socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.apache import start_apache
-from topo.closing import CLIENT, MACS, PAGE, SERVER, VIP, ClosingNet
-from topo.nets import GRPC_PORT
+from topo.labs.apache import start_apache
+from topo.labs.closing import CLIENT, MACS, PAGE, SERVER, VIP, ClosingNet
+from topo.plan.network import WEB_PORT
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nets import GRPC_PORT
+from topo.testbed.processes import Process, await_true, run_in
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
 from topo.tests.reached import reached
-from workload.plan import WEB_PORT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

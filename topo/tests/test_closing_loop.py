@@ -15,10 +15,10 @@ from contextlib import ExitStack
 import pytest
 
 from experiments.eatbt_fig3 import expected_races
-from testbed.processes import await_true
-from topo.closing import PAGE, ClosingLab, told
+from topo.labs.closing import PAGE, ClosingLab, told
+from topo.labs.webservers import WebServer
+from topo.testbed.processes import await_true
 from topo.tests.test_closing import asks
-from topo.webservers import WebServer
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
 

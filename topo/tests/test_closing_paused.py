@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.processes import await_true
-from topo.closing import SERVER, VIP, ClosingLab
+from topo.labs.closing import SERVER, VIP, ClosingLab
+from topo.labs.webservers import WebServer
+from topo.plan.network import WEB_PORT
+from topo.testbed.processes import await_true
 from topo.tests.pausing import WHOLE
-from topo.webservers import WebServer
-from workload.plan import WEB_PORT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

@@ -21,13 +21,13 @@ from sluice.dataplane.connection import Connection
 from sluice.dataplane.transfers import flow_index
 from sluice.switch.programmer import Programmer
 
-from testbed.processes import run_in
-from topo.closing import DISTANCES, MACS, VIP, ClosingNet
-from topo.nets import GRPC_PORT
+from topo.labs.closing import DISTANCES, MACS, VIP, ClosingNet
+from topo.plan.network import WEB_PORT
+from topo.testbed.nets import GRPC_PORT
+from topo.testbed.processes import run_in
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
 from topo.tests.endpoints import Endpoints, Key
 from topo.tests.reached import reached
-from workload.plan import WEB_PORT
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from topo.apache import PAGE, PAGE_BYTES
-from topo.content import AGENT, ContentLab, curl, server_of
-from topo.switches import switch_kind
-from workload.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT
+from topo.labs.apache import PAGE, PAGE_BYTES
+from topo.labs.content import AGENT, ContentLab, curl, server_of
+from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
+from topo.plan.network import DOWNLOAD_CLIENT
+from topo.testbed.nodes import switch_kind
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

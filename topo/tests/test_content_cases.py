@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from testbed.namespaces import listening, socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, asked
+from topo.labs.content import AGENT, AnsweringLab, asked
 from topo.load.answering import PORT, body
-from topo.switches import switch_kind
-from workload.content import GROUPS, S1, S2, S3
-from workload.plan import LOAD_CLIENT, HostPlan
+from topo.plan.content import GROUPS, S1, S2, S3
+from topo.plan.network import LOAD_CLIENT, HostPlan
+from topo.testbed.namespaces import listening, socket_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, await_true, run_in
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

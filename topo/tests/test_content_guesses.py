@@ -12,14 +12,14 @@ from threading import Thread
 
 import pytest
 
-from testbed.namespaces import interface_packets
-from testbed.processes import await_true
-from topo.apache import PAGE
-from topo.content import AGENT, ContentLab, curl, server_of
-from topo.switches import switch_kind
+from topo.labs.apache import PAGE
+from topo.labs.content import AGENT, ContentLab, curl, server_of
+from topo.plan.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
+from topo.plan.network import DOWNLOAD_CLIENT
+from topo.testbed.namespaces import interface_packets
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import await_true
 from topo.tests.flooding import flood
-from workload.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

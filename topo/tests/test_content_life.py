@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import SetupError
-from testbed.namespaces import socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, asked
+from topo.labs.content import AGENT, AnsweringLab, asked
 from topo.load.answering import PORT
-from topo.switches import switch_kind
+from topo.plan.content import AGENTS, GROUPS, S3, SHOP
+from topo.plan.network import LOAD_CLIENT, SERVERS
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, await_true, run_in
 from topo.tests.flooding import flood
-from workload.content import AGENTS, GROUPS, S3, SHOP
-from workload.plan import LOAD_CLIENT, SERVERS
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from testbed.processes import Process, run_in
-from topo.content import AGENT, AnsweringLab
-from topo.switches import switch_kind
+from topo.labs.content import AGENT, AnsweringLab
+from topo.plan.network import LOAD_CLIENT
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, run_in
 from topo.tests.test_content_life import A1, A2, EACH, LONG, assert_right, await_agents, shop
-from workload.plan import LOAD_CLIENT
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

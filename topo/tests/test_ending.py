@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import SetupError
-from testbed.namespaces import socket_in
-from topo.cgroups import PREFIX, mounted
-from topo.ground import Ground
-from topo.interrupts import Interrupted, interruptible
-from topo.mn import Node
-from topo.switches import REPOSITORY, SWITCHES, switch_kind
-from workload.plan import THREE
+from topo.plan.network import THREE
+from topo.testbed import REPOSITORY
+from topo.testbed.cgroups import PREFIX, mounted
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.mininet import Node
+from topo.testbed.namespaces import socket_in
+from topo.testbed.network import Ground
+from topo.testbed.nodes import SWITCHES, switch_kind
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
 

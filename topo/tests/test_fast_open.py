@@ -9,13 +9,13 @@ from contextlib import closing
 
 import pytest
 
-from testbed.namespaces import socket_in, tcp_counters
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, server_of
+from topo.labs.content import AGENT, AnsweringLab, server_of
 from topo.load.answering import PORT
-from topo.switches import switch_kind
-from workload.content import GROUPS, S3, SHOP_ADDRESS
-from workload.plan import LOAD_CLIENT, HostPlan
+from topo.plan.content import GROUPS, S3, SHOP_ADDRESS
+from topo.plan.network import LOAD_CLIENT, HostPlan
+from topo.testbed.namespaces import socket_in, tcp_counters
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, await_true, run_in
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from testbed.realtime import before_all_else
-from topo.apache import HEAVY, LONG, PAGE, WORK
-from topo.downloads import Downloads, spanning
-from topo.errors import LabError
-from topo.hosts import SYN_RETRIES, syn_sysctls
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import (
+from topo.labs.apache import HEAVY, LONG, PAGE, WORK
+from topo.labs.web import Lab
+from topo.measure.downloads import Downloads, spanning
+from topo.plan.network import (
     DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
@@ -30,6 +24,10 @@ from workload.plan import (
     WEB_PORT,
     Balance,
 )
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
+from topo.testbed.processes import await_true, before_all_else, run_in
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
 
@@ -114,7 +112,7 @@ def test_a_host_that_is_no_server_is_reached_and_so_are_router_and_service(lab: 
 
 
 def test_an_expired_ttl_is_answered(lab: Lab) -> None:
-    with pytest.raises(LabError, match=r"Time to live exceeded"):
+    with pytest.raises(SetupError, match=r"Time to live exceeded"):
         run_in(lab.pid(LOAD_CLIENT.name), ["ping", "-c", "1", "-W", "2", "-t", "1", str(PLAIN_HOST.address)])
 
 

@@ -20,12 +20,12 @@ import pytest
 from topo.load.delay import DelayLine, parse_class
 from topo.load.replay import Replay
 from topo.load.server import BLOCK_BYTES, SPARE_BYTES, Server, answer_to
-from topo.switches import REPOSITORY
-from workload.outcomes import Ending, Outcome, read_outcomes, write_outcomes
-from workload.patience import draw_wait
-from workload.requestlog import LogFormatError, Request, read_log, write_log
-from workload.synthesise import Crowd, draw_size, synthesise
-from workload.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
+from topo.plan.outcomes import Ending, Outcome, read_outcomes, write_outcomes
+from topo.plan.patience import draw_wait
+from topo.plan.requests import LogFormatError, Request, read_log, write_log
+from topo.plan.synthesis import Crowd, draw_size, synthesise
+from topo.plan.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
+from topo.testbed import REPOSITORY
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:

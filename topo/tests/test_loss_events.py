@@ -18,9 +18,9 @@ import pytest
 
 from experiments.sabtnet import PORT, VIP, Distance
 from experiments.sabtplace import MeasuredPlace, slot_of
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from topo.nets import SWITCH
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nets import SWITCH
+from topo.testbed.processes import await_true, run_in
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

@@ -10,9 +10,9 @@ from sluice.addresses import IPV4_BITS, from_number, from_text
 from sluice.dataplane.connection import Connection
 from sluice.names import CONNECTION_SLOTS
 
-from topo.many.observer import Servers
-from topo.many.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
-from topo.many.tuples import Tuples, drawn
+from topo.labs.connections.observer import Servers
+from topo.labs.connections.tuples import Tuples, drawn
+from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
 
 SERVICE, PORT = "10.0.0.100", 80
 CORNER = 8

@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from testbed.namespaces import socket_in, tcp_counters
-from testbed.processes import run_in
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
+from topo.labs.web import Lab
+from topo.plan.network import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
+from topo.testbed.namespaces import socket_in, tcp_counters
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import run_in
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from topo.controller import CONFIGURATION
-from topo.news.records import read_records, switch_packets
-from topo.news.run import BULK_FILE, CAPTURE, TRACE, Run, is_done, make_run
-from topo.router import KERNEL
-from topo.switches import switch_kind
-from workload.crowd.measures import figures
-from workload.crowd.plan import TARGET
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending
+from topo.labs.crowds.records import read_records, switch_packets
+from topo.labs.crowds.run import BULK_FILE, CAPTURE, TRACE, Run, is_done, make_run
+from topo.plan.crowd.measures import figures
+from topo.plan.crowd.network import TARGET
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
+from topo.plan.crowd.settings import Settings
+from topo.plan.outcomes import Ending
+from topo.testbed.controller import CONFIGURATION
+from topo.testbed.nodes import KERNEL, switch_kind
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

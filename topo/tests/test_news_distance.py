@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from topo.news import distance
-from topo.news.records import conditions
-from topo.news.run import META
-from workload.crowd.plan import CLIENTS
-from workload.crowd.settings import Settings
+from topo.labs.crowds import distance
+from topo.labs.crowds.records import conditions
+from topo.labs.crowds.run import META
+from topo.plan.crowd.network import CLIENTS
+from topo.plan.crowd.settings import Settings
 
 INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from topo.news.__main__ import main, parse_options
-from workload.crowd.plan import CROWD
-from workload.crowd.scenarios import NETWORK, SLOW_CLIENTS
-from workload.crowd.settings import Settings
-from workload.crowd.traffic import target_requests, write_logs
-from workload.requestlog import LogFormatError, read_log
-from workload.worldcup import Record, write_records
+from topo.labs.crowds.__main__ import main, parse_options
+from topo.plan.crowd.network import CROWD
+from topo.plan.crowd.scenarios import NETWORK, SLOW_CLIENTS
+from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.traffic import target_requests, write_logs
+from topo.plan.requests import LogFormatError, read_log
+from topo.plan.worldcup import Record, write_records
 
 SETTINGS = replace(Settings(), k=4.0, period_s=10.0, before=2, after=2, onset_phase=0.0, log_onset_s=50.0)
 """Crowd 20 s after the beginning of a load of 40 s: the log's 30th to 70th second."""
@@ -96,7 +96,7 @@ def test_a_log_that_does_not_last_is_named_with_its_length(tmp_path: Path) -> No
 def test_the_command_refuses_a_missing_log_before_it_builds_anything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topo.news.__main__.switch_kind", lambda: "embedded")
+    monkeypatch.setattr("topo.labs.crowds.__main__.switch_kind", lambda: "embedded")
     arguments = ["--scenario", NETWORK.name, "--output", str(tmp_path / "out"), "--log", str(tmp_path / "none")]
     assert main(arguments) == 1
     assert f"{tmp_path / 'none'}: no World Cup 98 log can be read" in capsys.readouterr().err

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from topo.errors import LabError
-from topo.news import overhead, phases
-from topo.news.bottleneck import parse_counts
-from topo.news.records import switch_packets
-from topo.news.run import META
-from workload.crowd.measures import Records, figures, syn_times
-from workload.crowd.samples import LinkCounts, Sample, at, read_samples, write_samples
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
-from workload.crowd.settings import Settings
-from workload.crowd.trace import Row, alarms, measured, parse_rows
-from workload.crowd.traffic import target_requests
-from workload.outcomes import Ending, Outcome
+from topo.labs.crowds import overhead, phases
+from topo.labs.crowds.bottleneck import parse_counts
+from topo.labs.crowds.records import switch_packets
+from topo.labs.crowds.run import META
+from topo.plan.crowd.measures import Records, figures, syn_times
+from topo.plan.crowd.samples import LinkCounts, Sample, at, read_samples, write_samples
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
+from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.trace import Row, alarms, measured, parse_rows
+from topo.plan.crowd.traffic import target_requests
+from topo.plan.outcomes import Ending, Outcome
+from topo.testbed.errors import SetupError
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -209,7 +209,7 @@ def test_the_sample_at_a_time_is_the_next_one() -> None:
 def test_the_bottlenecks_counts_are_read() -> None:
     text = '[{"kind": "noqueue"}, {"kind": "tbf", "bytes": 5, "packets": 6, "drops": 7, "overlimits": 8}]'
     assert parse_counts(text, "eth1") == LinkCounts(6, 5, 7)
-    with pytest.raises(LabError, match="eth1 has no token bucket filter"):
+    with pytest.raises(SetupError, match="eth1 has no token bucket filter"):
         parse_counts('[{"kind": "noqueue"}]', "eth1")
 
 

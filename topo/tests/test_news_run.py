@@ -12,21 +12,20 @@ from typing import Any, cast
 
 import pytest
 
-from topo.conservation import PacketCounts
-from topo.errors import LabError
-from topo.news import network, run
-from topo.news.network import NewsLab
-from topo.news.records import made
-from topo.news.routed import NewsRouter, RoutedNewsLab
-from topo.news.run import META, TRACE, Run, first_decision, is_done, passed_since, sample
-from topo.news.version import version
-from topo.router import KERNEL
-from topo.whole import whole
-from workload.crowd.further import Further
-from workload.crowd.plan import FAST, ROUTER, SLOW
-from workload.crowd.samples import LinkCounts, Sample
-from workload.crowd.scenarios import NETWORK, NONE
-from workload.crowd.settings import Settings
+from topo.labs.crowds import network, run
+from topo.labs.crowds.network import NewsLab
+from topo.labs.crowds.records import made
+from topo.labs.crowds.routed import NewsRouter, RoutedNewsLab
+from topo.labs.crowds.run import META, TRACE, Run, first_decision, is_done, passed_since, sample
+from topo.measure.counts import PacketCounts
+from topo.plan.crowd.further import Further
+from topo.plan.crowd.network import FAST, ROUTER, SLOW
+from topo.plan.crowd.samples import LinkCounts, Sample
+from topo.plan.crowd.scenarios import NETWORK, NONE
+from topo.plan.crowd.settings import Settings
+from topo.results import replaced_directory, version
+from topo.testbed.errors import SetupError
+from topo.testbed.nodes import KERNEL
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -63,7 +62,7 @@ def test_the_first_decision_is_waited_for_a_whole_interval(lab: Lab) -> None:
 
 
 def test_a_controller_that_does_not_decide_is_an_error(lab: Lab) -> None:
-    with pytest.raises(LabError, match="has not decided anything in 38 s"):
+    with pytest.raises(SetupError, match="has not decided anything in 38 s"):
         first_decision(cast(NewsLab, lab), period_s=8.0)
 
 
@@ -136,7 +135,7 @@ class Counting:
 
     def quiet_packet_counts(self) -> PacketCounts:
         if not self._quiet:
-            raise LabError("no packets at the switch: not so after 10 s")
+            raise SetupError("no packets at the switch: not so after 10 s")
         return PacketCounts(received=1010, sent=960, forwarded=993, dropped=5, punted=1)
 
     def link(self) -> LinkCounts:
@@ -164,7 +163,7 @@ def test_the_control_run_has_no_switch_in_its_version(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SLUICE_SWITCH", "/nowhere/sluice-switch")
     version.cache_clear()
     assert len(version(KERNEL)) == 16
-    with pytest.raises(LabError, match="is not there"):
+    with pytest.raises(SetupError, match="is not there"):
         version("embedded")
 
 
@@ -194,7 +193,7 @@ class Imagined(NewsLab):
 
     def _prepare(self) -> None:
         if not self._router:
-            raise LabError("no router")
+            raise SetupError("no router")
 
     def _build_network(self, hosts: object, more: object = None) -> None:
         del hosts, more
@@ -228,7 +227,7 @@ def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.Monk
     try:
         with Imagined(router=router):
             assert niceness[-1] == network.PRIORITY
-    except LabError:
+    except SetupError:
         assert not router
     assert niceness == [3, network.PRIORITY, 3]
 
@@ -236,14 +235,14 @@ def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.Monk
 def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     place = tmp_path / "below/run"
     for content in ("first", "second"):
-        with whole(place) as partial:
+        with replaced_directory(place) as partial:
             (partial / content).write_text("")
         assert [one.name for one in place.iterdir()] == [content]
-    with pytest.raises(KeyboardInterrupt), whole(place) as partial:
+    with pytest.raises(KeyboardInterrupt), replaced_directory(place) as partial:
         (partial / "third").write_text("")
         raise KeyboardInterrupt
     assert [one.name for one in place.iterdir()] == ["second"]
-    with whole(place) as partial:
+    with replaced_directory(place) as partial:
         assert not list(partial.iterdir())
 
 
@@ -252,7 +251,7 @@ def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
 ) -> None:
     """Its records would be taken for all of them, as long as what names the run is there."""
     place = tmp_path / "run"
-    with whole(place) as partial:
+    with replaced_directory(place) as partial:
         (partial / "meta").write_text("old")
         (partial / "outcomes").write_text("old")
 
@@ -264,18 +263,18 @@ def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(shutil, "rmtree", interrupted)
-        with whole(place) as partial:
+        with replaced_directory(place) as partial:
             (partial / "meta").write_text("new")
             (partial / "outcomes").write_text("new")
     assert {one.name: one.read_text() for one in place.iterdir()} == {"meta": "new", "outcomes": "new"}
-    with whole(place):
+    with replaced_directory(place):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ["run"], "what was left is put away by the next one"
 
 
 def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "run"
-    with whole(place) as partial:
+    with replaced_directory(place) as partial:
         (partial / "outcomes").write_text("old")
     rename = Path.rename
 
@@ -286,10 +285,10 @@ def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Path, "rename", interrupted)
-        with whole(place):
+        with replaced_directory(place):
             pass
-    with pytest.raises(LabError), whole(place):
-        raise LabError("the next run fails, too")
+    with pytest.raises(SetupError), replaced_directory(place):
+        raise SetupError("the next run fails, too")
     assert (place / "outcomes").read_text() == "old"
 
 

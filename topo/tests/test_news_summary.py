@@ -13,16 +13,15 @@ from sluice.config import load
 from sluice.news.limit import bucket
 from sluice.switch.bucket import Bucket
 
-from topo.errors import LabError
-from topo.news import series
-from topo.news.__main__ import Results, chosen_settings, parse_options
-from topo.news.programme import COMPRESSION, compressed, one_run, programme
-from topo.news.summary import Result, checks, entry, summary, table
-from workload.crowd.configuration import controller_config
-from workload.crowd.further import Further
-from workload.crowd.measures import Figures
-from workload.crowd.plan import FAST, SLOW, TARGET
-from workload.crowd.scenarios import (
+from topo.labs.crowds import series
+from topo.labs.crowds.__main__ import Results, chosen_settings, parse_options
+from topo.labs.crowds.programme import COMPRESSION, compressed, one_run, programme
+from topo.labs.crowds.summary import Result, checks, entry, summary, table
+from topo.plan.crowd.configuration import controller_config
+from topo.plan.crowd.further import Further
+from topo.plan.crowd.measures import Figures
+from topo.plan.crowd.network import FAST, SLOW, TARGET
+from topo.plan.crowd.scenarios import (
     BULK,
     HOT_SPOT,
     NETWORK,
@@ -36,8 +35,9 @@ from workload.crowd.scenarios import (
     WEB,
     Scenario,
 )
-from workload.crowd.settings import Settings
-from workload.crowd.traffic import crowds_requests
+from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.traffic import crowds_requests
+from topo.testbed.errors import SetupError
 
 ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
 QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)
@@ -312,7 +312,7 @@ def test_a_loss_that_is_none_is_refused(loss: str, capsys: pytest.CaptureFixture
 
 def test_a_limit_that_needs_another_run_says_how_to_get_it(tmp_path: Path) -> None:
     alone = one_run(NETWORK, STATIC_SAME, Settings(), hour=False)
-    with pytest.raises(LabError, match=r"from a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
+    with pytest.raises(SetupError, match=r"a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
         Results(tmp_path, "embedded", print).make([alone])
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from topo.news import run as runs
-from topo.news.run import META, Run, is_done, results_directory
-from topo.news.version import digest
-from workload.crowd.scenarios import HOT_SPOT, NETWORK
-from workload.crowd.settings import Settings
+from topo.labs.crowds import run as runs
+from topo.labs.crowds.run import META, Run, is_done, results_directory
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK
+from topo.plan.crowd.settings import Settings
+from topo.results import digest
 
 
 def test_names_and_contents_count(tmp_path: Path) -> None:

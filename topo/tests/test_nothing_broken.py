@@ -14,9 +14,9 @@ from sluice.names import CONNECTION_SLOTS, Register
 from sluice.switch.pipeline import CODE, INFO, artefacts
 
 from experiments.nothing_broken import PRESSED, bounded, exact
-from topo.many.lab import PORT, VIP, ManyLab
-from topo.many.programme import Plan, Programme, Result
-from topo.many.tuples import drawn
+from topo.labs.connections.lab import PORT, VIP, ManyLab
+from topo.labs.connections.programme import Plan, Programme, Result
+from topo.labs.connections.tuples import drawn
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

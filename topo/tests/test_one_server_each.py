@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from testbed.processes import Process, await_true, run_in
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.testbed.processes import Process, await_true, run_in
 from topo.tests.talking import TIMEOUT_S, TalkingLab
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed import browser
-from testbed.browser import shown_table, shown_text
-from topo.apache import PAGE
-from topo.network import Lab
-from topo.page import start_page
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import SERVER_NAMES, Balance
+from topo.labs.apache import PAGE
+from topo.labs.page import start_page
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES, Balance
+from topo.testbed import browser
+from topo.testbed.browser import shown_table, shown_text
+from topo.testbed.nodes import switch_kind
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),

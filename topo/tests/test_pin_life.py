@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from testbed.processes import Process, await_true, run_in
-from topo.capture import Capture
-from topo.handshakes import Segment
+from topo.measure.capture import Capture
+from topo.measure.handshakes import Segment
+from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
+from topo.testbed.processes import Process, await_true, run_in
 from topo.tests.port_reuse import WAYS
 from topo.tests.talker import content, keep_alive
 from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
-from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import socket_in
-from testbed.processes import command_in
-from topo.content import AGENT
-from topo.dovecot import DOVECOT, PASSWORD
-from topo.protocols import ProtocolsLab
-from topo.switches import switch_kind
-from workload.plan import LOAD_CLIENT
-from workload.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
+from topo.labs.content import AGENT
+from topo.labs.dovecot import DOVECOT, PASSWORD
+from topo.labs.protocols import ProtocolsLab
+from topo.plan.network import LOAD_CLIENT
+from topo.plan.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import command_in
 
 NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from testbed.namespaces import socket_in
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.testbed.namespaces import socket_in
 from topo.tests.talking import TIMEOUT_S, TalkingLab, connections
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from topo.apache import PAGE
-from topo.network import Lab
-from topo.record import Recorder
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import Balance
+from topo.labs.apache import PAGE
+from topo.labs.web import Lab
+from topo.measure.capture import Recorder
+from topo.plan.load import Load
+from topo.plan.network import Balance
+from topo.testbed.nodes import switch_kind
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
 

@@ -20,12 +20,12 @@ from sluice.switch.choice import program_for
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from topo.ground import SWITCH_NAME
-from topo.resources import BUDGET, PATHS, ResourcesLab
+from topo.labs.resources import BUDGET, PATHS, ResourcesLab
+from topo.plan.network import DOWNLOAD_CLIENT, GRPC_PORT, LOAD_CLIENT, VIP, WEB_PORT, HostPlan
+from topo.testbed.namespaces import socket_in
+from topo.testbed.network import SWITCH_NAME
+from topo.testbed.processes import await_true, run_in
 from topo.tests.reached import reached
-from workload.plan import DOWNLOAD_CLIENT, GRPC_PORT, LOAD_CLIENT, VIP, WEB_PORT, HostPlan
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

@@ -12,21 +12,19 @@ from typing import NoReturn
 
 import pytest
 
-from topo import demo
-from topo.conservation import PacketCounts
-from topo.controller import read_status, weight_changes
-from topo.downloads import Download
-from topo.errors import LabError
-from topo.handshakes import ConnectTimes
-from topo.httperf import HttperfResult
-from topo.news import __main__ as news
-from topo.news import phases
-from topo.observation import Counts, Observation
-from topo.phases import Phase, Sample
-from topo.plot import draw
-from topo.summary import Results, checks, summary, table
-from workload.load import Load
-from workload.plan import SERVER_NAMES
+from topo.demo import __main__ as demo
+from topo.demo.phases import Phase, Sample
+from topo.demo.plot import draw
+from topo.demo.summary import Results, checks, summary, table
+from topo.labs.crowds import __main__ as news
+from topo.labs.crowds import phases
+from topo.measure.counts import Counts, Observation, PacketCounts, read_status, weight_changes
+from topo.measure.downloads import Download
+from topo.measure.handshakes import ConnectTimes
+from topo.measure.httperf import HttperfResult
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES
+from topo.testbed.errors import SetupError
 
 
 def observation(time: float, ratios: Mapping[str, float], syn: int, lost: int) -> Observation:
@@ -141,7 +139,7 @@ def test_weight_changes_are_read_from_the_trace() -> None:
 
 
 def test_a_controller_without_its_switch_is_said(results: Results) -> None:
-    with pytest.raises(LabError, match="it is standby"):
+    with pytest.raises(SetupError, match="it is standby"):
         read_status({"role": "standby"}, 0.0)
 
 

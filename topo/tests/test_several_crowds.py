@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from topo.news.records import read_records, switch_packets
-from topo.news.run import BULK_FILE, STATUS, Run, make_run, refused_of
-from topo.switches import switch_kind
+from topo.labs.crowds.records import read_records, switch_packets
+from topo.labs.crowds.run import BULK_FILE, STATUS, Run, make_run, refused_of
+from topo.plan.crowd.further import Further
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import OTHER, SLOW, TARGET
+from topo.plan.crowd.scenarios import NETWORK, PRODUCTION, Scenario
+from topo.plan.crowd.settings import Settings
+from topo.plan.outcomes import Ending
+from topo.testbed.nodes import switch_kind
 from topo.tests.test_news_crowd import SETTINGS
-from workload.crowd.further import Further
-from workload.crowd.measures import Records
-from workload.crowd.plan import OTHER, SLOW, TARGET
-from workload.crowd.scenarios import NETWORK, PRODUCTION, Scenario
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
 

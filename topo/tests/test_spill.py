@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from sluice.loops.spilling import LOOK_S
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.testbed.namespaces import socket_in
+from topo.testbed.processes import await_true
 from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from topo.labs.webservers import KINDS, WebServer
 from topo.load.thinking import Outcome, run
-from topo.switches import REPOSITORY
-from topo.webservers import KINDS, WebServer
+from topo.testbed import REPOSITORY
 
 BODY = b"a page"
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + BODY

@@ -17,10 +17,10 @@ import pytest
 import yaml
 from sluice.switch.pipeline import artefacts
 
-from testbed.processes import Process, run_in
-from testbed.switches import TOFINO, Endpoints
-from testbed.switches.tofino import INSTALLATION
-from topo.nets import GRPC_PORT, SWITCH
+from topo.testbed.nets import GRPC_PORT, SWITCH
+from topo.testbed.processes import Process, run_in
+from topo.testbed.switches import TOFINO, Endpoints
+from topo.testbed.switches.tofino import INSTALLATION
 from topo.tests.steadynet import Load, SteadyNet
 
 pytestmark = [

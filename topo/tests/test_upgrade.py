@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from topo.nets import READY_S
+from topo.testbed.nets import READY_S
 from topo.tests.steadynet import KEPT, Load, SteadyNet
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

@@ -1,0 +1,194 @@
+"""Today's alternatives in sluice's place: the same servers and client around iptables or a proxy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from topo.labs.web import Lab
+from topo.load import delay
+from topo.plan.network import LOAD_CLIENT, THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
+from topo.testbed.errors import SetupError
+from topo.testbed.mininet import Mininet, Node
+from topo.testbed.namespaces import listening
+from topo.testbed.nodes import KernelRouter, ProcessSwitch
+from topo.testbed.processes import run_in
+
+READY_TIMEOUT_S = 20.0
+HOP, HOP_TABLE = "hop0", "100"
+"""The device of a hop in user space, and the routing table that leads to it."""
+PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
+
+
+def haproxy_configuration(algorithm: str, pool: PoolPlan = THREE) -> str:
+    """TCP mode; as many connections as the load can have open; a dead server would be noticed by its checks."""
+    servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in pool.servers)
+    return f"""\
+global
+  maxconn 4096
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend web
+  bind {VIP}:{WEB_PORT}
+  default_backend pool
+backend pool
+  balance {algorithm}
+{servers}
+"""
+
+
+def nginx_configuration(directory: Path, pool: PoolPlan = THREE) -> str:
+    """One worker, stream module, least_conn."""
+    servers = "\n".join(f"    server {one.address}:{WEB_PORT};" for one in pool.servers)
+    return f"""\
+load_module /usr/lib/nginx/modules/ngx_stream_module.so;
+daemon off;
+worker_processes 1;
+pid {directory}/nginx.pid;
+error_log {directory}/nginx-error.log;
+events {{ worker_connections 8192; }}
+stream {{
+  upstream pool {{
+    least_conn;
+{servers}
+  }}
+  server {{
+    listen {VIP}:{WEB_PORT} backlog=4096;
+    proxy_connect_timeout 5s;
+    proxy_pass pool;
+  }}
+}}
+"""
+
+
+def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
+    """Ohta & Andou's equal split: each new connection to one of the servers with equal probability."""
+    head = ["iptables", "-t", "nat", "-A", "PREROUTING", "-d", str(VIP), "-p", "tcp", "--dport", str(WEB_PORT)]
+    rules: list[list[str]] = []
+    for number, server in enumerate(pool.servers):
+        rest = len(pool.servers) - number
+        share = ["-m", "statistic", "--mode", "random", "--probability", f"{1 / rest:.6f}"] if rest > 1 else []
+        rules.append([*head, *share, "-j", "DNAT", "--to-destination", f"{server.address}:{WEB_PORT}"])
+    return rules
+
+
+class Router(KernelRouter):
+    """The kernel as the router of every subnet; what balances is added to it by subclasses."""
+
+    pool = THREE
+
+    def around(self) -> Sequence[HostPlan]:
+        """Return the pool's hosts."""
+        return self.pool.hosts
+
+    def start(self, controllers: list[Node]) -> None:
+        """Start routing, then what balances."""
+        super().start(controllers)
+        self.balance()
+
+    def balance(self) -> None:
+        """Set up what balances."""
+
+    def proxy(self, name: str, arguments: list[str], configuration: str) -> None:
+        """Start a proxy on the service's address and return once it listens."""
+        program = PROGRAMS[name]
+        if not Path(program).exists():
+            raise SetupError(f"{program} is not there: tools/install_packages.sh experiments/packages.txt")
+        run_in(self.pid, ["ip", "address", "add", f"{VIP}/32", "dev", "lo"])
+        file = self.directory / f"{name}.conf"
+        file.write_text(configuration)
+        process = self.start_process(name, [program, *arguments, str(file)])
+        process.await_true("listens", lambda: listening(self.pid, WEB_PORT), READY_TIMEOUT_S)
+
+
+class Iptables(Router):
+    """DNAT at equal probability."""
+
+    def balance(self) -> None:
+        """Add the rules."""
+        for rule in dnat_rules(self.pool):
+            run_in(self.pid, rule)
+
+
+class IptablesBehindHop(Iptables):
+    """DNAT at equal probability, behind a process that every packet of the client passes, as at a switch in user space.
+
+    The process holds no packet back; conntrack has seen each of them before.
+    """
+
+    def balance(self) -> None:
+        """Add the rules, start the process, and route through it."""
+        super().balance()
+        (client,) = [one for one in self.around() if one == LOAD_CLIENT]
+        command = [sys.executable, "-m", delay.__name__, "--device", HOP]
+        self.start_process("hop", command).await_output("ready", READY_TIMEOUT_S)
+        for words in (
+            ["sysctl", "-q", "-w", f"net.ipv4.conf.{HOP}.rp_filter=0"],
+            ["ip", "link", "set", HOP, "up"],
+            ["ip", "route", "add", "default", "dev", HOP, "table", HOP_TABLE],
+            ["ip", "rule", "add", "iif", self.intfs[client.port].name, "lookup", HOP_TABLE],
+            ["iptables", "-t", "raw", "-A", "PREROUTING", "-i", HOP, "-j", "NOTRACK"],
+        ):
+            run_in(self.pid, words)
+
+
+class HaproxyRoundRobin(Router):
+    """HAProxy, TCP, roundrobin."""
+
+    algorithm = "roundrobin"
+
+    def balance(self) -> None:
+        """Start it."""
+        self.proxy("haproxy", ["-db", "-f"], haproxy_configuration(self.algorithm, self.pool))
+
+
+class HaproxyLeastConnections(HaproxyRoundRobin):
+    """HAProxy, TCP, leastconn."""
+
+    algorithm = "leastconn"
+
+
+class NginxLeastConnections(Router):
+    """nginx stream, least_conn."""
+
+    def balance(self) -> None:
+        """Start it."""
+        self.proxy("nginx", ["-c"], nginx_configuration(self.directory, self.pool))
+
+
+ALTERNATIVES: Mapping[str, type[Router]] = {
+    "iptables": Iptables,
+    "iptables-hop": IptablesBehindHop,
+    "haproxy-roundrobin": HaproxyRoundRobin,
+    "haproxy-leastconn": HaproxyLeastConnections,
+    "nginx-leastconn": NginxLeastConnections,
+}
+
+
+class AlternativeLab(Lab):
+    """The lab with one of them in the middle, and no controller."""
+
+    def __init__(self, kind: str, *, say: Callable[[str], None], pool: PoolPlan = THREE) -> None:
+        super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, pool=pool)
+
+    def switch_class(self) -> type[ProcessSwitch]:
+        """Return the router."""
+        return ALTERNATIVES[self.kind]
+
+    def _before_start(self, net: Mininet) -> None:
+        super()._before_start(net)
+        assert isinstance(self.switch, Router)
+        self.switch.pool = self.pool
+
+    def _start_balancer(self) -> None:
+        pass
+
+    def require_running(self) -> None:
+        """Raise SetupError if a server or the proxy has ended."""
+        for process in (self.switch.process, *self._servers):
+            if process is not None:
+                process.require_running()

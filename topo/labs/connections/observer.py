@@ -1,0 +1,189 @@
+"""The servers of very many connections, and who sees which of them each connection reaches: outside of the switch.
+
+    python -m topo.labs.connections.observer --control PATH --tuples FILE INTERFACE...
+
+A server is an interface. It answers as a host does: a SYN by a SYN-ACK, data by its number, a FIN by its own, and what
+it does not know by a RST (RFC 9293, section 3.10.7.1). Ports are used again: the first octet of a client's sequence
+numbers counts a tuple's connections.
+
+Over the control socket come lines: `silent NUMBER...` (these servers take and answer nothing, all others do), `lossy
+NUMBER SHARE` (one loses that share of SYNs), `note FILE` (writes what was seen). Each is answered by `ok`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import select
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topo.labs.connections.tuples import Tuples
+from topo.labs.connections.wire import ETH_P_IP, Wire
+from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
+
+LIVES = 16
+"""Connections of one tuple, at most."""
+TICK_S = 0.5
+
+
+@dataclass
+class Seen:
+    """What reached whom: a bit a server, by life and tuple."""
+
+    by_syn: NDArray[np.uint8]
+    """Servers that SYNs have reached."""
+    by_others: NDArray[np.uint8]
+    """And all other segments."""
+    resets: int = 0
+    """Answers to what a server did not know."""
+    lost: int = 0
+    """Frames that nobody saw, because they were too many."""
+
+    @classmethod
+    def nothing(cls, tuples: int) -> Self:
+        """At the beginning."""
+        return cls(np.zeros((LIVES, tuples), np.uint8), np.zeros((LIVES, tuples), np.uint8))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """From the file that was written."""
+        with np.load(path) as file:
+            return cls(file["by_syn"], file["by_others"], int(file["resets"]), int(file["lost"]))
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        np.savez(path, by_syn=self.by_syn, by_others=self.by_others, resets=self.resets, lost=self.lost)
+
+    def add(self, server: int, who: NDArray[np.int64], lives: NDArray[np.int64], syn: NDArray[np.bool_]) -> None:
+        """Segments that have reached a server."""
+        self.by_syn[lives[syn], who[syn]] |= np.uint8(1 << server)
+        self.by_others[lives[~syn], who[~syn]] |= np.uint8(1 << server)
+
+
+class Servers:
+    """All of them, each with the connections that it knows."""
+
+    def __init__(self, count: int, tuples: Tuples) -> None:
+        self.tuples = tuples
+        self.seen = Seen.nothing(tuples.client.size)
+        self.silent: frozenset[int] = frozenset()
+        self.lossy: dict[int, float] = {}
+        self._known = np.full((count, tuples.client.size), -1, np.int8)
+        """The life that a server has a connection of; -1: none."""
+        self._source = np.random.default_rng(1)
+
+    def answers(self, server: int, got: Segments) -> list[Segments]:
+        """Note what has come to a server; its answers, each list of one length."""
+        who = self.tuples.find(got.src, got.src_port)
+        got, who = got.of(who >= 0), who[who >= 0]
+        lives = (got.sequence >> 24).astype(np.int64)
+        syn = got.flags & (SYN | ACK) == SYN
+        self.seen.add(server, who, lives, syn)
+        if server in self.silent:
+            return []
+        taken = syn & (self._source.random(syn.size) >= self.lossy.get(server, 0.0))
+        self._known[server, who[taken]] = lives[taken]
+        known = (self._known[server, who] == lives) & ~syn
+        reset, fin = got.flags & RST != 0, got.flags & FIN != 0
+        strange = ~known & ~syn & ~reset
+        self.seen.resets += int(strange.sum())
+        self._known[server, who[known & reset]] = -1
+        numbers = np.full(who.size, server << 24, np.uint32) | (lives << 16).astype(np.uint32)
+        return [
+            *_answer(got.of(taken), numbers[taken], SYN | ACK),
+            *_answer(got.of(known & got.has_word), numbers[known & got.has_word] + 1, PSH | ACK, word=server),
+            *_answer(got.of(known & fin), numbers[known & fin] + 1, FIN | ACK),
+            *_answer(got.of(strange), got.acknowledgement[strange], RST),
+        ]
+
+
+def _answer(got: Segments, sequence: NDArray[np.uint32], flags: int, word: int | None = None) -> list[Segments]:
+    size = got.src.size
+    if not size:
+        return []
+    longer = got.has_word * np.uint32(4) + (got.flags & (SYN | FIN) != 0)
+    acknowledged = np.zeros(size, np.uint32) if flags == RST else got.sequence + longer
+    return [
+        Segments(
+            src=got.dst,
+            src_port=got.dst_port,
+            dst=got.src,
+            dst_port=got.src_port,
+            sequence=sequence,
+            acknowledgement=acknowledged.astype(np.uint32),
+            flags=np.full(size, flags, np.uint32),
+            word=np.full(size, word or 0, np.uint32),
+            has_word=np.full(size, word is not None),
+        )
+    ]
+
+
+class Observer:
+    """The servers at their wires, and the control socket."""
+
+    def __init__(self, interfaces: Sequence[str], tuples: Tuples) -> None:
+        made = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)) for _ in interfaces]
+        self.wires = [Wire(one, interface) for one, interface in zip(made, interfaces, strict=True)]
+        self.servers = Servers(len(interfaces), tuples)
+
+    def run(self, listener: socket.socket) -> None:
+        """Until whoever controls it has gone."""
+        print("observing", flush=True)
+        control, _ = listener.accept()
+        lines = control.makefile("r")
+        while True:
+            ready = select.select([control, *(wire.socket for wire in self.wires)], [], [], TICK_S)[0]
+            for number, wire in enumerate(self.wires):
+                if wire.socket in ready:
+                    self._serve(number, wire)
+            if control in ready:
+                if not (line := lines.readline()):
+                    return
+                self._do(line.split())
+                control.sendall(b"ok\n")
+
+    def _serve(self, number: int, wire: Wire) -> None:
+        received = wire.receive()
+        if not len(received):
+            return
+        macs = bytes(received[0, 6:12]), bytes(received[0, :6])
+        for answer in self.servers.answers(number, read(received)):
+            wire.send(frames(macs, answer))
+
+    def _do(self, words: Sequence[str]) -> None:
+        match words:
+            case ["silent", *numbers]:
+                self.servers.silent = frozenset(map(int, numbers))
+            case ["lossy", number, share]:
+                self.servers.lossy[int(number)] = float(share)
+            case ["note", path]:
+                self.servers.seen.lost = sum(wire.lost() for wire in self.wires)
+                self.servers.seen.save(Path(path))
+            case _:
+                raise SystemExit(f"observer: not a command: {words}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Observe from the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--control", type=Path, required=True)
+    parser.add_argument("--tuples", type=Path, required=True)
+    parser.add_argument("interfaces", nargs="+")
+    options = parser.parse_args(arguments)
+    with np.load(options.tuples) as file:
+        tuples = Tuples(file["client"], file["port"], str(file["service"]), int(file["service_port"]))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(options.control))
+        listener.listen()
+        Observer(options.interfaces, tuples).run(listener)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

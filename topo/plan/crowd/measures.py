@@ -1,0 +1,187 @@
+"""From a run's raw records to the figures of Chen & Heidemann.  Pure.
+
+Rates, times and bytes are as they were measured, with time compressed by k; the published scale is reached by dividing
+rates by k.  Unless said otherwise, figures are of the window from one interval after the alarm (after the onset, where
+nothing raises one) to the end of the run.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from topo.plan.crowd.network import BYSTANDER, TARGET
+from topo.plan.crowd.samples import Sample, at
+from topo.plan.crowd.trace import Row, alarms, mean, measured
+from topo.plan.outcomes import Ending, Outcome
+from topo.plan.percentile import percentile
+
+LINEAR_SYNS = 5
+"""A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""
+
+LEAST_APART_S = 0.1
+"""A reading that was late is followed by the next at once: no rate is taken from such two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """One run's records; all times in seconds since the load began."""
+
+    period_s: float
+    onset_s: float
+    end_s: float
+    link_bit_per_s: float
+    controls: bool
+    crowd: bool
+    """Whether there is one; without, the onset is only where the load changes, and every alarm is false."""
+    outcomes: Sequence[Outcome]
+    bulk: Sequence[tuple[float, int]]
+    """Beginning of a slot, bytes of the bulk transfer in it."""
+    samples: Sequence[Sample]
+    rows: Sequence[Row]
+    slow_memory_bytes: float = math.nan
+    """The slow server's memory limit."""
+
+    def alarm_s(self) -> float | None:
+        """Return when the crowd's alarm was set: the first after the onset."""
+        if not self.crowd:
+            return None
+        return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
+
+    def false_alarms(self) -> int:
+        """Return how many alarms were set during the load and before the onset."""
+        until = self.onset_s if self.crowd else self.end_s
+        return sum(0 <= moment < until for moment in alarms(self.rows))
+
+    def window(self) -> tuple[float, float]:
+        """Return the window that the figures are of."""
+        alarm = self.alarm_s() if self.controls else None
+        return (self.onset_s if alarm is None else alarm) + self.period_s, self.end_s
+
+    def quiet(self) -> tuple[float, float]:
+        """Return the window before the onset; the first interval fills the queues and is left out."""
+        return self.period_s, self.onset_s
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one run in one window.  NaN where nothing was measured."""
+
+    detected_after_intervals: float
+    false_alarms: int
+    rejected_share: float
+    """Distinct requests to the target that were never connected, of those that ended or were connected."""
+    response_loss: float
+    """Packets that the bottleneck dropped, of those offered to it."""
+    ar_kbps: float
+    """Mean rate of the fastest tenth of the flows."""
+    admitted_per_s: float
+    """Connections made to the target."""
+    offered_per_s: float
+    """SYNs sent to the target, repeated ones included."""
+    bystander_latency_mean_ms: float
+    bystander_latency_median_ms: float
+    """From the request's due time to its last byte, of those that finished."""
+    bystander_refused: float
+    """Connection requests of the bystander that the switch refused; of the crowd's window, from the onset on.  NaN
+    where the switch counts those of all destinations together, as it does where one limit is for all of them."""
+    bystander_unconnected: int
+    """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs): some of
+    an open link, too, since a lost SYN goes again only after a second, which is not compressed."""
+    bystander_goodput_kbps: float
+    """Of the bulk transfer."""
+    bottleneck_used: float
+    limit_mean_per_s: float
+    finished_per_s: float
+    """Answers of the target that came whole."""
+    goodput_kbps: float
+    """Of the target's answers, whole ones only."""
+    late_p99_ms: float
+    """How late the generator itself was: 99 of 100 requests were less."""
+    switch_cpu: float
+    controller_cpu: float
+    """Seconds of CPU per second."""
+    switch_mb: float
+    controller_mb: float
+    slow_memory_share: float
+    """Of its memory limit, what the slow server used, the mean of the readings ("98 %", section 8.3.2)."""
+    switch_packets_per_s: float
+    """That came to the switch between two readings, at most."""
+
+
+def figures(records: Records, window: tuple[float, float]) -> Figures:
+    """Compute the figures of a window."""
+    begin, end = window
+    seconds = max(1e-9, end - begin)
+    target = [one for one in records.outcomes if one.server == TARGET]
+    bystander = [one for one in records.outcomes if one.server == BYSTANDER and begin <= one.due_s < end]
+    due = [one for one in target if begin <= one.due_s < end]
+    connected = sum(one.connect_s is not None for one in due)
+    rejected = sum(one.connect_s is None and one.ending is not Ending.PENDING for one in due)
+    finished = [one for one in target if one.ending is Ending.FINISHED and begin <= one.due_s + (one.done_s or 0) < end]
+    latencies = [1000 * (one.done_s or 0.0) for one in bystander if one.ending is Ending.FINISHED]
+    # A decision is about the time since the one before, and its limit is for the time up to the next: such a time is in
+    # the window if its middle is, whether decisions come early or late by some milliseconds.
+    decisions = measured(records.rows)
+    ends = [*(row.time_s for row in decisions[1:]), records.end_s]
+    observed = [row for before, row in pairwise(decisions) if begin <= (before.time_s + row.time_s) / 2 < end]
+    limited = [row for row, until in zip(decisions, ends, strict=False) if begin <= (row.time_s + until) / 2 < end]
+    first, last = at(records.samples, begin), at(records.samples, end)
+    before_refusals = at(records.samples, min(begin, records.onset_s) if end > records.onset_s else begin)
+    link = last.link.since(first.link)
+    sampled = max(1e-9, last.time_s - first.time_s)
+    alarm = records.alarm_s()
+    return Figures(
+        detected_after_intervals=math.nan if alarm is None else (alarm - records.onset_s) / records.period_s,
+        false_alarms=records.false_alarms(),
+        rejected_share=rejected / (rejected + connected) if rejected + connected else math.nan,
+        response_loss=link.loss(),
+        ar_kbps=mean([row.ar_bps for row in observed]) / 1000,
+        admitted_per_s=sum(begin <= one.due_s + one.connect_s < end for one in target if one.connect_s is not None)
+        / seconds,
+        offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
+        bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
+        bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
+        bystander_refused=math.nan
+        if last.bystander_refused is None
+        else last.bystander_refused - (before_refusals.bystander_refused or 0),
+        bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
+        bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
+        bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
+        limit_mean_per_s=mean([row.limit_per_s for row in limited]),
+        finished_per_s=len(finished) / seconds,
+        goodput_kbps=sum(one.size for one in finished) * 8e-3 / seconds,
+        late_p99_ms=percentile([1000 * one.late_s for one in due], 0.99),
+        switch_cpu=(last.switch_cpu_s - first.switch_cpu_s) / sampled,
+        controller_cpu=(last.controller_cpu_s - first.controller_cpu_s) / sampled,
+        switch_mb=last.switch_bytes / 1e6,
+        controller_mb=last.controller_bytes / 1e6,
+        slow_memory_share=mean([one.slow_bytes for one in records.samples if begin <= one.time_s < end])
+        / records.slow_memory_bytes,
+        switch_packets_per_s=_busiest_per_s([one for one in records.samples if begin <= one.time_s <= last.time_s]),
+    )
+
+
+def _busiest_per_s(samples: Sequence[Sample]) -> float:
+    rates = [
+        (after.received_packets - before.received_packets) / (after.time_s - before.time_s)
+        for before, after in pairwise(samples)
+        if before.received_packets is not None
+        and after.received_packets is not None
+        and after.time_s - before.time_s >= LEAST_APART_S
+    ]
+    return max(rates, default=math.nan)
+
+
+def syn_times(one: Outcome) -> list[float]:
+    """Return when the SYNs of a request were sent, the first and those that the kernel repeated."""
+    times = [one.due_s]
+    wait = 1.0
+    for number in range(1, one.retries + 1):
+        if number > LINEAR_SYNS:
+            wait *= 2
+        times.append(times[-1] + wait)
+    return times
