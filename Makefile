@@ -48,10 +48,10 @@ news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 
 	@$(BIN)/python -m topo.labs.crowds $(if $(QUICK),--quick)
 
 news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12 min
-	@$(BIN)/python -m topo.labs.crowds.overhead
+	@$(BIN)/python -m topo.labs.crowds.series overhead
 
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
-	@$(BIN)/python -m topo.labs.crowds.phases
+	@$(BIN)/python -m topo.labs.crowds.series phases
 
 # One computes while another waits, and what needs no switch runs while that is built; each one's output comes when it has ended.
 # Labs have clients that give up, so no compiler runs beside them. What is measured runs alone.

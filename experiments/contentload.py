@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topo.plan.percentile import percentile
+from topo.plan.statistics import percentile
 from topo.testbed import REPOSITORY
 from topo.testbed.errors import SetupError
 

@@ -11,13 +11,11 @@ from experiments import simulated
 from experiments.experiment import Experiment, Point, Say, Values
 from experiments.labruns import LabRuns, below_results
 from experiments.news_lab_report import draw, report
-from topo.labs.crowds.overhead import PERIODS_S, settings_for
 from topo.labs.crowds.programme import COMPRESSION, Planned, compressed, planned, programme
-from topo.labs.crowds.records import conditions, made, read_records, switch_packets
-from topo.labs.crowds.run import Run, is_done, make_run, static_limit
+from topo.labs.crowds.run import Run, conditions, is_done, made, make_run, read_records, static_limit, switch_packets
+from topo.labs.crowds.series import PERIODS_S, settings_for
 from topo.plan.crowd.measures import figures
-from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS, Settings
 from topo.testbed.errors import SetupError
 from topo.testbed.nodes import KERNEL, switch_kind
 

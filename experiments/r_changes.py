@@ -15,8 +15,8 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
-from topo.labs.apache import LONG
 from topo.labs.web import Lab
+from topo.labs.webservers import LONG
 from topo.measure.downloads import Download, Downloads
 from topo.plan.load import Load
 from topo.plan.network import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance

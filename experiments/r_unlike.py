@@ -20,7 +20,7 @@ from experiments.variants import (
     Variant,
 )
 from experiments.webpool import pool
-from topo.labs.apache import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
+from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
 from topo.plan.load import Load
 from topo.plan.network import PoolPlan, pool_of
 

@@ -13,8 +13,8 @@ from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
 from topo.plan.crowd.measures import Records, figures
 from topo.plan.crowd.network import TARGET_ADDRESS
+from topo.plan.crowd.readings import measured
 from topo.plan.crowd.scenarios import VARIANTS
-from topo.plan.crowd.trace import measured
 from topo.plan.outcomes import Ending
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 from experiments.experiment import Say
 from topo.labs.alternatives import AlternativeLab
-from topo.labs.apache import PAGE
 from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
 from topo.measure.counts import Observation, PacketCounts
 from topo.measure.handshakes import ConnectTimes, Handshakes
 from topo.measure.httperf import Httperf

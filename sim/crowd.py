@@ -12,8 +12,7 @@ from sluice.news import Decision
 from sluice.switch.plan import Server
 
 from topo.plan.outcomes import Ending, Outcome
-from topo.plan.patience import draw_wait
-from topo.plan.requests import Request
+from topo.plan.requests import Request, draw_wait
 
 from . import syn
 from .answers import AnswerServer

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 
 from topo.plan.crowd.measures import Records
 from topo.plan.crowd.network import BYSTANDER, OTHER, TARGET
-from topo.plan.crowd.scenarios import NETWORK, Variant
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import NETWORK, Settings, Variant
 from topo.plan.requests import Request
 from topo.plan.synthesis import Crowd, synthesise
 

@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from topo.labs.apache import PAGE
 from topo.labs.content import HINT as CONTENT_HINT
 from topo.labs.content import ContentLab
 from topo.labs.page import start_page
 from topo.labs.resources import HINT as RESOURCES_HINT
 from topo.labs.resources import ResourcesLab
 from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
 from topo.measure.capture import Recorder
 from topo.measure.httperf import Httperf
 from topo.plan.load import Load

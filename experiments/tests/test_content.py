@@ -82,7 +82,7 @@ def test_examples_say_what_is_missing_and_what_failed(monkeypatch: pytest.Monkey
 def test_everybodys_services_are_a_good_configuration() -> None:
     controls = {agent.name: f"unix:///run/{agent.name}.sock" for agent in AGENTS}
     listed = contentplace.services(RULES, controls)
-    config = parse(yaml.safe_dump({**switch_config(contentplace.POOL.hosts, thrift=False), "services": listed}))
+    config = parse(yaml.safe_dump(switch_config(contentplace.POOL.hosts, listed)))
     shop, ahead = (service for service in config.services if service.content)
     assert shop.content and ahead.content and (shop.content.guess, ahead.content.guess) == (False, True)
     assert [rule.name for rule in shop.content.rules] == ["client", *(f"r{n}" for n in range(RULES)), "xml"]

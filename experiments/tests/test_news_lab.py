@@ -23,9 +23,8 @@ from experiments.store import without_nan
 from experiments.tests.small import tables_of
 from topo.labs.crowds.run import Run
 from topo.plan.crowd.measures import Records
-from topo.plan.crowd.samples import Sample
-from topo.plan.crowd.settings import Settings
-from topo.plan.crowd.trace import Row
+from topo.plan.crowd.readings import Row, Sample
+from topo.plan.crowd.scenarios import Settings
 from topo.plan.outcomes import Ending, Outcome
 from topo.testbed.errors import SetupError
 from topo.testbed.nodes import KERNEL

@@ -18,7 +18,7 @@ from experiments.ratios import course, reversals
 from experiments.simpool import simulated
 from experiments.variants import PERIOD_S, VARIANTS
 from topo.labs.alternatives import dnat_rules, haproxy_configuration
-from topo.labs.apache import HEAVY, WORK
+from topo.labs.webservers import HEAVY, WORK
 from topo.measure.downloads import Download
 from topo.measure.httperf import Load
 from topo.plan.network import SERVER_CPUS, SERVER_NAMES, pool_of

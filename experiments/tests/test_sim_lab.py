@@ -31,8 +31,7 @@ from experiments.tests.small import report_text
 from sim.demo import READERS, simulate_demo
 from sim.lab import simulate_lab
 from topo.plan.crowd.measures import Records
-from topo.plan.crowd.scenarios import Scenario, Variant
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import Scenario, Settings, Variant
 from topo.plan.network import SERVER_NAMES
 from topo.results import program
 from topo.testbed.errors import SetupError

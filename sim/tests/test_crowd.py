@@ -24,8 +24,7 @@ from sim.dumbbell import Dumbbell, clients, places, plan, requests
 from sim.lab import lab_plan, simulate_lab
 from topo.plan.crowd.measures import Records, figures
 from topo.plan.crowd.network import BYSTANDER, TARGET, TARGET_ADDRESS
-from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER, Settings
 from topo.plan.outcomes import Ending
 from topo.plan.requests import Request
 

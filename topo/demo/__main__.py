@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,16 +18,15 @@ from topo.demo.calibration import RATES_PER_S, calibrate
 from topo.demo.phases import run_phase
 from topo.demo.summary import Results, summary, table
 from topo.labs.alternatives import AlternativeLab
-from topo.labs.apache import LONG, PAGE
 from topo.labs.page import PICTURE, save_picture, start_page
 from topo.labs.web import Lab
+from topo.labs.webservers import LONG, PAGE
 from topo.measure.downloads import RECEIVE_BUFFER_BYTES, Downloads
 from topo.measure.handshakes import ConnectTimes, Handshakes
 from topo.plan.load import Load
 from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, VIP, WEB_PORT, Balance
 from topo.testbed import REPOSITORY
-from topo.testbed.errors import SetupError, refusal
-from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import SWITCHES, congestion_control, switch_kind, syn_retransmission
 from topo.testbed.processes import POLL_S, await_true
 
@@ -182,25 +180,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
-    with ExitStack() as stack:
-        stack.enter_context(interruptible())
-        try:
-            results = run_demo(Settings(), options.output, say)
-        except SetupError as error:
-            print(f"sluice demo: {error}", file=sys.stderr)
-            return 1
-        except OSError as error:
-            print(f"sluice demo: {refusal(error, options.output)}", file=sys.stderr)
-            return 1
-        except Interrupted as interrupted:
-            print(f"sluice demo: ended by {interrupted}; everything it started is gone", file=sys.stderr)
-            return 128 + interrupted.number
-        holds = report(results, options.output, say)
-    say(f"{time.monotonic() - started:.0f} s")
-    if not holds:
-        print("sluice demo: FAILED: see the checks above", file=sys.stderr)
-        return 1
-    return 0
+    def work() -> int:
+        holds = report(run_demo(Settings(), options.output, say), options.output, say)
+        say(f"{time.monotonic() - started:.0f} s")
+        if not holds:
+            print("sluice demo: FAILED: see the checks above", file=sys.stderr)
+        return 0 if holds else 1
+
+    return run_command("demo", work, options.output)
 
 
 if __name__ == "__main__":

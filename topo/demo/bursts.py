@@ -34,7 +34,7 @@ class Bursts:
         """Make a burst at the ratios in force and say what it showed."""
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds), self.handshakes)
         half, end = phase.started + self.seconds / 2, phase.started + self.seconds
-        middle = min((one.observation for one in phase.samples), key=lambda seen: abs(seen.time - half))
+        middle = min((sample.observation for sample in phase.samples), key=lambda seen: abs(seen.time - half))
         burst = Burst(
             rate_per_s=rate_per_s,
             mean_ms=self.handshakes.between(half, end).mean_ms(),

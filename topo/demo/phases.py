@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from topo.labs.apache import PAGE
 from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
 from topo.measure.counts import Observation
 from topo.measure.downloads import Downloads
 from topo.measure.handshakes import ConnectTimes, Handshakes
@@ -49,7 +49,9 @@ class Phase:
     def at_end_of_load(self) -> Observation:
         """The last observation while connections were offered; after that the ratios answer to nothing."""
         end = self.started + self.load.seconds
-        return [one.observation for one in self.samples if one.observation.time <= end or one is self.samples[0]][-1]
+        return [
+            sample.observation for sample in self.samples if sample.observation.time <= end or sample is self.samples[0]
+        ][-1]
 
     @property
     def after(self) -> Observation:

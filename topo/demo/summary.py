@@ -47,7 +47,7 @@ class Results:
 
     def broken(self) -> int:
         """Return how many connections were broken: long downloads with a fault, and resets met by httperf."""
-        faulty = sum(bool(one.fault) for one in self.downloads)
+        faulty = sum(bool(download.fault) for download in self.downloads)
         return faulty + self.equal.httperf.resets + self.r.httperf.resets
 
 
@@ -153,10 +153,10 @@ def table(results: Results) -> str:
     counts = [server_counts(phase) for phase in phases]
     for name in SERVER_NAMES:
         label = f"{name}{' (loaded)' if name == results.loaded else ''}"
-        lines.append(both(f"{label}: SYN", *(one[name].syn for one in counts)))
-        lines.append(both("  SYN-ACK, first", *(one[name].synack for one in counts)))
-        lines.append(both("  SYN-ACK, again", *(one[name].synack_again for one in counts)))
-        r = [one[name].r() for one in counts]
+        lines.append(both(f"{label}: SYN", *(count[name].syn for count in counts)))
+        lines.append(both("  SYN-ACK, first", *(count[name].synack for count in counts)))
+        lines.append(both("  SYN-ACK, again", *(count[name].synack_again for count in counts)))
+        r = [count[name].r() for count in counts]
         lines.append(both("  R", *("-" if value is None else f"{value:.3f}" for value in r)))
         lines.append(both("  ratio at the end", *(f"{phase.at_end_of_load.ratios[name]:.3f}" for phase in phases)))
     ways = {"the equal split": results.equal.connect, "kernel DNAT's equal split": results.kernel}
@@ -166,7 +166,7 @@ def table(results: Results) -> str:
         "mean connect time by R: "
         + ", ".join(f"{results.share_of(baseline):.0%} of that by {name}" for name, baseline in ways.items()),
     ]
-    whole = sum(not one.fault for one in results.downloads)
+    whole = sum(not download.fault for download in results.downloads)
     lines += [
         "",
         f"weight changes: {len(results.changes)}; long downloads whole: {whole} of {len(results.downloads)}; "

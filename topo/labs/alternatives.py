@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from topo.labs.web import Lab
-from topo.load import delay
+from topo.load.delay import Delay
+from topo.load.program import command
 from topo.plan.network import LOAD_CLIENT, THREE, VIP, WEB_PORT, Balance, HostPlan, PoolPlan
+from topo.testbed import REPOSITORY
 from topo.testbed.errors import SetupError
 from topo.testbed.mininet import Mininet, Node
 from topo.testbed.namespaces import listening
@@ -23,7 +24,7 @@ PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
 
 def haproxy_configuration(algorithm: str, pool: PoolPlan = THREE) -> str:
     """TCP mode; as many connections as the load can have open; a dead server would be noticed by its checks."""
-    servers = "\n".join(f"  server {one.name} {one.address}:{WEB_PORT} check inter 1s" for one in pool.servers)
+    servers = "\n".join(f"  server {server.name} {server.address}:{WEB_PORT} check inter 1s" for server in pool.servers)
     return f"""\
 global
   maxconn 4096
@@ -43,7 +44,7 @@ backend pool
 
 def nginx_configuration(directory: Path, pool: PoolPlan = THREE) -> str:
     """One worker, stream module, least_conn."""
-    servers = "\n".join(f"    server {one.address}:{WEB_PORT};" for one in pool.servers)
+    servers = "\n".join(f"    server {server.address}:{WEB_PORT};" for server in pool.servers)
     return f"""\
 load_module /usr/lib/nginx/modules/ngx_stream_module.so;
 daemon off;
@@ -123,14 +124,13 @@ class IptablesBehindHop(Iptables):
     def balance(self) -> None:
         """Add the rules, start the process, and route through it."""
         super().balance()
-        (client,) = [one for one in self.around() if one == LOAD_CLIENT]
-        command = [sys.executable, "-m", delay.__name__, "--device", HOP]
-        self.start_process("hop", command).await_output("ready", READY_TIMEOUT_S)
+        hop = self.start_process("hop", command(Delay(HOP, {})), REPOSITORY)
+        hop.await_output("ready", READY_TIMEOUT_S)
         for words in (
             ["sysctl", "-q", "-w", f"net.ipv4.conf.{HOP}.rp_filter=0"],
             ["ip", "link", "set", HOP, "up"],
             ["ip", "route", "add", "default", "dev", HOP, "table", HOP_TABLE],
-            ["ip", "rule", "add", "iif", self.intfs[client.port].name, "lookup", HOP_TABLE],
+            ["ip", "rule", "add", "iif", self.intfs[LOAD_CLIENT.port].name, "lookup", HOP_TABLE],
             ["iptables", "-t", "raw", "-A", "PREROUTING", "-i", HOP, "-j", "NOTRACK"],
         ):
             run_in(self.pid, words)
@@ -170,7 +170,7 @@ ALTERNATIVES: Mapping[str, type[Router]] = {
 
 
 class AlternativeLab(Lab):
-    """The lab with one of them in the middle, and no controller."""
+    """The web lab with one of ALTERNATIVES in the switch's place, and no controller."""
 
     def __init__(self, kind: str, *, say: Callable[[str], None], pool: PoolPlan = THREE) -> None:
         super().__init__(kind, Balance("fixed", 1.0, 10.0), say=say, pool=pool)
@@ -186,9 +186,3 @@ class AlternativeLab(Lab):
 
     def _start_balancer(self) -> None:
         pass
-
-    def require_running(self) -> None:
-        """Raise SetupError if a server or the proxy has ended."""
-        for process in (self.switch.process, *self._servers):
-            if process is not None:
-                process.require_running()

@@ -14,7 +14,6 @@ from topo.labs.web import Lab
 from topo.testbed.controller import CONFIGURATION
 from topo.testbed.errors import SetupError
 from topo.testbed.namespaces import free_port
-from topo.testbed.processes import Process
 
 PICTURE = "page.png"
 _HOST, _PORT = "127.0.0.1", 8080
@@ -26,12 +25,8 @@ def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
     program = str(Path(sys.executable).parent / "sluice")
     try:
         address = f"{_HOST}:{free_port(_PORT, _HOST)}"
-        process = Process(
-            "sluice page",
-            [program, "page", "--history", "--address", address, "--config", str(lab.directory / CONFIGURATION)],
-            log=lab.directory / "page.log",
-        )
-        lab.at_end(process.stop)
+        options = ["--history", "--address", address, "--config", str(lab.directory / CONFIGURATION)]
+        process = lab.start("sluice page", [program, "page", *options])
         process.await_output("sluice: page ", _START_S)
     except (SetupError, OSError) as error:
         say(f"no live page: {error}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from topo.labs.web import Lab
 from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVERS, Balance, HostPlan, PoolPlan
-from topo.testbed.processes import run_in
 
 POOL = PoolPlan(SERVERS[:1], (0.5,))
 BALANCE = Balance("production", 2.0, 10.0)
@@ -38,10 +38,11 @@ class ResourcesLab(Lab):
         super().__init__(kind, BALANCE, say=say, pool=POOL)
         self._resources = resources or {"send": {"budget": BUDGET}}
 
-    def _before_controller(self) -> None:
-        configuration = dict(self.controller.configuration)
-        (service,) = configuration["services"]
-        self.controller.configure({**configuration, "services": [{**service, "resources": dict(self._resources)}]})
+    def configuration(self) -> dict[str, object]:
+        """Return the controller's configuration, but for its files."""
+        document = super().configuration()
+        (service,) = cast(list[dict[str, object]], document["services"])
+        return {**document, "services": [{**service, "resources": dict(self._resources)}]}
 
     def build(self) -> None:
         """See Lab."""
@@ -60,4 +61,4 @@ class ResourcesLab(Lab):
 
     def _tc(self, what: str, verb: str, *words: str) -> None:
         (server,) = self.pool.servers
-        run_in(self.pid(server.name), ["tc", what, verb, "dev", f"{server.name}-eth0", *words])
+        self.call(server.name, "tc", what, verb, "dev", f"{server.name}-eth0", *words)

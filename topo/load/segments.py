@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,18 @@ class Segments:
     def of(self, which: NDArray[np.bool_]) -> Self:
         """Some of them."""
         return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: int | NDArray[Any]) -> Segments:
+    """Return so many segments; a number stands in every row. Without a word they have no payload."""
+
+    def column(name: str) -> Column:
+        return np.broadcast_to(np.asarray(columns.get(name, 0)).astype(np.uint32), (size,))
+
+    names = (field.name for field in fields(Segments))
+    payload = np.broadcast_to(np.asarray(0 if word is None else word).astype(np.uint32), (size,))
+    headers = (column(name) for name in names if name not in ("word", "has_word"))
+    return Segments(*(*headers, payload), has_word=np.full(size, word is not None))
 
 
 def read(frames: NDArray[np.uint8]) -> Segments:

@@ -7,8 +7,7 @@ and has no verdict was lost before the pipeline; what was forwarded and did not 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -46,7 +45,7 @@ class Counts:
 def pool_r(counts: Mapping[str, Counts]) -> float | None:
     """Return R of all servers together."""
     servers = counts.values()
-    return Counts(sum(one.syn for one in servers), sum(one.synack for one in servers), 0, 0, 0).r()
+    return Counts(sum(server.syn for server in servers), sum(server.synack for server in servers), 0, 0, 0).r()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +79,6 @@ def read_status(status: Mapping[str, Any], now: float) -> Observation:
         },
         **{name: packets[name] for name in ("drops", "forwarded", "punts", "injected")},
     )
-
-
-def weight_changes(lines: Sequence[str]) -> list[float]:
-    """Return the times of the decisions that changed the service's weights, from the lines of a trace."""
-    times: list[float] = []
-    changes = 0
-    for line in lines:
-        decision: Mapping[str, Any] = json.loads(line)
-        if decision["service"] == SERVICE and decision["weight_changes"] != changes:
-            changes = decision["weight_changes"]
-            times.append(float(decision["time"]))
-    return times
 
 
 @dataclass(frozen=True, slots=True)

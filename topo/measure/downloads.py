@@ -137,4 +137,4 @@ class Downloads:
 
 def spanning(downloads: Sequence[Download], moment: float) -> int:
     """Count the downloads that were established before `moment` and ended after it."""
-    return sum(one.established <= moment <= one.ended for one in downloads)
+    return sum(download.established <= moment <= download.ended for download in downloads)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from topo.plan.percentile import percentile
+from topo.plan.statistics import percentile
 
 SEQUENCE_SPACE = 1 << 32
 
@@ -84,22 +84,24 @@ class Handshakes:
 
     def between(self, start: float, end: float) -> ConnectTimes:
         """Return the connect times of the connections whose first SYN was sent in [start, end)."""
-        begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
-        answered = [one.first_synack - one.first_syn for one in begun if one.first_synack is not None]
+        begun = [handshake for handshake in list(self.by_connection.values()) if start <= handshake.first_syn < end]
+        answered = [
+            handshake.first_synack - handshake.first_syn for handshake in begun if handshake.first_synack is not None
+        ]
         return ConnectTimes(len(begun), answered)
 
     def transfers_between(self, start: float, end: float) -> ConnectTimes:
         """Return the times to the service's FIN of the connections whose first SYN was sent in [start, end)."""
-        begun = [one for one in list(self.by_connection.values()) if start <= one.first_syn < end]
-        times = [one.ended - one.first_syn for one in begun if one.ended is not None]
+        begun = [handshake for handshake in list(self.by_connection.values()) if start <= handshake.first_syn < end]
+        times = [handshake.ended - handshake.first_syn for handshake in begun if handshake.ended is not None]
         return ConnectTimes(len(begun), times)
 
     def answered_between(self, start: float, end: float) -> ConnectTimes:
         """Return the connect times of the connections whose first SYN-ACK came in [start, end)."""
         times = [
-            one.first_synack - one.first_syn
-            for one in list(self.by_connection.values())
-            if one.first_synack is not None and start <= one.first_synack < end
+            handshake.first_synack - handshake.first_syn
+            for handshake in list(self.by_connection.values())
+            if handshake.first_synack is not None and start <= handshake.first_synack < end
         ]
         return ConnectTimes(len(times), times)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sluice.addresses import Address, from_text
 
-from topo.plan.network import SERVERS, THREE, WEB_PORT, Balance, HostPlan, PoolPlan, switch_config
+from topo.plan.network import ASKED_ONCE, SERVERS, THREE, WEB_PORT, Balance, HostPlan, PoolPlan, service, switch_config
 
 SHOP = "shop"
 SHOP_ADDRESS = from_text("10.0.0.110")
@@ -54,7 +54,7 @@ class ContentPool(PoolPlan):
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
-        """Everybody around the switch."""
+        """The hosts around the switch."""
         return (*super(ContentPool, self).hosts, *AGENTS)
 
 
@@ -64,6 +64,11 @@ POOL = ContentPool(THREE.servers, THREE.cpus)
 def group_address(name: str) -> Address:
     """The internal address of a group."""
     return from_text("10.0.9.1") + list(GROUPS).index(name)
+
+
+def agent_entries(agents: Mapping[HostPlan, str]) -> list[dict[str, str]]:
+    """Return the agents of a content service, each with the address where it listens for the controller."""
+    return [{"name": one.name, "address": str(one.address), "control": control} for one, control in agents.items()]
 
 
 def content_service(
@@ -76,35 +81,13 @@ def content_service(
 ) -> Mapping[str, object]:
     """Return a service that is switched by content; ``agents`` has where each listens for the controller, and ``more``
     what else stands in ``content``, or other rules."""
-    listed = [
-        {"name": agent.name, "address": str(agent.address), "control": control} for agent, control in agents.items()
-    ]
-    content = {"protocol": "http", "agents": listed, "rules": list(rules), **more}
+    content = {"protocol": "http", "agents": agent_entries(agents), "rules": list(rules), **more}
     return {"name": name, "address": str(address), "port": WEB_PORT, "content": content}
 
 
-def group(
-    name: str, address: Address, balance: Balance, servers: Sequence[HostPlan], port: int = WEB_PORT
-) -> Mapping[str, object]:
-    """Return a service with these servers, each on ``port``."""
-    return {
-        "name": name,
-        "address": str(address),
-        "port": WEB_PORT,
-        "balance": balance.as_config(),
-        "servers": [{"name": one.name, "address": str(one.address), "port": port} for one in servers],
-    }
-
-
 def content_config(
-    balance: Balance,
-    *,
-    control_socket: str,
-    trace_file: str,
-    controls: Mapping[str, str],
-    thrift: bool,
-    content: Mapping[str, object] | None = None,
-) -> Mapping[str, object]:
+    balance: Balance, *, controls: Mapping[str, str], thrift: bool, content: Mapping[str, object] | None = None
+) -> dict[str, object]:
     """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller.
 
     ``content`` replaces keys of the service's block ``content``.
@@ -112,11 +95,6 @@ def content_config(
     agents = {agent: controls[agent.name] for agent in AGENTS}
     keys = {"default": {"to": "all", "sticky": "none"}, **(content or {})}
     shop = content_service(SHOP, SHOP_ADDRESS, agents, RULES, **keys)
-    groups = [group(name, group_address(name), balance, servers) for name, servers in GROUPS.items()]
-    return {
-        **switch_config(POOL.hosts, thrift=thrift),
-        "services": [shop, *groups],
-        "neighbours": {"refresh_s": 3600},
-        "control": control_socket,
-        "trace_file": trace_file,
-    }
+    how = balance.as_config()
+    groups = [service(name, group_address(name), servers, balance=how) for name, servers in GROUPS.items()]
+    return switch_config(POOL.hosts, [shop, *groups], thrift=thrift, neighbours=ASKED_ONCE)

@@ -27,6 +27,8 @@ CPU_PORT = names.CPU_PORT
 GRPC_PORT = 9559
 THRIFT_PORT = 9090
 """Both TCP ports are on the loopback interface of the switch's own namespace, where nothing else runs."""
+ASKED_ONCE = {"refresh_s": 3600}
+"""The controller asks for neighbours at its start and not again: so a lab can account for every packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,16 @@ SERVERS = (HostPlan("s1", 3, 11), HostPlan("s2", 4, 12), HostPlan("s3", 5, 13))
 PLAIN_HOST = HostPlan("h1", 6, 3)
 SERVER_NAMES = tuple(server.name for server in SERVERS)
 
+CLIENT = HostPlan("client", 1, 1)
+FAR = "10.96.0.0/11"
+"""A network with one client, with which users of other networks are: a /16 for each distance."""
+
+
+def servers_behind(count: int) -> list[HostPlan]:
+    """Return so many servers of a network with one client."""
+    return [HostPlan(f"s{number}", 1 + number, 10 + number) for number in range(1, count + 1)]
+
+
 SERVER_CPUS = 0.1
 """CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
 
@@ -82,7 +94,7 @@ class PoolPlan:
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
-        """Everybody around the switch."""
+        """The hosts around the switch."""
         return (LOAD_CLIENT, DOWNLOAD_CLIENT, *self.servers, PLAIN_HOST)
 
     @property
@@ -118,39 +130,31 @@ class Balance:
         return {"mode": self.mode, "period_s": self.period_s, "window_s": self.window_s, "delta": self.delta}
 
 
-def switch_config(hosts: Iterable[HostPlan], *, thrift: bool) -> dict[str, object]:
-    """Return what sluice.yaml says of a switch in a namespace of its own, with these hosts around it."""
+def service(
+    name: str, address: Address | str, servers: Iterable[HostPlan], port: int = WEB_PORT, /, **more: object
+) -> dict[str, object]:
+    """Return a service of sluice.yaml on WEB_PORT, whose servers listen on ``port``; ``more``: its further keys."""
+    listed = [{"name": server.name, "address": str(server.address), "port": port} for server in servers]
+    return {"name": name, "address": str(address), "port": WEB_PORT, **more, "servers": listed}
+
+
+def switch_config(
+    hosts: Iterable[HostPlan], services: Iterable[Mapping[str, object]], *, thrift: bool = False, **more: object
+) -> dict[str, object]:
+    """Return the content of sluice.yaml for a switch in a namespace of its own, with these hosts around it.
+
+    `more`: further keys of the document.
+    """
     by_thrift = {"thrift": f"127.0.0.1:{THRIFT_PORT}"} if thrift else {}
     return {
-        "switch": {"address": f"127.0.0.1:{GRPC_PORT}", "device_id": 1, **by_thrift},
-        "interfaces": [
-            {"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway), "vlan": "keep"} for host in hosts
-        ],
+        "switch": {"address": f"127.0.0.1:{GRPC_PORT}", **by_thrift},
+        "interfaces": [{"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway)} for host in hosts],
+        "services": [dict(one) for one in services],
+        **more,
     }
 
 
-def controller_config(
-    balance: Balance, *, control_socket: str, trace_file: str, thrift: bool, pool: PoolPlan = THREE
-) -> Mapping[str, object]:
-    """Return the content of sluice.yaml for the lab.  Nobody tells the controller how many CPUs a server has."""
-    return {
-        **switch_config(pool.hosts, thrift=thrift),
-        "services": [
-            {
-                "name": SERVICE,
-                "address": str(VIP),
-                "port": WEB_PORT,
-                "protocol": "tcp",
-                "balance": balance.as_config(),
-                "second_look": balance.second_look,
-                "servers": [
-                    {"name": server.name, "address": str(server.address), "port": WEB_PORT, "capacity": 1.0}
-                    for server in pool.servers
-                ],
-            }
-        ],
-        # Neighbours are asked for at the start and never again, so that the lab can account for every packet.
-        "neighbours": {"refresh_s": 3600},
-        "control": control_socket,
-        "trace_file": trace_file,
-    }
+def controller_config(balance: Balance, *, thrift: bool, pool: PoolPlan = THREE) -> dict[str, object]:
+    """Return the content of sluice.yaml for the lab, without how many CPUs a server has."""
+    web = service(SERVICE, VIP, pool.servers, balance=balance.as_config(), second_look=balance.second_look)
+    return switch_config(pool.hosts, [web], thrift=thrift, neighbours=ASKED_ONCE)

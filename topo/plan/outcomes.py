@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from topo.plan import rows
+
 HEADER = "due_s,client,server,size,connect_s,first_byte_s,done_s,bytes,outcome,retries,late_s"
 
 
@@ -46,30 +48,11 @@ class Outcome:
     late_s: float
     """How late the generator itself was with the first SYN."""
 
-    def line(self) -> str:
-        """Return the request as a line of the file."""
-        moments = ["" if one is None else f"{one:.6f}" for one in (self.connect_s, self.first_byte_s, self.done_s)]
-        return ",".join(
-            (
-                f"{self.due_s:.6f}",
-                str(self.client),
-                self.server,
-                str(self.size),
-                *moments,
-                str(self.bytes),
-                str(self.ending),
-                str(self.retries),
-                f"{self.late_s:.6f}",
-            )
-        )
-
 
 def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
     """Write the file; a half-written one is never seen under its name."""
     partial = path.with_suffix(".partial")
-    with partial.open("w") as file:
-        file.write(HEADER + "\n")
-        file.writelines(one.line() + "\n" for one in outcomes)
+    partial.write_text("".join(f"{text}\n" for text in (HEADER, *(rows.line(outcome, 6) for outcome in outcomes))))
     partial.rename(path)
 
 
@@ -78,25 +61,4 @@ def read_outcomes(path: Path) -> list[Outcome]:
     lines = path.read_text().splitlines()
     if not lines or lines[0] != HEADER:
         raise ValueError(f"{path}: line 1 is not {HEADER!r}: these are no outcomes")
-    return [_parse(line) for line in lines[1:]]
-
-
-def _parse(line: str) -> Outcome:
-    due, client, server, size, connect, first_byte, done, count, ending, retries, late = line.split(",")
-
-    def moment(text: str) -> float | None:
-        return float(text) if text else None
-
-    return Outcome(
-        float(due),
-        int(client),
-        server,
-        int(size),
-        moment(connect),
-        moment(first_byte),
-        moment(done),
-        int(count),
-        Ending(ending),
-        int(retries),
-        float(late),
-    )
+    return list(rows.read(Outcome, lines[1:]))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sluice.addresses import Address, from_text
 
-from topo.plan.content import AGENTS, POOL, S1, S2
-from topo.plan.network import Balance, HostPlan, switch_config
+from topo.plan.content import AGENTS, POOL, S1, S2, agent_entries
+from topo.plan.network import ASKED_ONCE, Balance, HostPlan, service, switch_config
 
 NAMED = "b.example"
 """The name that rules send to s2: a domain of recipients, a name of a TLS server."""
@@ -44,16 +44,9 @@ POP3 = ProtocolPlan("pop3", from_text("10.0.0.123"), 110, {"user": USER}, ("SASL
 PROTOCOLS = (TLS, SMTP, IMAP, POP3)
 
 
-def protocols_config(
-    balance: Balance,
-    *,
-    control_socket: str,
-    trace_file: str,
-    controls: Mapping[str, str],
-    thrift: bool,
-) -> Mapping[str, object]:
+def protocols_config(balance: Balance, *, controls: Mapping[str, str], thrift: bool) -> dict[str, object]:
     """Return the content of sluice.yaml for the lab; ``controls`` has where each agent listens for the controller."""
-    agents = [{"name": agent.name, "address": str(agent.address), "control": controls[agent.name]} for agent in AGENTS]
+    agents = agent_entries({agent: controls[agent.name] for agent in AGENTS})
     services = [
         {
             "name": plan.name,
@@ -71,22 +64,13 @@ def protocols_config(
     ]
     groups = [
         {
-            "name": plan.group(server),
-            "address": str(group_address(server)),
+            **service(plan.group(server), group_address(server), [server], plan.port, balance=balance.as_config()),
             "port": plan.port,
-            "balance": balance.as_config(),
-            "servers": [{"name": server.name, "address": str(server.address), "port": plan.port}],
         }
         for plan in PROTOCOLS
         for server in (S1, S2)
     ]
-    return {
-        **switch_config(POOL.hosts, thrift=thrift),
-        "services": [*services, *groups],
-        "neighbours": {"refresh_s": 3600},
-        "control": control_socket,
-        "trace_file": trace_file,
-    }
+    return switch_config(POOL.hosts, [*services, *groups], thrift=thrift, neighbours=ASKED_ONCE)
 
 
 def group_address(server: HostPlan) -> Address:

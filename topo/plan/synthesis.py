@@ -98,7 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     requests = synthesise(Crowd(), options.server, seed=options.seed)
     if options.worldcup:
-        write_records(options.output, (Record(int(one.time_s), one.client, 0, one.size) for one in requests))
+        write_records(
+            options.output, (Record(int(request.time_s), request.client, 0, request.size) for request in requests)
+        )
     else:
         write_log(options.output, requests)
     return 0

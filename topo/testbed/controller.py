@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +12,34 @@ import yaml
 from sluice.loops.commands import Refused
 from sluice.loops.controlclient import ask
 
+from topo.plan.network import SERVICE
 from topo.testbed.errors import SetupError
 from topo.testbed.processes import Process
 
 READY_TIMEOUT_S = 120.0
 ANSWER_TIMEOUT_S = 30.0
-CONFIGURATION = "sluice.yaml"
-"""In the lab's directory."""
+CONFIGURATION, TRACE = "sluice.yaml", "trace.jsonl"
+"""In the lab's directory; a trace is there where the configuration asks for it."""
 
 
 class SluiceRun:
     """A running `sluice run`, with its configuration in the lab's directory."""
 
-    def __init__(self, *, namespace_pid: int, directory: Path, patience_s: float = ANSWER_TIMEOUT_S) -> None:
-        """``patience_s``: until it has answered a command."""
-        self._patience_s = patience_s
+    def __init__(self, namespace_pid: int, directory: Path, patience_s: float | None = None) -> None:
+        """``patience_s``: seconds until it has answered a command."""
+        self._patience_s = patience_s or ANSWER_TIMEOUT_S
         self._namespace_pid = namespace_pid
         self._directory = directory
         self._configuration = directory / CONFIGURATION
         self.control_socket = directory / "sluice.sock"
+        self.trace = directory / TRACE
         self._program = str(Path(sys.executable).parent / "sluice")
         self.process: Process | None = None
 
     def configure(self, content: Mapping[str, object]) -> None:
-        """Write its configuration."""
-        self._configuration.write_text(yaml.safe_dump(dict(content), sort_keys=False))
+        """Write its configuration, with its control socket."""
+        document = {**content, "control": str(self.control_socket)}
+        self._configuration.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def reload(self, content: Mapping[str, object]) -> None:
         """Replace its configuration while it runs; raise SetupError if it is refused."""
@@ -74,3 +78,27 @@ class SluiceRun:
     def status_command(self) -> list[str]:
         """Return the command line that shows the status."""
         return [self._program, "status", "--config", str(self._configuration)]
+
+    def drain(self, server: str, *, drain: bool) -> None:
+        """Give a server no new connections, or its share again."""
+        self.ask(command="drain" if drain else "undrain", server=server)
+
+    def set_mode(self, mode: str) -> None:
+        """Have another algorithm decide the ratios from now on."""
+        self.ask(command="mode", service=SERVICE, mode=mode)
+
+    def weight_changes(self) -> list[float]:
+        """Return when the weights were changed (seconds, time.time()), from the controller's trace."""
+        return weight_changes(self.trace.read_text().splitlines())
+
+
+def weight_changes(lines: Sequence[str]) -> list[float]:
+    """Return the times of the decisions that changed the service's weights, from the lines of a trace."""
+    times: list[float] = []
+    changes = 0
+    for line in lines:
+        decision: Mapping[str, Any] = json.loads(line)
+        if decision["service"] == SERVICE and decision["weight_changes"] != changes:
+            changes = decision["weight_changes"]
+            times.append(float(decision["time"]))
+    return times

@@ -1,11 +1,15 @@
-"""Ctrl-C, SIGTERM and SIGHUP end the lab in order: the first unwinds the stack, later ones do not disturb that."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command in order: the first unwinds the stack, later ones do not disturb that."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator, Sequence
+import sys
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+
+from topo.testbed.errors import SetupError, refusal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -38,18 +42,18 @@ def undisturbed() -> Generator[None]:
 
 @contextmanager
 def held_back() -> Generator[None]:
-    """Within this, an interrupt waits: of a process that is just being started nobody has a handle yet to end it by."""
-    came: list[int] = []
+    """Within this, an interrupt waits: a process that is just being started has no handle yet to end it by."""
+    pending: list[int] = []
     handled = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
     for number in handled:
-        signal.signal(number, lambda number, _frame: came.append(number))
+        signal.signal(number, lambda number, _frame: pending.append(number))
     try:
         yield
     finally:
         for number, handler in handled.items():
             signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        if pending:
+            signal.raise_signal(pending[0])
 
 
 @contextmanager
@@ -67,3 +71,25 @@ def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Generator[None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def run_command(
+    name: str, work: Callable[[], int], place: Path, *, kept: str = "", errors: tuple[type[Exception], ...] = ()
+) -> int:
+    """Run a command of the lab and return its exit code; what ends it is one line on standard error.
+
+    `place` is where it writes, and `kept` what stays there of a command that was ended. `errors` are further types
+    whose text is for the user, as SetupError's is.
+    """
+    with interruptible():
+        try:
+            return work()
+        except (SetupError, *errors) as error:
+            text, code = str(error), 1
+        except OSError as error:
+            text, code = "; ".join([refusal(error, place), *([kept] if kept else [])]), 1
+        except Interrupted as interrupted:
+            ends = ", ".join(["everything it started is gone", *([kept] if kept else [])])
+            text, code = f"ended by {interrupted}; {ends}", 128 + interrupted.number
+    print(f"sluice {name}: {text}", file=sys.stderr)
+    return code

@@ -101,6 +101,34 @@ def socket_in(pid: int, family: int, kind: int, protocol: int = 0) -> socket.soc
     return opened[0]
 
 
+def connect_in(
+    pid: int,
+    to: tuple[str, int],
+    timeout_s: float,
+    *,
+    source: tuple[str, int] | None = None,
+    receive_buffer: int | None = None,
+) -> socket.socket:
+    """Return a TCP connection from the network namespace of process `pid`, whose operations take ``timeout_s`` at most.
+
+    ``source``: address and port of its own; ``receive_buffer``: bytes of SO_RCVBUF. Raises OSError if it cannot be
+    made.
+    """
+    made = socket_in(pid, socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.settimeout(timeout_s)
+        if receive_buffer is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(source)
+        made.connect(to)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
 def listening(pid: int, where: int | str) -> bool:
     """Say whether anything listens in the network namespace of process `pid`: on a TCP port, or as gRPC writes it."""
     if isinstance(where, str) and where.startswith("unix:"):

@@ -135,14 +135,14 @@ class ProcessSwitch(Switch):
         self.prepare(ports)
         self.await_serving(self.start_process(self.program, self.command(self.executable(), ports)))
 
-    def start_process(self, name: str, argv: list[str]) -> Process:
-        """Start the one process, in the switch's namespace; its log is named after it."""
+    def start_process(self, name: str, argv: list[str], directory: Path | None = None) -> Process:
+        """Start the one process, in the switch's namespace and in a directory; its log is named after it."""
         self.process = Process(
             name,
             before_all_else(argv) if self.realtime else argv,
             log=self.directory / f"{name}.log",
             namespace_pid=self.pid,
-            directory=self.directory,
+            directory=directory or self.directory,
         )
         return self.process
 

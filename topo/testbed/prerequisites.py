@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from topo.labs.apache import APACHE
 from topo.testbed.errors import SetupError
 
+APACHE = "/usr/sbin/apache2"
 PACKAGE_OF = {
     APACHE: "apache2-bin",
     "mnexec": "mininet",

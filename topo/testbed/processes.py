@@ -7,6 +7,7 @@ thread only: the kernel's signal follows the thread which started them.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from topo.testbed.errors import SetupError
 
@@ -167,6 +169,12 @@ class Process:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired as late:
             raise SetupError(f"{self.name} has not ended after {timeout_s:g} s") from late
+
+    def result(self, timeout_s: float) -> Any:
+        """Return its last line, read as JSON, once it has ended; raise SetupError if it failed or is late."""
+        if self.wait(timeout_s):
+            self.require_running()
+        return json.loads(self.output().splitlines()[-1])
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End the process and what it started: SIGTERM, and SIGKILL for what is left after `timeout_s`."""

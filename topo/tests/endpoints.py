@@ -18,8 +18,8 @@ from functools import partial
 
 from sluice.addresses import Packed
 
-from topo.labs.closing import ClosingNet
-from topo.plan.network import WEB_PORT
+from topo.labs.closing import SERVER, ClosingNetwork
+from topo.plan.network import CLIENT, WEB_PORT
 from topo.testbed.namespaces import socket_in
 
 ETH_P_IP = 0x0800
@@ -122,11 +122,9 @@ class Fetching(End):
 class Endpoints:
     """Both hosts of a net."""
 
-    net: ClosingNet
+    net: ClosingNetwork
     service: Packed
     server: Packed
-    macs: tuple[bytes, bytes]
-    """Ethernet's addresses of a client's and of the server's frames."""
     clients: dict[Key, Fetching] = field(default_factory=dict[Key, Fetching])
     served: dict[Key, End] = field(default_factory=dict[Key, End])
     tickles: dict[Key, Segment] = field(default_factory=dict[Key, Segment])
@@ -137,9 +135,11 @@ class Endpoints:
     """What was wrong, and resets of the server's connections."""
 
     def __post_init__(self) -> None:
-        self._sockets = [self._raw(host) for host in ("client", "server")]
+        hosts = (CLIENT, SERVER)
+        self._sockets = [self._raw(host.name) for host in hosts]
+        macs = [bytes.fromhex(f"{host.gateway_mac}{host.mac}".replace(":", "")) for host in hosts]
         self._send: tuple[Callable[[Segment], object], ...] = tuple(
-            partial(self._out, one, macs) for one, macs in zip(self._sockets, self.macs, strict=True)
+            partial(self._out, one, addresses) for one, addresses in zip(self._sockets, macs, strict=True)
         )
 
     def _raw(self, host: str) -> socket.socket:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
-import yaml
 from harness.slots import Tuple5, colliding
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
 from topo.labs.web import Lab
 from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
-from topo.testbed.controller import CONFIGURATION
-from topo.testbed.namespaces import socket_in
+from topo.testbed.namespaces import connect_in, socket_in
 from topo.testbed.nodes import switch_kind
 from topo.testbed.processes import Process
-from topo.tests.talker import READY
+from topo.tests.server import Server
 
-HERE = Path(__file__).parent
 INTERFACE = f"{LOAD_CLIENT.name}-eth0"
 TIMEOUT_S = 20.0
 
@@ -50,31 +45,22 @@ class TalkingLab(Lab):
 
     def _start_servers(self) -> None:
         for server in SERVERS:
-            self.talkers[server.name] = process = Process(
-                f"talker {server.name}",
-                [sys.executable, str(HERE / "talker.py"), server.name, str(server.address), str(WEB_PORT)],
-                log=self.directory / f"{server.name}.log",
-                namespace_pid=self.pid(server.name),
-                cores=self._cores.servers,
-            )
+            program = Server(server.name, str(server.address))
+            process = self.start_program(program, server.name, cores=self._cores.servers)
+            self.talkers[server.name] = self.await_listening(process, server.name, WEB_PORT)
             self._servers.append(process)
-            self._stack.callback(process.stop)
-            process.await_output(READY, TIMEOUT_S)
 
     @contextmanager
     def configured(self, change: Callable[[dict[str, Any]], None]) -> Generator[None]:
         """Within this, the controller runs with a changed configuration."""
-        path = self.directory / CONFIGURATION
-        before = path.read_text()
-        wanted = yaml.safe_load(before)
+        before = self.controller.configuration
+        wanted = {**self.controller.configuration}
         change(wanted)
-        self.controller.configure(wanted)
         try:
-            self.controller.ask(command="reload")
+            self.controller.reload(wanted)
             yield
         finally:
-            path.write_text(before)
-            self.controller.ask(command="reload")
+            self.controller.reload(before)
 
     @contextmanager
     def pressed(self) -> Generator[None]:
@@ -142,6 +128,14 @@ class Connection:
         return bytes(data)
 
 
+def connect(lab: TalkingLab, port: int) -> Connection:
+    """Return a new connection from a port; raise OSError if it is not established."""
+    client = lab.pid(LOAD_CLIENT.name)
+    made = Connection(port, connect_in(client, (str(VIP), WEB_PORT), TIMEOUT_S, source=("", port)))
+    made.server = made.says("name")
+    return made
+
+
 @contextmanager
 def connections(
     lab: TalkingLab, number: int, prepare: Callable[[Connection], object] = lambda _: None
@@ -151,13 +145,8 @@ def connections(
         made: list[Connection] = []
         for _ in range(number):
             port = lab.port()
-            one = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
-            stack.enter_context(one)
-            one.settimeout(TIMEOUT_S)
-            one.bind(("", port))
-            one.connect((str(VIP), WEB_PORT))
-            made.append(Connection(port, one))
-            made[-1].server = made[-1].says("name")
+            made.append(connect(lab, port))
+            stack.enter_context(made[-1].socket)
             prepare(made[-1])
         yield made
 
@@ -165,8 +154,8 @@ def connections(
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
     """For some time, have SYNs of strangers claim the connections' slots, both ways, as soon as they are vacant."""
     frames: list[bytes] = []
-    for one in pressed:
-        key = Tuple5(str(LOAD_CLIENT.address), one.port, str(VIP), WEB_PORT)
+    for connection in pressed:
+        key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)
         for stranger in islice(colliding(key, slot_1=key.slot_1, slot_2=key.slot_2), 3):
             ethernet = Ether(src=LOAD_CLIENT.mac, dst=LOAD_CLIENT.gateway_mac)
             addresses = IP(src=stranger.client, dst=str(VIP))

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from topo.labs.apache import PAGE, PAGE_BYTES
-from topo.labs.content import AGENT, ContentLab, curl, server_of
+from topo.labs.content import ContentLab, curl, server_of
+from topo.labs.webservers import PAGE, PAGE_BYTES
 from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
 from topo.plan.network import DOWNLOAD_CLIENT
 from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
 
 URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}

@@ -20,6 +20,7 @@ from topo.testbed.interrupts import SIGNALS, Interrupted, interruptible, undistu
 from topo.testbed.namespaces import listening, socket_in
 from topo.testbed.nodes import Bmv2Switch, SluiceSwitch, switch_kind
 from topo.testbed.processes import Process, await_true
+from topo.tests import needs
 
 V1 = """\
 sysfs /sys sysfs rw 0 0
@@ -72,7 +73,7 @@ def test_a_memory_limit_without_the_controller_says_how_to_get_it(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs.ROOT
 def test_a_group_takes_its_processes_with_it() -> None:
     group = cgroups.Group(cgroups.mounted(), "test", 0.5, memory_bytes=64 << 20)
     log = Path("/dev/null")
@@ -199,7 +200,7 @@ def test_without_mininet_the_remedy_is_one_line(tmp_path: Path) -> None:
 
 
 def test_every_package_the_lab_asks_for_is_installed_by_make() -> None:
-    listed = (Path(prerequisites.__file__).parent / "packages.txt").read_text().split()
+    listed = (REPOSITORY / "topo" / "packages.txt").read_text().split()
     assert set(prerequisites.PACKAGE_OF.values()) <= set(listed)
 
 

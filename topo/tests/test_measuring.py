@@ -184,9 +184,9 @@ def test_a_larger_pool_has_addresses_and_ports_of_its_own() -> None:
     assert pool.names == tuple(f"s{number}" for number in range(1, 11))
     for of in ("port", "address", "mac", "gateway"):
         assert len({getattr(host, of) for host in pool.hosts}) == len(pool.hosts) == 13
-    config = controller_config(Balance("paper", 1.0, 10.0), control_socket="", trace_file="", thrift=False, pool=pool)
+    config = controller_config(Balance("paper", 1.0, 10.0), thrift=False, pool=pool)
     (service,) = cast(list[dict[str, Any]], config["services"])
-    assert [one["name"] for one in service["servers"]] == list(pool.names)
+    assert [server["name"] for server in service["servers"]] == list(pool.names)
     assert pool_of((0.1, 0.1, 0.1)).hosts == THREE.hosts
 
 

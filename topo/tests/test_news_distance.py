@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from topo.labs.crowds import distance
-from topo.labs.crowds.records import conditions
-from topo.labs.crowds.run import META
+from topo.labs.crowds import links
+from topo.labs.crowds.run import META, conditions
 from topo.plan.crowd.network import CLIENTS
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import Settings
+from topo.testbed.network import Network
 
 INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 
@@ -32,10 +35,11 @@ class Kernel:
             (directory / name).write_text(f"#!/bin/sh\n{text}")
             (directory / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-        monkeypatch.setattr(distance, "TUN", directory / "none")
+        monkeypatch.setattr(links, "TUN", directory / "none")
 
     def set(self, settings: Settings) -> str:
-        return distance.set_distances(1, INTERFACES, settings, self._log, lambda ending: None)
+        lab = SimpleNamespace(pid=cast(Callable[[str], int], lambda _: 1))
+        return links.set_distances(cast(Network, lab), INTERFACES, settings)
 
     def asked(self) -> list[str]:
         return self._log.read_text().splitlines()

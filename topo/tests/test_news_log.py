@@ -11,8 +11,7 @@ import pytest
 
 from topo.labs.crowds.__main__ import main, parse_options
 from topo.plan.crowd.network import CROWD
-from topo.plan.crowd.scenarios import NETWORK, SLOW_CLIENTS
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import NETWORK, SLOW_CLIENTS, Settings
 from topo.plan.crowd.traffic import target_requests, write_logs
 from topo.plan.requests import LogFormatError, read_log
 from topo.plan.worldcup import Record, write_records
@@ -35,7 +34,7 @@ def test_clients_replay_the_logs_window_compressed(tmp_path: Path) -> None:
     requests = replayed.pop("c2")
     assert not any(replayed.values()), "the host of every sixth client"
     # The first two fall into the silence at the beginning.
-    assert [(one.time_s, one.client, one.size) for one in requests] == [
+    assert [(request.time_s, request.client, request.size) for request in requests] == [
         (pytest.approx((second - 30) / 4), second, second) for second in range(32, 70)
     ]
 
@@ -44,7 +43,8 @@ def test_one_region_of_a_log_is_taken(tmp_path: Path) -> None:
     records = (Record(EPOCH + number // 2, number, 0, number, server=32 * (number % 2)) for number in range(200))
     write_records(tmp_path / "wc", records)
     sizes = [
-        one.size % 2 for one in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
+        request.size % 2
+        for request in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
     ]
     assert sizes == [1] * 40
     with pytest.raises(LogFormatError, match=r"has no requests.*or --region"):
@@ -60,7 +60,7 @@ def test_a_gzipped_log_is_the_same(tmp_path: Path) -> None:
 
 def test_slow_clients_are_slow_with_a_log_too(tmp_path: Path) -> None:
     requests = list(target_requests(SLOW_CLIENTS, write(tmp_path / "wc", 100)))
-    assert [one.client_bytes_per_s for one in requests] == [0] * 20 + [7000] * 20
+    assert [request.client_bytes_per_s for request in requests] == [0] * 20 + [7000] * 20
 
 
 @pytest.mark.parametrize(

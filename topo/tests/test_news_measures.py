@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from topo.labs.crowds import overhead, phases
-from topo.labs.crowds.bottleneck import parse_counts
-from topo.labs.crowds.records import switch_packets
-from topo.labs.crowds.run import META
+from topo.labs.crowds import series
+from topo.labs.crowds.links import parse_counts
+from topo.labs.crowds.run import META, switch_packets
 from topo.plan.crowd.measures import Records, figures, syn_times
-from topo.plan.crowd.samples import LinkCounts, Sample, at, read_samples, write_samples
-from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
-from topo.plan.crowd.settings import Settings
-from topo.plan.crowd.trace import Row, alarms, measured, parse_rows
+from topo.plan.crowd.readings import (
+    LinkCounts,
+    Row,
+    Sample,
+    alarms,
+    at,
+    measured,
+    parse_rows,
+    read_samples,
+    write_samples,
+)
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS, Settings
 from topo.plan.crowd.traffic import target_requests
 from topo.plan.outcomes import Ending, Outcome
 from topo.testbed.errors import SetupError
@@ -215,11 +222,15 @@ def test_the_bottlenecks_counts_are_read() -> None:
 
 def test_false_alarm_scenarios_stay_below_the_link() -> None:
     settings = RISING_LOAD.settle(Settings())
-    sizes = [one.size for one in target_requests(RISING_LOAD, settings) if one.time_s > settings.onset_s + 300]
+    sizes = [
+        request.size for request in target_requests(RISING_LOAD, settings) if request.time_s > settings.onset_s + 300
+    ]
     seconds = settings.seconds - settings.onset_s - 300
     assert sum(sizes) * 8 / seconds + settings.bulk_bit_per_s < 0.75 * settings.link_bit_per_s
     slow = SLOW_CLIENTS.settle(Settings())
-    paces = {(one.time_s > slow.onset_s, one.client_bytes_per_s) for one in target_requests(SLOW_CLIENTS, slow)}
+    paces = {
+        (request.time_s > slow.onset_s, request.client_bytes_per_s) for request in target_requests(SLOW_CLIENTS, slow)
+    }
     assert paces == {(False, 0), (True, 7000)}
 
 
@@ -229,28 +240,28 @@ def test_the_slow_server_is_as_slow_in_the_papers_scale_at_every_compression() -
 
 
 def test_times_for_the_controller_are_compressed() -> None:
-    news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)), "trace.csv")
+    news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)))
     assert (news["period_s"], news["rate_window_s"], news["bucket_s"]) == (8.0, 0.125, 0.03125)
 
 
 def test_what_control_costs_is_one_line_before_and_in_the_crowd() -> None:
     crowd = figures(RECORDS, RECORDS.window())
     before = replace(crowd, controller_cpu=0.02, switch_cpu=0.1, controller_mb=80.04, switch_mb=66.0)
-    one = overhead.row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
+    one = series.overhead_row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
     assert (one["controller_mb_before"], one["controller_mb_during"]) == (80.0, 83.0)
     assert (one["switch_mb_before"], one["switch_mb_during"]) == (66.0, 67.0)
     assert (one["controller_cpu_before"], one["controller_cpu_during"]) == (0.02, 0.25)
     assert (one["switch_cpu_before"], one["switch_cpu_during"]) == (0.1, 0.5)
-    heading, line = overhead.table([one]).splitlines()
+    heading, line = series.overhead_table([one]).splitlines()
     assert " ".join(heading.split()) == "T controller CPU switch CPU controller MB switch MB offered"
     assert " ".join(line.split()) == "16 s 2.0% -> 25.0% 10.0% -> 50.0% 80 -> 83 66 -> 67 4000/s"
 
 
 def test_a_phase_is_one_line_in_the_papers_scale() -> None:
-    one = phases.row(0.5, RECORDS, 8.0)
+    one = series.phase_row(0.5, RECORDS, 8.0)
     assert one["first_limit_per_s"] == pytest.approx(50 / 8, abs=0.1)
     assert one["mean_limit_per_s"] == pytest.approx(60 / 8, abs=0.1)
     assert one["detected_after_intervals"] == pytest.approx(1.5)
-    heading, line = phases.table([one]).splitlines()
+    heading, line = series.phase_table([one]).splitlines()
     assert heading.startswith("phase  alarm after  first limit")
     assert line.startswith("  0.5")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from topo.labs.crowds.__main__ import Results, chosen_settings, parse_options
 from topo.labs.crowds.programme import COMPRESSION, compressed, one_run, programme
 from topo.labs.crowds.summary import Result, checks, entry, summary, table
 from topo.plan.crowd.configuration import controller_config
-from topo.plan.crowd.further import Further
 from topo.plan.crowd.measures import Figures
 from topo.plan.crowd.network import FAST, SLOW, TARGET
 from topo.plan.crowd.scenarios import (
@@ -33,9 +33,10 @@ from topo.plan.crowd.scenarios import (
     STATIC_SAME,
     VARIANTS,
     WEB,
+    Further,
     Scenario,
+    Settings,
 )
-from topo.plan.crowd.settings import Settings
 from topo.plan.crowd.traffic import crowds_requests
 from topo.testbed.errors import SetupError
 
@@ -75,23 +76,23 @@ def test_the_programme_is_within_its_time() -> None:
     assert len(quick) == 3
     names = [one.name for one in full]
     assert len(set(names)) == len(names)
-    for one in full:
-        if one.variant.static_from:
-            assert names.index(f"{one.scenario.name}/{one.variant.static_from}") < names.index(one.name)
+    for run in full:
+        if run.variant.static_from:
+            assert names.index(f"{run.scenario.name}/{run.variant.static_from}") < names.index(run.name)
 
 
 def test_bmv2_has_half_the_load_and_a_quarter_of_it_where_the_link_fills() -> None:
     runs = programme(Settings(), quick=False)
-    factors = {one.name: compressed(one, "bmv2").settings.k for one in runs}
+    factors = {run.name: compressed(run, "bmv2").settings.k for run in runs}
     assert factors.pop(f"{NETWORK.name}/{NONE.name}") == 2
     assert set(factors.values()) == {4}
-    assert [compressed(one, "embedded") for one in runs] == runs
+    assert [compressed(run, "embedded") for run in runs] == runs
 
 
 def test_in_production_mode_the_link_fills_in_the_same_seconds_on_both_switches() -> None:
     crowd = next(one for one in programme(Settings(), quick=False) if one.variant is PRODUCTION)
     ramps = {kind: compressed(crowd, kind).settings for kind in COMPRESSION}
-    assert {one.ramp_s / one.k for one in ramps.values()} == {7.5}
+    assert {ramp.ramp_s / ramp.k for ramp in ramps.values()} == {7.5}
 
 
 def test_a_run_at_another_compression_says_so_in_the_table() -> None:
@@ -224,20 +225,17 @@ def test_the_controller_takes_every_variants_configuration(tmp_path: Path, varia
     assert isinstance(variant, type(NONE))
     content = controller_config(
         FAST,
-        control_socket=tmp_path / "sock",
         thrift=True,
         settings=Settings(),
         static_per_s=variant.static_per_s,
-        news=variant.news(SERVER.settle(Settings()), "trace.csv"),
+        news=variant.news(SERVER.settle(Settings())),
     )
     (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
     load.load(tmp_path / "sluice.yaml")
 
 
 def test_a_further_service_has_an_address_and_a_server_program(tmp_path: Path) -> None:
-    content = controller_config(
-        FAST, control_socket=tmp_path / "sock", thrift=False, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)]
-    )
+    content = controller_config(FAST, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)])
     service = load.parse(yaml.safe_dump(content)).services[-1]
     assert (service.name, str(service.address), service.port) == ("further-3", "10.0.0.104", 80)
     assert [(str(server.address), server.port) for server in service.servers] == [("10.0.12.1", 8083)]
@@ -252,7 +250,9 @@ def test_crowds_begin_and_end_when_they_are_to() -> None:
     def per_s(service: str, begin_s: float, end_s: float) -> float:
         """Between two times after the onset."""
         begin, end = settings.onset_s + begin_s, settings.onset_s + end_s
-        return sum(one.server == service and begin <= one.time_s < end for one in requests) / (end_s - begin_s)
+        return sum(request.server == service and begin <= request.time_s < end for request in requests) / (
+            end_s - begin_s
+        )
 
     spans = [(-100, 0), (0, 80), (80, 200)], [(-100, 100), (100, 150), (150, 250)]
     rates = [per_s(name, *span) for name, own in zip((TARGET, further.name), spans, strict=True) for span in own]
@@ -265,11 +265,10 @@ def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: f
     settings = Settings(k=k)
     content = controller_config(
         FAST,
-        control_socket=tmp_path / "sock",
         thrift=True,
         settings=settings,
         static_per_s=per_s,
-        news=HOT_SPOT.news(settings, "trace.csv"),
+        news=HOT_SPOT.news(settings),
     )
     config = load.parse(yaml.safe_dump(content))
     admission = config.services[0].admission
@@ -322,10 +321,17 @@ def test_a_series_is_a_table_and_json_without_what_is_unknown(
     monkeypatch.delenv("SWITCH", raising=False)
     monkeypatch.setattr(series, "switch_kind", lambda: "embedded")
 
-    def measure(output: Path, k: float, kind: str) -> list[series.Row]:
-        assert (output, k, kind) == (tmp_path, 8.0, "embedded")
+    def measure(one: series.Series, output: Path, kind: str) -> list[series.Row]:
+        assert (output, kind) == (tmp_path, "embedded")
         return [{"phase": 0.5, "first_limit_per_s": math.nan}]
 
-    assert series.main("phases", "", measure, lambda rows: f"{len(rows)} row", ["--output", str(tmp_path)]) == 0
+    monkeypatch.setattr(series, "measure", measure)
+
+    def table(rows: Sequence[series.Row]) -> str:
+        return f"{len(rows)} row"
+
+    phases = replace(series.SERIES["phases"], table=table)
+    monkeypatch.setitem(series.SERIES, "phases", phases)
+    assert series.main(["phases", "--output", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "1 row\n"
     assert json.loads((tmp_path / "phases.json").read_text()) == [{"phase": 0.5, "first_limit_per_s": None}]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from topo.labs.crowds import run as runs
-from topo.labs.crowds.run import META, Run, is_done, results_directory
-from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK
-from topo.plan.crowd.settings import Settings
-from topo.results import digest
+from topo.labs.crowds.run import META, Run, is_done
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, Settings
+from topo.results import digest, results_directory
 
 
 def test_names_and_contents_count(tmp_path: Path) -> None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from topo.labs.apache import PAGE
 from topo.labs.page import start_page
 from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES, Balance
 from topo.testbed import browser
 from topo.testbed.browser import shown_table, shown_text
 from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    needs.ROOT,
     pytest.mark.skipif(not browser.installed(), reason="no Chromium: `make setup` installs it"),
     pytest.mark.alone,
 ]

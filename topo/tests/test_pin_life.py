@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import socket
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +18,13 @@ import pytest
 from topo.measure.capture import Capture
 from topo.measure.handshakes import Segment
 from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
-from topo.testbed.processes import Process, await_true, run_in
-from topo.tests.port_reuse import WAYS
-from topo.tests.talker import content, keep_alive
-from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.client import WAYS, PortReuse
+from topo.tests.server import content, keep_alive
+from topo.tests.talking import SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
@@ -100,7 +99,7 @@ def goes_on(one: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Made:
-    """A connection that port_reuse.py has made."""
+    """A connection that PortReuse has made."""
 
     began: float
     port: int
@@ -110,16 +109,11 @@ class Made:
 
 
 class Reuse:
-    """port_reuse.py in the load client's namespace."""
+    """PortReuse in the load client's namespace."""
 
     def __init__(self, lab: TalkingLab) -> None:
         self._ports = PORTS_OF_A_WAY[lab.kind]
-        self._process = Process(
-            "port reuse",
-            [sys.executable, str(HERE / "port_reuse.py"), str(VIP), str(WEB_PORT), str(self._ports)],
-            log=lab.directory / "port_reuse.log",
-            namespace_pid=lab.pid(LOAD_CLIENT.name),
-        )
+        self._process = lab.start_program(PortReuse(f"{VIP}:{WEB_PORT}", self._ports), LOAD_CLIENT.name)
         self._read = 0
         self.made: list[Made] = []
 
@@ -161,9 +155,7 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
         if segment.syn and not segment.ack:
             seen.append(segment)
 
-    capture = Capture(
-        namespace_pid=lab.pid(host), interface=f"{host}-eth0", service=address, port=WEB_PORT, deliver=take
-    )
+    capture = Capture(lab.pid(host), f"{host}-eth0", address, WEB_PORT, take)
     try:
         yield seen
         capture.stop()
@@ -174,7 +166,7 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
 @pytest.mark.parametrize("how", ["drained", "removed"])
 def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: TalkingLab, how: str) -> None:
     """Ports make connection after connection, ended by either end's FIN or RST or not at all, while a server goes."""
-    run_in(lab.pid(LOAD_CLIENT.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1"])
+    lab.call(LOAD_CLIENT.name, "sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1")
     server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
     with (
         connections(lab, 24) as held,

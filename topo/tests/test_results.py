@@ -17,13 +17,14 @@ from topo.demo.phases import Phase, Sample
 from topo.demo.plot import draw
 from topo.demo.summary import Results, checks, summary, table
 from topo.labs.crowds import __main__ as news
-from topo.labs.crowds import phases
-from topo.measure.counts import Counts, Observation, PacketCounts, read_status, weight_changes
+from topo.labs.crowds import series
+from topo.measure.counts import Counts, Observation, PacketCounts, read_status
 from topo.measure.downloads import Download
 from topo.measure.handshakes import ConnectTimes
 from topo.measure.httperf import HttperfResult
 from topo.plan.load import Load
 from topo.plan.network import SERVER_NAMES
+from topo.testbed.controller import weight_changes
 from topo.testbed.errors import SetupError
 
 
@@ -154,14 +155,19 @@ def test_a_full_disk_is_said_with_the_place(
 ) -> None:
     monkeypatch.setattr(demo, "run_demo", full_disk)
     monkeypatch.setattr(news, "make_run", full_disk)
-    monkeypatch.setattr(phases, "make_if_missing", full_disk)
+    monkeypatch.setattr(series, "make_if_missing", full_disk)
 
     def never(*run: object) -> bool:
         del run
         return False
 
     monkeypatch.setattr(news, "is_done", never)
-    ends = {"demo": demo.main, "news": news.main, "phases": phases.main}
-    assert ends[what](["--output", str(tmp_path)]) == 1
+    place = ["--output", str(tmp_path)]
+    ends = {
+        "demo": lambda: demo.main(place),
+        "news": lambda: news.main(place),
+        "phases": lambda: series.main(["phases", *place]),
+    }
+    assert ends[what]() == 1
     said = f"sluice {what}: {tmp_path}: No space left on device: mend that and run it again"
     assert said in capsys.readouterr().err

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from topo.labs.connections.tuples import Tuples
 from topo.labs.connections.wire import Wire
-from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
+from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 WINDOW = 1024
 """Who waits for an answer at the same time."""
@@ -142,17 +142,15 @@ class Clients:
         return got.sequence >> 16 & 0xFF == self.lives[who]
 
     def _send(self, which: Which, flags: int, more: int, *, word: bool = False) -> None:
-        size = which.size
-        acknowledges = bool(flags & ACK)
-        made = Segments(
+        made = segments(
+            which.size,
             src=self._tuples.client[which],
             src_port=self._tuples.port[which],
-            dst=np.full(size, self._service, np.uint32),
-            dst_port=np.full(size, self._tuples.service_port, np.uint32),
-            sequence=((self.lives[which] << 24) + more).astype(np.uint32),
-            acknowledgement=self._next[which] if acknowledges else np.zeros(size, np.uint32),
-            flags=np.full(size, flags, np.uint32),
-            word=which.astype(np.uint32),
-            has_word=np.full(size, word),
+            dst=self._service,
+            dst_port=self._tuples.service_port,
+            sequence=(self.lives[which] << 24) + more,
+            acknowledgement=self._next[which] if flags & ACK else 0,
+            flags=flags,
+            word=which if word else None,
         )
         self._wire.send(frames(self._macs, made))

@@ -1,7 +1,5 @@
 """The servers of very many connections, and who sees which of them each connection reaches: outside of the switch.
 
-    python -m topo.labs.connections.observer --control PATH --tuples FILE INTERFACE...
-
 A server is an interface. It answers as a host does: a SYN by a SYN-ACK, data by its number, a FIN by its own, and what
 it does not know by a RST (RFC 9293, section 3.10.7.1). Ports are used again: the first octet of a client's sequence
 numbers counts a tuple's connections.
@@ -12,10 +10,8 @@ NUMBER SHARE` (one loses that share of SYNs), `note FILE` (writes what was seen)
 
 from __future__ import annotations
 
-import argparse
 import select
 import socket
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +22,8 @@ from numpy.typing import NDArray
 
 from topo.labs.connections.tuples import Tuples
 from topo.labs.connections.wire import ETH_P_IP, Wire
-from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
+from topo.load.program import main
+from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 LIVES = 16
 """Connections of one tuple, at most."""
@@ -110,80 +107,64 @@ def _answer(got: Segments, sequence: NDArray[np.uint32], flags: int, word: int |
         return []
     longer = got.has_word * np.uint32(4) + (got.flags & (SYN | FIN) != 0)
     acknowledged = np.zeros(size, np.uint32) if flags == RST else got.sequence + longer
-    return [
-        Segments(
-            src=got.dst,
-            src_port=got.dst_port,
-            dst=got.src,
-            dst_port=got.src_port,
-            sequence=sequence,
-            acknowledgement=acknowledged.astype(np.uint32),
-            flags=np.full(size, flags, np.uint32),
-            word=np.full(size, word or 0, np.uint32),
-            has_word=np.full(size, word is not None),
-        )
-    ]
+    ends = {"src": got.dst, "src_port": got.dst_port, "dst": got.src, "dst_port": got.src_port}
+    return [segments(size, **ends, sequence=sequence, acknowledgement=acknowledged, flags=flags, word=word)]
 
 
+@dataclass(frozen=True)
 class Observer:
-    """The servers at their wires, and the control socket."""
+    """The program: a server at each interface, for the tuples of a file, ordered over a control socket."""
 
-    def __init__(self, interfaces: Sequence[str], tuples: Tuples) -> None:
-        made = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)) for _ in interfaces]
-        self.wires = [Wire(one, interface) for one, interface in zip(made, interfaces, strict=True)]
-        self.servers = Servers(len(interfaces), tuples)
+    control: str
+    tuples: str
+    interfaces: Sequence[str]
 
-    def run(self, listener: socket.socket) -> None:
-        """Until whoever controls it has gone."""
-        print("observing", flush=True)
-        control, _ = listener.accept()
+    def run(self) -> None:
+        """Serve until the other end of the control socket has gone; prints `observing` once it listens there."""
+        with np.load(self.tuples) as file:
+            tuples = Tuples(file["client"], file["port"], str(file["service"]), int(file["service_port"]))
+        made = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)) for _ in self.interfaces]
+        wires = [Wire(one, interface) for one, interface in zip(made, self.interfaces, strict=True)]
+        servers = Servers(len(self.interfaces), tuples)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.control)
+            listener.listen()
+            print("observing", flush=True)
+            control, _ = listener.accept()
         lines = control.makefile("r")
         while True:
-            ready = select.select([control, *(wire.socket for wire in self.wires)], [], [], TICK_S)[0]
-            for number, wire in enumerate(self.wires):
+            ready = select.select([control, *(wire.socket for wire in wires)], [], [], TICK_S)[0]
+            for number, wire in enumerate(wires):
                 if wire.socket in ready:
-                    self._serve(number, wire)
+                    _serve(servers, number, wire)
             if control in ready:
                 if not (line := lines.readline()):
                     return
-                self._do(line.split())
+                _do(servers, wires, line.split())
                 control.sendall(b"ok\n")
 
-    def _serve(self, number: int, wire: Wire) -> None:
-        received = wire.receive()
-        if not len(received):
-            return
-        macs = bytes(received[0, 6:12]), bytes(received[0, :6])
-        for answer in self.servers.answers(number, read(received)):
-            wire.send(frames(macs, answer))
 
-    def _do(self, words: Sequence[str]) -> None:
-        match words:
-            case ["silent", *numbers]:
-                self.servers.silent = frozenset(map(int, numbers))
-            case ["lossy", number, share]:
-                self.servers.lossy[int(number)] = float(share)
-            case ["note", path]:
-                self.servers.seen.lost = sum(wire.lost() for wire in self.wires)
-                self.servers.seen.save(Path(path))
-            case _:
-                raise SystemExit(f"observer: not a command: {words}")
+def _serve(servers: Servers, number: int, wire: Wire) -> None:
+    received = wire.receive()
+    if not len(received):
+        return
+    macs = bytes(received[0, 6:12]), bytes(received[0, :6])
+    for answer in servers.answers(number, read(received)):
+        wire.send(frames(macs, answer))
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Observe from the command line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--control", type=Path, required=True)
-    parser.add_argument("--tuples", type=Path, required=True)
-    parser.add_argument("interfaces", nargs="+")
-    options = parser.parse_args(arguments)
-    with np.load(options.tuples) as file:
-        tuples = Tuples(file["client"], file["port"], str(file["service"]), int(file["service_port"]))
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(options.control))
-        listener.listen()
-        Observer(options.interfaces, tuples).run(listener)
+def _do(servers: Servers, wires: Sequence[Wire], words: Sequence[str]) -> None:
+    match words:
+        case ["silent", *numbers]:
+            servers.silent = frozenset(map(int, numbers))
+        case ["lossy", number, share]:
+            servers.lossy[int(number)] = float(share)
+        case ["note", path]:
+            servers.seen.lost = sum(wire.lost() for wire in wires)
+            servers.seen.save(Path(path))
+        case _:
+            raise SystemExit(f"observer: not a command: {words}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(globals())

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topo.labs.connections.clients import Which
-from topo.labs.connections.lab import AT_FIRST, ENDED_S, PERIOD_S, SERVERS, TIMEOUT_S, ManyLab
+from topo.labs.connections.lab import AT_FIRST, ENDED_S, NAMES, PERIOD_S, TIMEOUT_S, ConnectionsLab
 from topo.labs.connections.observer import LIVES
 from topo.testbed.processes import await_true
 
@@ -32,6 +32,9 @@ SILENT_S = 1.0
 SILENT_SHARE, REUSED_SHARE, RESET_SHARE, STAY_SHARE = 0.2, 0.1, 0.1, 0.5
 """Of a wave: opened while a server is silent; opened again from ports whose connection still is; ended by RST; and
 ports that the next wave has again."""
+
+PRESSED = "more than slots"
+"""The name of the last phase."""
 
 Say = Callable[[str], None]
 
@@ -111,10 +114,21 @@ class Result:
         return asdict(self)
 
 
+def exact(phase: Mapping[str, Any]) -> bool:
+    """Whether the switch counts what is seen, where it can tell."""
+    switch = phase["switch"]
+    return phase["unpinned_syns"] == switch["unpinned_new"] and phase["resets"] == switch["disowned"]
+
+
+def bounded(phase: Mapping[str, Any]) -> bool:
+    """Whether it counts every move by a SYN. A port that is used again is one, too, where it dropped the first SYN."""
+    return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
+
+
 class Programme:
     """One run in a lab."""
 
-    def __init__(self, lab: ManyLab, plan: Plan, say: Say = lambda _: None) -> None:
+    def __init__(self, lab: ConnectionsLab, plan: Plan, say: Say = lambda _: None) -> None:
         self.lab, self.plan, self.say = lab, plan, say
         self.clients = lab.clients
         size = lab.tuples.client.size
@@ -173,7 +187,7 @@ class Programme:
         self._end(which)
 
     def _pressure(self, which: Which) -> None:
-        self._begin("more than slots")
+        self._begin(PRESSED)
         time.sleep(ENDED_S)
         self._open(which)
         self._look(which)
@@ -202,14 +216,14 @@ class Programme:
         """
         time.sleep(2 * PERIOD_S)
         loads = self.lab.loads()
-        server = SERVERS.index(min(self._servers, key=lambda name: loads[name]))
+        server = NAMES.index(min(self._servers, key=lambda name: loads[name]))
         self.lab.tell("silent", server)
         with self._beside(lambda: self._speak_again(server)):
             self._open(which)
         self.ejections += 1
 
     def _speak_again(self, server: int) -> None:
-        await_true("it is ejected", lambda: self.lab.states()[SERVERS[server]] == "ejected", TIMEOUT_S)
+        await_true("it is ejected", lambda: self.lab.states()[NAMES[server]] == "ejected", TIMEOUT_S)
         time.sleep(SILENT_S)
         self.lab.tell("silent")
 
@@ -226,8 +240,8 @@ class Programme:
 
     def _reload(self) -> None:
         """The fourth server comes, or goes."""
-        last = SERVERS[-1]
-        self._servers = [one for one in SERVERS if one != last or last not in self._servers]
+        last = NAMES[-1]
+        self._servers = [name for name in NAMES if name != last or last not in self._servers]
         self.lab.controller.reload(self.lab.configuration(self._servers))
         self.reloads += 1
 
@@ -249,7 +263,7 @@ class Programme:
         def change() -> None:
             for name in itertools.cycle(AT_FIRST):
                 for drain in (True, False):
-                    self.lab.drain(name, drain=drain)
+                    self.lab.controller.drain(name, drain=drain)
                     self.drains += drain
                     if ending.wait(DRAIN_S) and not drain:
                         return

@@ -11,22 +11,20 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from topo.labs.crowds.programme import Planned, compressed, one_run, programme
-from topo.labs.crowds.records import conditions, read_records
-from topo.labs.crowds.run import Run, is_done, make_run, results_directory, static_limit
+from topo.labs.crowds.run import Run, conditions, is_done, make_run, read_records, static_limit
 from topo.labs.crowds.summary import Result, checks, summary, table
 from topo.plan.crowd.measures import Records, figures
-from topo.plan.crowd.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import HOT_SPOT, NEWS, NONE, PRODUCTION, SCENARIOS, STATIC, VARIANTS, Settings
 from topo.plan.crowd.traffic import logged_requests
 from topo.plan.requests import LogFormatError
+from topo.results import results_directory
 from topo.testbed import REPOSITORY
-from topo.testbed.errors import SetupError, refusal
-from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import run_command
 from topo.testbed.nodes import switch_kind
 
 PROGRESS_EVERY_S = 15.0
@@ -74,7 +72,7 @@ class Results:
 
         (self.output / "summary.json").write_text(json.dumps(summary(self.results), indent=2) + "\n")
         details = {
-            scenario: {name: asdict(one) for name, one in by_variant.items()}
+            scenario: {name: asdict(result) for name, result in by_variant.items()}
             for scenario, by_variant in self.results.items()
         }
         (self.output / "details.json").write_text(json.dumps(_without_nan(details), indent=2) + "\n")
@@ -136,8 +134,8 @@ def _without_nan(value: object) -> object:
 
 def require_log(runs: Sequence[Planned]) -> None:
     """Raise LogFormatError, before anything is built, if the log that the runs replay is not one or too short."""
-    for one in runs:
-        for _ in logged_requests(one.settings):
+    for run in runs:
+        for _ in logged_requests(run.settings):
             pass
 
 
@@ -221,44 +219,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
-    with ExitStack() as stack:
-        stack.enter_context(interruptible())
-        output = options.output or REPOSITORY / "results"
-        try:
-            kind = switch_kind()
-            settings = chosen_settings(options)
-            runs = programme(settings, quick=options.quick)
-            if options.scenario:
-                runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
-            if options.log:
-                require_log(runs)
-            if not options.k:
-                runs = [compressed(one, kind) for one in runs]
-            minutes = sum(one.seconds for one in runs) / 60
-            factors = " or ".join(f"{k:g}" for k in sorted({one.settings.k for one in runs}))
-            say(f"sluice news: switch {kind}, time compressed by {factors}, {len(runs)} runs, {minutes:.0f} min")
-            output = options.output or results_directory("news-quick" if options.quick else "news", kind)
-            output.mkdir(parents=True, exist_ok=True)
-            results = Results(output, kind, say)
-            results.make(runs)
-        except (SetupError, LogFormatError) as error:
-            print(f"sluice news: {error}", file=sys.stderr)
-            return 1
-        except OSError as error:
-            print(f"sluice news: {refusal(error, output)}; complete runs are kept", file=sys.stderr)
-            return 1
-        except Interrupted as interrupted:
-            print(
-                f"sluice news: ended by {interrupted}; everything it started is gone, complete runs are kept",
-                file=sys.stderr,
-            )
-            return 128 + interrupted.number
-    say("\n" + table(results.results))
-    verdicts = results.checks()
-    for name, holds in verdicts.items():
-        say(f"  {'ok    ' if holds else 'FAILED'}  {name}")
-    say(f"\nwritten to {output}; {(time.monotonic() - started) / 60:.1f} min")
-    return 0 if all(verdicts.values()) else 1
+    def work() -> int:
+        kind = switch_kind()
+        settings = chosen_settings(options)
+        runs = programme(settings, quick=options.quick)
+        if options.scenario:
+            runs = [one_run(SCENARIOS[options.scenario], VARIANTS[options.variant], settings, hour=options.hour)]
+        if options.log:
+            require_log(runs)
+        if not options.k:
+            runs = [compressed(run, kind) for run in runs]
+        minutes = sum(run.seconds for run in runs) / 60
+        factors = " or ".join(f"{k:g}" for k in sorted({run.settings.k for run in runs}))
+        say(f"sluice news: switch {kind}, time compressed by {factors}, {len(runs)} runs, {minutes:.0f} min")
+        output = options.output or results_directory("news-quick" if options.quick else "news", kind)
+        output.mkdir(parents=True, exist_ok=True)
+        results = Results(output, kind, say)
+        results.make(runs)
+        say("\n" + table(results.results))
+        verdicts = results.checks()
+        for name, holds in verdicts.items():
+            say(f"  {'ok    ' if holds else 'FAILED'}  {name}")
+        say(f"\nwritten to {output}; {(time.monotonic() - started) / 60:.1f} min")
+        return 0 if all(verdicts.values()) else 1
+
+    place = options.output or REPOSITORY / "results"
+    return run_command("news", work, place, kept="complete runs are kept", errors=(LogFormatError,))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 from topo.plan.crowd.measures import Records, syn_times
 from topo.plan.crowd.network import TARGET
-from topo.plan.crowd.samples import at
+from topo.plan.crowd.readings import at
 from topo.plan.crowd.scenarios import VARIANTS
 from topo.plan.outcomes import Outcome
 
@@ -29,13 +29,13 @@ def draw(title: str, runs: Mapping[str, Records], k: float, files: Sequence[Path
     for (name, records), colour in zip(runs.items(), COLOURS, strict=False):
         _draw_run(axes, records, k, VARIANTS[name].title, colour)
     first = next(iter(runs.values()))
-    for one, label in zip(
+    for ax, label in zip(
         axes, ("offered SYNs/s", "connections/s", "AR (kbit/s)", "limit (/s), alarm", "bottleneck's loss"), strict=True
     ):
-        one.set_ylabel(label)
-        one.set_ylim(0, None)
-        one.axvline(first.onset_s * k, color="black", lw=0.8, ls=":")
-        one.grid(alpha=0.3)
+        ax.set_ylabel(label)
+        ax.set_ylim(0, None)
+        ax.axvline(first.onset_s * k, color="black", lw=0.8, ls=":")
+        ax.grid(alpha=0.3)
     axes[0].set_yscale("symlog", linthresh=100)
     axes[0].legend(loc="upper left", fontsize="small")
     axes[-1].set_xlabel(f"time (s) before compression by {k:g}")
@@ -49,10 +49,10 @@ def _draw_run(axes: Any, records: Records, k: float, label: str, colour: str) ->
     width = records.period_s / BINS_PER_INTERVAL
     edges = [number * width for number in range(int(records.end_s / width) + 1)]
     middle = [(edge + width / 2) * k for edge in edges[:-1]]
-    target = [one for one in records.outcomes if one.server == TARGET]
+    target = [outcome for outcome in records.outcomes if outcome.server == TARGET]
     axes[0].plot(
         middle,
-        _rates([moment for one in target for moment in syn_times(one)], width, len(middle), k),
+        _rates([moment for outcome in target for moment in syn_times(outcome)], width, len(middle), k),
         color=colour,
         label=label,
     )
@@ -70,7 +70,7 @@ def _draw_run(axes: Any, records: Records, k: float, label: str, colour: str) ->
 
 
 def _connected(outcomes: Sequence[Outcome]) -> list[float]:
-    return [one.due_s + one.connect_s for one in outcomes if one.connect_s is not None]
+    return [outcome.due_s + outcome.connect_s for outcome in outcomes if outcome.connect_s is not None]
 
 
 def _rates(moments: Sequence[float], width: float, bins: int, k: float) -> list[float]:

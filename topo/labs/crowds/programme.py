@@ -18,9 +18,9 @@ from topo.plan.crowd.scenarios import (
     STATIC,
     STATIC_SAME,
     Scenario,
+    Settings,
     Variant,
 )
-from topo.plan.crowd.settings import Settings
 
 OVERHEAD_S = 4.0
 """Building the network and taking it down; a run also waits for an interval to begin."""

@@ -1,4 +1,4 @@
-"""One run: a scenario under a variant, from an empty machine to a directory of raw records."""
+"""One run: a scenario under a variant, from an empty machine to a directory of raw records, and back from there."""
 
 from __future__ import annotations
 
@@ -9,33 +9,24 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from topo.labs.crowds.network import NewsLab
-from topo.labs.crowds.routed import RoutedNewsLab
-from topo.load.bulk import HEADER as BULK_HEADER
+from topo.labs.crowds.network import TRACE, CrowdLab
+from topo.load.client import BULK_HEADER, BulkReceiver, ReplayClients
 from topo.measure.capture import Recorder
 from topo.measure.counts import PacketCounts
-from topo.plan.crowd.configuration import controller_config
-from topo.plan.crowd.network import (
-    BULK_PORT,
-    BYSTANDER,
-    CROWD,
-    OTHER,
-    WITNESS,
-)
-from topo.plan.crowd.samples import LinkCounts, Sample, write_samples
-from topo.plan.crowd.scenarios import Scenario, Variant
-from topo.plan.crowd.settings import Settings
-from topo.plan.crowd.trace import read_rows
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import BULK_PORT, BYSTANDER, CROWD, OTHER, WITNESS
+from topo.plan.crowd.readings import LinkCounts, Sample, read_rows, read_samples, write_samples
+from topo.plan.crowd.scenarios import SCENARIOS, VARIANTS, Scenario, Settings, Variant
 from topo.plan.crowd.traffic import SILENCE_S, bystander_requests, crowds_requests, write_logs
+from topo.plan.outcomes import read_outcomes
 from topo.results import program, replaced_directory, version
-from topo.testbed import REPOSITORY
 from topo.testbed.controller import CONFIGURATION
 from topo.testbed.errors import SetupError
-from topo.testbed.nodes import KERNEL, syn_retransmission
+from topo.testbed.nodes import syn_retransmission
 from topo.testbed.processes import Process, process_usage
 
 SAMPLES_PER_INTERVAL = 16
@@ -45,7 +36,6 @@ LEAD_S = 2.0
 END_TIMEOUT_S = 20.0
 FIRST_ROW_TIMEOUT_S = 30.0
 """Beyond an interval: the controller decides when its first one ends."""
-TRACE = "trace.csv"
 META = "meta.json"
 BULK_FILE = "bulk.csv"
 STATUS = "status.jsonl"
@@ -94,7 +84,8 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
     and the controller's configuration are among the records.  Raises SetupError if anything of the lab ends early.
     """
     settings, made_with = run.settings, program()
-    with _network(run, kind) as lab:
+    limits: dict[str, Any] = {"news": run.variant.news(settings), "static_per_s": run.static_per_s}
+    with CrowdLab(kind, settings, run.scenario.server, **limits, further=run.scenario.further) as lab:
         counts = (lab.quiet_packet_counts(), lab.link()) if lab.controlled else None
         recorder = Recorder(lab.switch.pid, lab.directory / CAPTURE) if capture else None
         if recorder is not None:
@@ -121,7 +112,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             for path in (*lab.directory.glob("*-outcomes.csv"), *named):
                 shutil.copy(path, partial)
             write_samples(partial / "samples.csv", samples)
-            (partial / STATUS).write_text("".join(f"{json.dumps(one)}\n" for one in statuses))
+            (partial / STATUS).write_text("".join(f"{json.dumps(status)}\n" for status in statuses))
             meta = run.identity(kind) | {
                 "start": start,
                 "program": made_with,
@@ -134,27 +125,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
             (partial / META).write_text(json.dumps(meta, indent=2) + "\n")
 
 
-def _network(run: Run, kind: str) -> NewsLab:
-    """Return the network of a run, not built yet."""
-    settings, further = run.settings, run.scenario.further
-
-    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
-        return controller_config(
-            run.scenario.server,
-            control_socket=control_socket,
-            thrift=thrift,
-            settings=settings,
-            static_per_s=run.static_per_s,
-            news=run.variant.news(settings, str(place / TRACE)),
-            further=further,
-        )
-
-    if kind == KERNEL:
-        return RoutedNewsLab(settings, run.scenario.server, further)
-    return NewsLab(kind, settings, configure, further)
-
-
-def passed_since(lab: NewsLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
+def passed_since(lab: CrowdLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
     """Return what passed the switch since a quiet moment and what it lost itself; None if it is not quiet again.
 
     What the bottleneck's filter dropped was sent by the switch and lost by the link.
@@ -172,11 +143,6 @@ def passed_since(lab: NewsLab, packets: PacketCounts, link: LinkCounts) -> dict[
     }
 
 
-def results_directory(name: str, kind: str) -> Path:
-    """Return where results go unless said otherwise: each kind of switch has its own."""
-    return REPOSITORY / "results" / (name if kind == "embedded" else f"{name}-{kind}")
-
-
 def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
     """Say whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch.
 
@@ -190,7 +156,7 @@ def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
     return meta.get("start", 0.0) >= since and all(meta.get(name) == value for name, value in identity.items())
 
 
-def first_decision(lab: NewsLab, period_s: float) -> float:
+def first_decision(lab: CrowdLab, period_s: float) -> float:
     """Wait for the controller's first decision, which ends an interval, and return when it was."""
     timeout_s = period_s + FIRST_ROW_TIMEOUT_S
     deadline = time.time() + timeout_s
@@ -209,38 +175,34 @@ def _next_boundary(moment: float, period_s: float, earliest: float) -> float:
     return moment + (int(periods) + (periods > int(periods))) * period_s
 
 
-def _start_clients(lab: NewsLab, logs: Mapping[str, Path], start: float, settings: Settings) -> list[Process]:
-    seconds = settings.seconds / settings.k
-    places = [f"--server={name}={address}:{port}" for name, (address, port) in lab.places.items()]
-    when = (f"--start={start}", f"--seconds={seconds}")
-    later = f"--delay={SILENCE_S}"
+def _start_clients(lab: CrowdLab, logs: Mapping[str, Path], start: float, settings: Settings) -> list[Process]:
+    seconds, patience_s = settings.seconds / settings.k, settings.patience_s / settings.k
+    servers = {name: f"{address}:{port}" for name, (address, port) in lab.places.items()}
     clients: list[Process] = []
     for client in (*CROWD, WITNESS):
-        output = f"--output={lab.directory / client.name}-outcomes.csv"
-        patience = (f"--patience={settings.patience_s / settings.k}", f"--seed={settings.seed + client.number}")
-        log = str(logs[client.name])
-        clients.append(
-            lab.start_program(client.name, "replay", log, f"--pool={client.pool}", *places, *when, *patience, output)
-        )
-    if not settings.bulk_bit_per_s:
-        (lab.directory / BULK_FILE).write_text(BULK_HEADER + "\n")
-        return clients
-    bulk = (f"--address={OTHER.address}", f"--port={BULK_PORT}", f"--source={WITNESS.own_address}")
-    output = f"--output={lab.directory / BULK_FILE}"
-    clients.append(lab.start_program(WITNESS.name, "bulk", "receive", *bulk, *when, later, output))
+        output, seed = str(lab.directory / f"{client.name}-outcomes.csv"), settings.seed + client.number
+        log, pool = str(logs[client.name]), str(client.pool)
+        replay = ReplayClients(log, pool, servers, start, seconds, output, patience_s, seed)
+        clients.append(lab.start_program(replay, client.name))
+    bulk, source = lab.directory / BULK_FILE, str(WITNESS.own_address)
+    if settings.bulk_bit_per_s:
+        receiver = BulkReceiver(str(OTHER.address), BULK_PORT, source, start, seconds, SILENCE_S, str(bulk))
+        clients.append(lab.start_program(receiver, WITNESS.name))
+    else:
+        bulk.write_text(BULK_HEADER + "\n")
     return clients
 
 
 def sample(
-    lab: NewsLab,
+    lab: CrowdLab,
     start: float,
     settings: Settings,
     tick: Callable[[float], object],
-    told: Callable[[Mapping[str, Any]], object] = lambda status: None,
+    note: Callable[[Mapping[str, Any]], object] = lambda status: None,
 ) -> list[Sample]:
     """Return the readings of the whole load; the last is from after its end, the controller's status included.
 
-    `told` is called with what each status has of flash-crowd control, and with its `time_s` since the load began.
+    `note` is called with what each status has of flash-crowd control, and with its `time_s` since the load began.
     """
     step = settings.period_s / settings.k / SAMPLES_PER_INTERVAL
     seconds = settings.seconds / settings.k
@@ -253,7 +215,7 @@ def sample(
         link, received = lab.link(), lab.received_packets()
         if lab.controlled and (len(samples) % STATUS_EVERY_SAMPLES == 0 or moment >= seconds):
             status = lab.controller.ask(command="status")["news"]
-            told({"time_s": moment, **status})
+            note({"time_s": moment, **status})
             refused = refused_of(status, BYSTANDER)
         samples.append(
             Sample(
@@ -282,3 +244,54 @@ def refused_of(status: Mapping[str, Any], service: str) -> int | None:
     status of flash-crowd control; None if it has no count of its own."""
     rows = status["destinations"]
     return next((int(row["refused"]) for row in rows if row["name"].split()[0] == service), None)
+
+
+# -- records
+
+
+def read_records(directory: Path) -> Records:
+    """Return the records of a complete run."""
+    meta = json.loads((directory / META).read_text())
+    settings = Settings(**meta["settings"])
+    k = settings.k
+    zero = float(meta["start"])
+    return Records(
+        period_s=settings.period_s / k,
+        onset_s=settings.onset_s / k,
+        end_s=settings.seconds / k,
+        link_bit_per_s=settings.link_bit_per_s * k,
+        slow_memory_bytes=settings.slow_memory_mb * 2**20,
+        controls=VARIANTS[meta["variant"]].controls,
+        crowd=not SCENARIOS[meta["scenario"]].false_alarm,
+        outcomes=[outcome for path in sorted(directory.glob("*-outcomes.csv")) for outcome in read_outcomes(path)],
+        bulk=_read_bulk(directory / "bulk.csv"),
+        samples=read_samples(directory / "samples.csv"),
+        rows=[replace(row, time_s=row.time_s - zero) for row in read_rows(directory / TRACE)],
+    )
+
+
+def made(directory: Path) -> dict[str, Any]:
+    """Return when the load of a complete run `began` (on the clock of time.time()), the machine's `load` average at its
+    end (None where that was not noted) and the `program` it was made with ("" where that was not)."""
+    meta = json.loads((directory / META).read_text())
+    return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
+
+
+def switch_packets(directory: Path) -> Mapping[str, int] | None:
+    """Return what passed the switch in a complete run and what it lost itself; None where that is not known."""
+    return json.loads((directory / META).read_text()).get("switch_packets")
+
+
+def conditions(directory: Path) -> str:
+    """Return what a run was made under that this machine decides, and the hosts' TCP, as a line for a person."""
+    meta = json.loads((directory / META).read_text())
+    settings = Settings(**meta["settings"])
+    return (
+        f"distance: {meta['distance']}; initial window: {settings.initcwnd} segments;"
+        f" congestion control: {settings.congestion_control}" + (f"; load: {settings.log}" if settings.log else "")
+    )
+
+
+def _read_bulk(path: Path) -> list[tuple[float, int]]:
+    lines = (line.split(",") for line in path.read_text().splitlines()[1:])
+    return [(float(moment), int(size)) for moment, size, _ in lines]

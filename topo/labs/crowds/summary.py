@@ -19,8 +19,8 @@ from topo.plan.crowd.scenarios import (
     STATIC_SAME,
     VARIANTS,
     Scenario,
+    Settings,
 )
-from topo.plan.crowd.settings import Settings
 
 DETECTED_INTERVALS = 1.4
 DETECTED_S = 5.0
@@ -165,7 +165,7 @@ def table(results: Results) -> str:
     lines: list[str] = []
     for scenario, by_variant in results.items():
         usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]
-        rows = [_row(_title(name, one, usual), one.crowd, one.k) for name, one in by_variant.items()]
+        rows = [_row(_title(name, result, usual), result.crowd, result.k) for name, result in by_variant.items()]
         if NONE.name in by_variant:
             rows.insert(0, _row("before the crowd", by_variant[NONE.name].quiet, by_variant[NONE.name].k))
         cells = [HEADINGS, UNITS, *rows]
@@ -174,7 +174,11 @@ def table(results: Results) -> str:
         for row in cells:
             name, *values = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "  ".join((row[0].ljust(len(name)), *values)))
-        lines += ["  " + one for one in dict.fromkeys(result.conditions for result in by_variant.values()) if one]
+        lines += [
+            "  " + condition
+            for condition in dict.fromkeys(result.conditions for result in by_variant.values())
+            if condition
+        ]
         lines.append("")
     return "\n".join(lines)
 

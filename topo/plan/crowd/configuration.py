@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from sluice.switch.bucket import Bucket
 
-from topo.plan.crowd.further import Further
-from topo.plan.crowd.network import (
-    BYSTANDER,
-    BYSTANDER_ADDRESS,
-    OTHER,
-    PORT,
-    ROUTES,
-    SWITCH_HOSTS,
-    TARGET,
-    TARGET_ADDRESS,
-)
-from topo.plan.crowd.scenarios import BUCKET_S
-from topo.plan.crowd.settings import Settings
-from topo.plan.network import HostPlan, switch_config
+from topo.plan.crowd.network import BYSTANDER, BYSTANDER_ADDRESS, OTHER, ROUTES, SWITCH_HOSTS, TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import BUCKET_S, Further, Settings
+from topo.plan.network import ASKED_ONCE, HostPlan, service, switch_config
 
 
 def controller_config(
     server: HostPlan,
     *,
-    control_socket: Path,
-    thrift: bool,
     settings: Settings,
+    thrift: bool = False,
     static_per_s: float | None = None,
     news: Mapping[str, object] | None = None,
     further: Sequence[Further] = (),
@@ -37,32 +24,16 @@ def controller_config(
 
     The static limit is before compression.  Its bucket holds what flash-crowd control's own would at that limit.
     """
-    target = _service(TARGET, str(TARGET_ADDRESS), server)
+    fixed: dict[str, object] = {"balance": {"mode": "fixed"}}
+    admission: dict[str, object] = {}
     if static_per_s is not None:
         rate = static_per_s * settings.k
         bucket = Bucket.rounded(rate, rate * BUCKET_S / settings.k)
-        target["admission"] = {"rate_per_s": bucket.rate, "burst": bucket.burst}
-    content: dict[str, object] = {
-        **switch_config(SWITCH_HOSTS, thrift=thrift),
-        "routes": ROUTES,
-        "services": [
-            target,
-            _service(BYSTANDER, str(BYSTANDER_ADDRESS), OTHER),
-            *(_service(one.name, str(one.address), one.server, one.port) for one in further),
-        ],
-        "neighbours": {"refresh_s": 3600},
-        "control": str(control_socket),
-    }
-    if news is not None:
-        content["news"] = dict(news)
-    return content
-
-
-def _service(name: str, address: str, server: HostPlan, port: int = PORT) -> dict[str, object]:
-    return {
-        "name": name,
-        "address": address,
-        "port": PORT,
-        "balance": {"mode": "fixed"},
-        "servers": [{"name": server.name, "address": str(server.address), "port": port}],
-    }
+        admission["admission"] = {"rate_per_s": bucket.rate, "burst": bucket.burst}
+    services = [
+        service(TARGET, TARGET_ADDRESS, [server], **fixed, **admission),
+        service(BYSTANDER, BYSTANDER_ADDRESS, [OTHER], **fixed),
+        *(service(one.name, one.address, [one.server], one.port, **fixed) for one in further),
+    ]
+    more = {} if news is None else {"news": dict(news)}
+    return switch_config(SWITCH_HOSTS, services, thrift=thrift, routes=ROUTES, neighbours=ASKED_ONCE, **more)

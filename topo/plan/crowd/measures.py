@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from topo.plan.crowd.network import BYSTANDER, TARGET
-from topo.plan.crowd.samples import Sample, at
-from topo.plan.crowd.trace import Row, alarms, mean, measured
+from topo.plan.crowd.readings import Row, Sample, alarms, at, measured
 from topo.plan.outcomes import Ending, Outcome
-from topo.plan.percentile import percentile
+from topo.plan.statistics import mean, percentile
 
 LINEAR_SYNS = 5
 """A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""
@@ -116,13 +115,19 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     """Compute the figures of a window."""
     begin, end = window
     seconds = max(1e-9, end - begin)
-    target = [one for one in records.outcomes if one.server == TARGET]
-    bystander = [one for one in records.outcomes if one.server == BYSTANDER and begin <= one.due_s < end]
-    due = [one for one in target if begin <= one.due_s < end]
-    connected = sum(one.connect_s is not None for one in due)
-    rejected = sum(one.connect_s is None and one.ending is not Ending.PENDING for one in due)
-    finished = [one for one in target if one.ending is Ending.FINISHED and begin <= one.due_s + (one.done_s or 0) < end]
-    latencies = [1000 * (one.done_s or 0.0) for one in bystander if one.ending is Ending.FINISHED]
+    target = [outcome for outcome in records.outcomes if outcome.server == TARGET]
+    bystander = [
+        outcome for outcome in records.outcomes if outcome.server == BYSTANDER and begin <= outcome.due_s < end
+    ]
+    due = [outcome for outcome in target if begin <= outcome.due_s < end]
+    connected = sum(outcome.connect_s is not None for outcome in due)
+    rejected = sum(outcome.connect_s is None and outcome.ending is not Ending.PENDING for outcome in due)
+    finished = [
+        outcome
+        for outcome in target
+        if outcome.ending is Ending.FINISHED and begin <= outcome.due_s + (outcome.done_s or 0) < end
+    ]
+    latencies = [1000 * (outcome.done_s or 0.0) for outcome in bystander if outcome.ending is Ending.FINISHED]
     # A decision is about the time since the one before, and its limit is for the time up to the next: such a time is in
     # the window if its middle is, whether decisions come early or late by some milliseconds.
     decisions = measured(records.rows)
@@ -140,28 +145,34 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         rejected_share=rejected / (rejected + connected) if rejected + connected else math.nan,
         response_loss=link.loss(),
         ar_kbps=mean([row.ar_bps for row in observed]) / 1000,
-        admitted_per_s=sum(begin <= one.due_s + one.connect_s < end for one in target if one.connect_s is not None)
+        admitted_per_s=sum(
+            begin <= outcome.due_s + outcome.connect_s < end for outcome in target if outcome.connect_s is not None
+        )
         / seconds,
-        offered_per_s=sum(begin <= moment < end for one in target for moment in syn_times(one)) / seconds,
+        offered_per_s=sum(begin <= moment < end for outcome in target for moment in syn_times(outcome)) / seconds,
         bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
         bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
         bystander_refused=math.nan
         if last.bystander_refused is None
         else last.bystander_refused - (before_refusals.bystander_refused or 0),
-        bystander_unconnected=sum(one.connect_s is None and one.ending is not Ending.PENDING for one in bystander),
+        bystander_unconnected=sum(
+            outcome.connect_s is None and outcome.ending is not Ending.PENDING for outcome in bystander
+        ),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
         limit_mean_per_s=mean([row.limit_per_s for row in limited]),
         finished_per_s=len(finished) / seconds,
-        goodput_kbps=sum(one.size for one in finished) * 8e-3 / seconds,
-        late_p99_ms=percentile([1000 * one.late_s for one in due], 0.99),
+        goodput_kbps=sum(outcome.size for outcome in finished) * 8e-3 / seconds,
+        late_p99_ms=percentile([1000 * outcome.late_s for outcome in due], 0.99),
         switch_cpu=(last.switch_cpu_s - first.switch_cpu_s) / sampled,
         controller_cpu=(last.controller_cpu_s - first.controller_cpu_s) / sampled,
         switch_mb=last.switch_bytes / 1e6,
         controller_mb=last.controller_bytes / 1e6,
-        slow_memory_share=mean([one.slow_bytes for one in records.samples if begin <= one.time_s < end])
+        slow_memory_share=mean([sample.slow_bytes for sample in records.samples if begin <= sample.time_s < end])
         / records.slow_memory_bytes,
-        switch_packets_per_s=_busiest_per_s([one for one in records.samples if begin <= one.time_s <= last.time_s]),
+        switch_packets_per_s=_busiest_per_s(
+            [sample for sample in records.samples if begin <= sample.time_s <= last.time_s]
+        ),
     )
 
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from topo.plan.crowd.network import BYSTANDER, CROWD, TARGET, WITNESS
-from topo.plan.crowd.scenarios import MODEM_BYTES_PER_S, Scenario
-from topo.plan.crowd.settings import Settings
+from topo.plan.crowd.scenarios import MODEM_BYTES_PER_S, Scenario, Settings
 from topo.plan.requests import LogFormatError, Request, write_log
 from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
@@ -28,9 +27,9 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
     if not scenario.slow_clients:
         yield from requests
         return
-    for one in requests:
-        slow = one.time_s >= settings.onset_s
-        yield replace(one, client_bytes_per_s=MODEM_BYTES_PER_S if slow else 0)
+    for request in requests:
+        slow = request.time_s >= settings.onset_s
+        yield replace(request, client_bytes_per_s=MODEM_BYTES_PER_S if slow else 0)
 
 
 def logged_requests(settings: Settings) -> Iterator[Request]:
@@ -46,12 +45,12 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
             f" {settings.onset_s:g} s before the crowd; give a log that begins earlier, or another --onset"
         )
     try:
-        for one in as_requests(read_records(path), TARGET, region=settings.log_region):
-            last = one.time_s
+        for request in as_requests(read_records(path), TARGET, region=settings.log_region):
+            last = request.time_s
             if last >= end:
                 return
             if last >= begin:
-                yield replace(one, time_s=last - begin)
+                yield replace(request, time_s=last - begin)
     except (OSError, EOFError, zlib.error, LogFormatError) as error:
         raise LogFormatError(f"{path}: no World Cup 98 log can be read: {error}; give --log another file") from error
     if last < end - 1:
@@ -64,7 +63,7 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
 
 def crowds_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
     """Return the target's requests and the further services', as `target_requests` does."""
-    further = [synthesise(one.crowd(settings), one.name, seed=settings.seed) for one in scenario.further]
+    further = [synthesise(service.crowd(settings), service.name, seed=settings.seed) for service in scenario.further]
     return heapq.merge(target_requests(scenario, settings), *further, key=lambda request: request.time_s)
 
 

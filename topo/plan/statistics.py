@@ -1,4 +1,4 @@
-"""A percentile by nearest rank."""
+"""A percentile by nearest rank, and a mean that passes over NaN."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     if not values:
         return math.nan
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of those that are numbers; NaN if there is none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return sum(numbers) / len(numbers) if numbers else math.nan
