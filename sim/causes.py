@@ -30,9 +30,9 @@ from topo.plan.causes import (
     SPOOFED_PER_S,
     TURN_S,
     WORKERS,
+    Decision,
     Judged,
     Label,
-    Said,
     rates,
 )
 from topo.plan.causes import judged as judged_by
@@ -172,7 +172,7 @@ def _flood(seed: int) -> Iterator[Request]:
 def judged(run: CrowdRun) -> Judged:
     """What was decided."""
     said = [
-        Said(
+        Decision(
             one.time_s,
             str(one.verdict.cause),
             frozenset(f"s{server}" for server in one.verdict.servers),

@@ -83,7 +83,7 @@ def _capture_file(text: str) -> Path:
 
 
 def record(lab: Lab, capture: Path) -> None:
-    """Record a lab from now to its end; at the end, copy its configuration and the controller's decisions beside it.
+    """Record a lab until its end; then copy its configuration and the controller's decisions beside it.
 
     From the beginning of the lab on: what the controller decides follows from everything before.
     """
@@ -139,7 +139,7 @@ class LabCLI(CLI):
         print(f"{load.rate_per_s:g} connections/s for {load.seconds:g} s; the result follows a later command")
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Report loads that have ended meanwhile."""
+        """Print the results of loads that have ended."""
         self._report_ended()
         return super().postcmd(stop, line)
 
@@ -166,7 +166,7 @@ class LabCLI(CLI):
 
 
 def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
-    """A lab, and what there is to try in it."""
+    """Return the chosen lab, and hints for its prompt."""
     kind = switch_kind()
     if options.content:
         return ContentLab(kind), CONTENT_HINT

@@ -1,4 +1,4 @@
-"""Directories of results: each there as a whole or not at all, with the program that its runs were made with."""
+"""Directories of results, which appear only complete, and the version of the program that made them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from topo.testbed import REPOSITORY
 from topo.testbed.nodes import KERNEL, SWITCHES
 
 PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
-"""Folders of what is run and of what runs it; `docs` is written by it."""
+"""Folders of the program whose version counts; `docs` is its output."""
 PACKAGES = ("controller/sluice", "topo")
 PIPELINE = "p4src/build/sluice.json"
 
 
 @contextmanager
 def replaced_directory(directory: Path) -> Generator[Path]:
-    """Give a new directory beside `directory`, which takes its place at the end; nothing changes if this raises.
+    """Yield a new directory that replaces `directory` at the end; nothing changes if the block raises.
 
     Raises OSError where it cannot be written.
     """
@@ -39,7 +39,7 @@ def replaced_directory(directory: Path) -> Generator[Path]:
 
 
 def results_directory(name: str, kind: str) -> Path:
-    """Return where results go by default: each kind of switch has its own directory."""
+    """Return the default directory of results; each kind of switch has its own."""
     return REPOSITORY / "results" / (name if kind == "embedded" else f"{name}-{kind}")
 
 

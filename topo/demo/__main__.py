@@ -1,4 +1,4 @@
-"""The main job, on real traffic: three Apache servers, one of them loaded; equal split against R, and kernel DNAT.
+"""The demo, on real traffic: three Apache servers, one of them loaded; equal split against R, and kernel DNAT.
 
 `python -m topo.demo` as root.  $SWITCH chooses the switch: embedded (default), bmv2 or tofino.
 """
@@ -34,14 +34,14 @@ LOADED = "s3"
 PAPER_T_S, PAPER_M = 10.0, 20
 READERS = 6
 READER_BYTES_PER_S = 120_000.0
-"""A long download takes 25 s, so it lives across many weight changes."""
+"""Rate of a long download, so that it lasts 25 s and many weight changes."""
 LEAST_BUFFER_SHARE = 1 / 8
-"""Of a reader's receive buffer: the kernel wants room for some segments."""
+"""Least share of a reader's receive buffer: the kernel needs room for some segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long everything takes, in seconds."""
+    """Durations of the demo's phases, in seconds."""
 
     equal_s: float = 45.0
     r_s: float = 70.0
@@ -52,7 +52,7 @@ class Settings:
     rates_per_s: Sequence[float] = field(default=RATES_PER_S)
 
     def slower(self, times: float) -> Settings:
-        """Return settings of which everything takes so many times as long."""
+        """Return the settings with all durations multiplied."""
         return replace(
             self,
             equal_s=self.equal_s * times,
@@ -127,7 +127,7 @@ def run_demo(settings: Settings, output: Path, say: Callable[[str], None]) -> Re
 
 
 def kernel_dnat(load: Load) -> ConnectTimes:
-    """Make the load in a lab of its own: the same servers, one of them loaded, and the baseline of Ohta & Andou."""
+    """Make the load on the same servers, one of them loaded, behind kernel DNAT, the baseline of Ohta & Andou."""
     with AlternativeLab("iptables", say=lambda _: None) as lab:
         handshakes = Handshakes()
         lab.capture(handshakes)
@@ -142,7 +142,7 @@ def kernel_dnat(load: Load) -> ConnectTimes:
 
 
 def _more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """Drops since then, by reason."""
+    """Return the drops between two readings, by reason."""
     more = {reason: count - before.get(reason, 0) for reason, count in after.items()}
     return {reason: count for reason, count in more.items() if count > 0}
 
@@ -156,7 +156,7 @@ def _write(results: Results, output: Path) -> None:
 
 
 def report(results: Results, output: Path, say: Callable[[str], None]) -> bool:
-    """Show the table and the checks; return whether all of them hold."""
+    """Print the table and the checks; return whether all checks hold."""
     verdicts = summary(results)["checks"]
     assert isinstance(verdicts, dict)
     say("\n" + table(results) + "\n")

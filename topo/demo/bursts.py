@@ -1,4 +1,4 @@
-"""The short loads that the calibration asks for."""
+"""The short loads of the calibration."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ class Bursts:
     say: Callable[[str], None]
 
     def equal_split(self, rate_per_s: float) -> Burst:
-        """Make a burst at the ratios in force and say what it showed."""
+        """Make a burst at the ratios in force; print and return what it showed."""
         phase = run_phase(self.lab, "calibrate", Load(rate_per_s, self.seconds), self.handshakes)
         half, end = phase.started + self.seconds / 2, phase.started + self.seconds
-        middle = min((sample.observation for sample in phase.samples), key=lambda seen: abs(seen.time - half))
+        middle = min(
+            (sample.observation for sample in phase.samples), key=lambda observation: abs(observation.time - half)
+        )
         burst = Burst(
             rate_per_s=rate_per_s,
             mean_ms=self.handshakes.between(half, end).mean_ms(),

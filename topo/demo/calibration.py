@@ -14,19 +14,19 @@ second under an equal split, and changed within tens of seconds. Bursts of 60/s 
 1.5 times that did not."""
 
 EQUAL_MEAN_MS = 250.0
-"""Mean connect time under an equal split that is enough: well above the 100 ms that the demo promises."""
+"""Least mean connect time of an equal split that hurts: well above the 100 ms that the demo promises."""
 
 LOADED_R = 1.0
-"""R of the loaded server that is enough: it is sent twice what it answers. More may not come with a higher rate: 1.08,
-1.07 and 1.05 were seen at 130, 180 and 250/s, in another run 2.22 at 130."""
+"""Least R of the loaded server: it receives twice the SYNs that it answers.  A higher rate need not raise R: a run had
+1.08, 1.07 and 1.05 at 130, 180 and 250/s, another 2.22 at 130/s."""
 
 HEALTHY_R = 0.02
-"""A server with R at most this is healthy."""
+"""Largest R of a healthy server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What a short load at one rate and an equal split showed."""
+    """The result of a short load at an equal split."""
 
     rate_per_s: float
     mean_ms: float
@@ -37,12 +37,12 @@ class Burst:
     """The largest R of the other servers."""
 
     def hurts(self) -> bool:
-        """Say whether the loaded server, and only it, is overloaded enough."""
+        """Return whether the loaded server, and no other server, is overloaded enough."""
         return self.mean_ms >= EQUAL_MEAN_MS and self.loaded_r >= LOADED_R and self.healthy_r <= HEALTHY_R
 
 
 MARGIN = 1.5
-"""The rate chosen is so many times the first one that hurts: an overload at the threshold comes and goes."""
+"""Factor from the first rate that hurts to the rate chosen: an overload at the threshold is not steady."""
 
 
 def calibrate(

@@ -1,4 +1,4 @@
-"""One phase of the demo: a load, watched second by second until its last connection has ended."""
+"""A phase of the demo: a load, sampled every two seconds until its last connection has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was seen at one moment; `connect` is of the connections answered since the one before."""
+    """A sample; `connect` has the connections answered since the sample before."""
 
     observation: Observation
     connect: ConnectTimes
@@ -47,7 +47,7 @@ class Phase:
 
     @property
     def at_end_of_load(self) -> Observation:
-        """The last observation while connections were offered; after that the ratios answer to nothing."""
+        """The last observation while connections were offered; later ratios depend on no load."""
         end = self.started + self.load.seconds
         return [
             sample.observation for sample in self.samples if sample.observation.time <= end or sample is self.samples[0]
@@ -60,7 +60,7 @@ class Phase:
 
 
 def progress_line(name: str, elapsed_s: float, sample: Sample, running: int) -> str:
-    """Return one line for the screen."""
+    """Return a line of progress."""
     now = sample.observation
     ratios = "  ".join(f"{server} {now.ratios[server]:.3f}" for server in SERVER_NAMES)
     r = "  ".join("-" if now.r[server] is None else f"{now.r[server]:.2f}" for server in SERVER_NAMES)
@@ -77,7 +77,7 @@ def run_phase(
     downloads: Downloads | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Phase:
-    """Make the load and watch it; without `say`, in silence."""
+    """Make the load and sample the lab until its end; print nothing without `say`."""
     samples = [Sample(lab.observe(), handshakes.answered_between(0, 0))]
     started = last = time.time()
     httperf = lab.start_load(load, PAGE)

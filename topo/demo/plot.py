@@ -30,7 +30,7 @@ def interval_r(earlier: Sample, later: Sample) -> float | None:
 
 
 def draw(phases: Sequence[Phase], loaded: str, files: Sequence[Path]) -> None:
-    """Write the picture into each of `files`; the suffix says the format."""
+    """Write the picture into each of `files`; the suffix selects the format."""
     figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(9, 9), sharex=True, layout="constrained")
     zero = phases[0].started
     for number, phase in enumerate(phases):

@@ -14,45 +14,45 @@ from topo.plan.network import SERVER_NAMES
 from topo.testbed.nodes import SWITCHES
 
 IMPROVEMENT = 4.0
-"""Equal split's mean connect time over that under R, at least."""
+"""Least ratio of the equal split's mean connect time to that under R."""
 
 EQUAL_MEAN_MS = 100.0
-"""An equal split's mean connect time must be above this, or there was nothing to improve."""
+"""Least mean connect time of the equal split, in milliseconds; below it there is nothing to improve."""
 
 AGREEMENT_SHARE = 0.05
 AGREEMENT_MS = 5.0
-"""The capture's and httperf's mean connect time may differ by this share or, if that is more, by so much."""
+"""Largest difference of the capture's and httperf's mean connect times: a share or milliseconds, whichever is more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything the demo found out."""
+    """The measurements of the demo."""
 
     switch: str
     equal: Phase
     r: Phase
     kernel: ConnectTimes
-    """Of the same load, split equally by kernel DNAT in the switch's place."""
+    """Connect times of the same load behind kernel DNAT in the switch's place."""
     loaded: str
     changes: Sequence[float]
-    """When the weights changed in the phase under R (seconds, time.time())."""
+    """Times of weight changes in the phase under R (seconds, time.time())."""
     downloads: Sequence[Download]
     packets: PacketCounts
     drops: Mapping[str, int]
-    """By reason, since the baseline."""
+    """Drops by reason, since the first reading."""
 
     def share_of(self, baseline: ConnectTimes) -> float:
-        """Return R's mean connect time as a part of a baseline's; NaN where nothing was answered."""
+        """Return R's mean connect time as a share of a baseline's; NaN without answers."""
         return self.r.connect.mean_ms() / baseline.mean_ms()
 
     def broken(self) -> int:
-        """Return how many connections were broken: long downloads with a fault, and resets met by httperf."""
+        """Return the number of broken connections: long downloads with a fault, and resets that httperf received."""
         faulty = sum(bool(download.fault) for download in self.downloads)
         return faulty + self.equal.httperf.resets + self.r.httperf.resets
 
 
 def server_counts(phase: Phase) -> dict[str, Counts]:
-    """Return what each server was sent and answered in a phase."""
+    """Return each server's segments in a phase."""
     return {name: phase.after.counts[name].since(phase.before.counts[name]) for name in SERVER_NAMES}
 
 
@@ -69,7 +69,7 @@ def _connect_ms(connect: ConnectTimes) -> dict[str, float | None]:
 
 
 def phase_summary(phase: Phase) -> dict[str, object]:
-    """Return P of summary.json."""
+    """Return a phase's entry in summary.json."""
     connect = phase.connect
     return {
         "offered_per_s": _rounded(connect.begun / phase.load.seconds, 1),
@@ -90,7 +90,7 @@ def phase_summary(phase: Phase) -> dict[str, object]:
 
 
 def agrees(phase: Phase, client_wait_ms: float = 0.0) -> bool:
-    """Say whether the capture and httperf found the same mean connect time, httperf up to `client_wait_ms` more."""
+    """Return whether the capture and httperf found the same mean connect time, httperf up to `client_wait_ms` more."""
     mean = phase.connect.mean_ms()
     tolerance = max(AGREEMENT_MS, AGREEMENT_SHARE * mean)
     return -tolerance <= phase.httperf.connect_ms - mean <= tolerance + client_wait_ms
@@ -135,7 +135,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def table(results: Results) -> str:
-    """Return the table shown at the end."""
+    """Return the table printed at the end."""
     phases = (results.equal, results.r)
 
     def both(label: str, value: object, other: object) -> str:

@@ -23,7 +23,7 @@ PROGRAMS = {"haproxy": "/usr/sbin/haproxy", "nginx": "/usr/sbin/nginx"}
 
 
 def haproxy_configuration(algorithm: str, pool: PoolPlan = THREE) -> str:
-    """TCP mode; as many connections as the load can have open; a dead server would be noticed by its checks."""
+    """Return HAProxy's configuration: TCP mode, health checks, and room for all connections of the load."""
     servers = "\n".join(f"  server {server.name} {server.address}:{WEB_PORT} check inter 1s" for server in pool.servers)
     return f"""\
 global
@@ -43,7 +43,7 @@ backend pool
 
 
 def nginx_configuration(directory: Path, pool: PoolPlan = THREE) -> str:
-    """One worker, stream module, least_conn."""
+    """Return nginx's configuration: one worker, stream module, least_conn."""
     servers = "\n".join(f"    server {server.address}:{WEB_PORT};" for server in pool.servers)
     return f"""\
 load_module /usr/lib/nginx/modules/ngx_stream_module.so;
@@ -67,7 +67,7 @@ stream {{
 
 
 def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
-    """Ohta & Andou's equal split: each new connection to one of the servers with equal probability."""
+    """Return iptables rules of Ohta & Andou's equal split: each server is selected with equal probability."""
     head = ["iptables", "-t", "nat", "-A", "PREROUTING", "-d", str(VIP), "-p", "tcp", "--dport", str(WEB_PORT)]
     rules: list[list[str]] = []
     for number, server in enumerate(pool.servers):
@@ -78,7 +78,7 @@ def dnat_rules(pool: PoolPlan = THREE) -> list[list[str]]:
 
 
 class Router(KernelRouter):
-    """The kernel as the router of every subnet; what balances is added to it by subclasses."""
+    """The kernel as the router of every subnet; subclasses add the balancing."""
 
     pool = THREE
 
@@ -87,12 +87,12 @@ class Router(KernelRouter):
         return self.pool.hosts
 
     def start(self, controllers: list[Node]) -> None:
-        """Start routing, then what balances."""
+        """Start routing, then the balancing."""
         super().start(controllers)
         self.balance()
 
     def balance(self) -> None:
-        """Set up what balances."""
+        """Set up the balancing."""
 
     def proxy(self, name: str, arguments: list[str], configuration: str) -> None:
         """Start a proxy on the service's address and return once it listens."""
@@ -107,16 +107,16 @@ class Router(KernelRouter):
 
 
 class Iptables(Router):
-    """DNAT at equal probability."""
+    """DNAT with equal probabilities."""
 
     def balance(self) -> None:
-        """Add the rules."""
+        """Add the iptables rules."""
         for rule in dnat_rules(self.pool):
             run_in(self.pid, rule)
 
 
 class IptablesBehindHop(Iptables):
-    """DNAT at equal probability, behind a process that every packet of the client passes, as at a switch in user space.
+    """DNAT with equal probabilities; as at a switch in user space, a process forwards every packet of the client.
 
     The process holds no packet back; conntrack has seen each of them before.
     """

@@ -1,4 +1,4 @@
-"""The lab of labelled runs (`topo.plan.causes`): four web servers, and what goes wrong really made.
+"""The lab of labelled runs (`topo.plan.causes`): four web servers, and failures made on the real network.
 
 ```
  10.101.0.0/16 .. 10.104.0.0/16 --- 10.0.1.1 client --- 1 sluice 2 --- 10.0.11.1 s1     web = 10.0.0.100:80
@@ -22,7 +22,7 @@ from topo.load.client import ReplayClients
 from topo.load.flood import Flood
 from topo.load.server import SizedServer
 from topo.plan import causes
-from topo.plan.causes import Judged, Label, Said, judged, rates
+from topo.plan.causes import Decision, Judged, Label, judged, rates
 from topo.plan.crowd.readings import read_rows
 from topo.plan.crowd.scenarios import FRAME_BYTES, Settings
 from topo.plan.network import CLIENT, FAR, VIP, WEB_PORT, HostPlan, servers_behind, service, switch_config
@@ -37,10 +37,10 @@ ONSET_S, RAMP_S, END_S = 24.0, 5.0, 84.0
 """Production mode judges after two windows of 4 s. A verdict is looked at for nearly as long as in the simulation:
 alarms came up to 28 s after the onset."""
 LEAD_S = 1.5
-"""The clients need so long to start and to read their logs."""
+"""Seconds that the clients need to start and to read their logs."""
 WEB = f"{VIP}:{WEB_PORT}"
 POOLS = [f"10.{101 + number}.0.0/16" for number in range(4)]
-"""Clients, nearest first."""
+"""Networks of the clients, nearest first."""
 NO_HOSTS = "10.120.0.0/16"
 SERVERS = servers_behind(causes.SERVERS)
 BACKLOG_LARGE = 4096
@@ -49,7 +49,7 @@ LINK = Settings(k=1.0, link_bit_per_s=causes.LINK_BIT_PER_S, queue_frames=int(ca
 
 
 class CausesLab(NamespaceNetwork):
-    """A lab for one run; its servers are those of the label."""
+    """The lab for a run; the label selects the kind of its servers."""
 
     def __init__(self, label: Label, *, onset_s: float = ONSET_S, end_s: float = END_S) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class CausesLab(NamespaceNetwork):
         self.await_neighbours()
 
     def _start_server(self, server: HostPlan) -> Process:
-        """Without a turn it answers at once."""
+        """Start a server; without a turn it answers at once."""
         turn_s, backlog = {
             Label.SERVERS: (causes.CROWDED_TURN_S, causes.BACKLOG),
             Label.SLOW: (causes.TURN_S, causes.BACKLOG),
@@ -98,17 +98,22 @@ class CausesLab(NamespaceNetwork):
     # -- a run
 
     def run(self, seed: int) -> Judged:
-        """Quiet time, what goes wrong, and what was said of it. Raises SetupError if anything ends that was not to."""
+        """Run the quiet time and then the failure; return what the controller decided.
+
+        Raises SetupError if a program ends early.
+        """
         start = time.time() + LEAD_S
         self._start_clients(start, seed)
         self._until(start + self._onset_s)
         self._go_wrong(start + self._end_s, seed)
         self._until(start + self._end_s)
         rows = read_rows(self.directory / NEWS_TRACE)
-        said = [Said(row.time_s, row.cause, row.servers, limited=row.limit_per_s == row.limit_per_s) for row in rows]
+        decisions = [
+            Decision(row.time_s, row.cause, row.servers, limited=row.limit_per_s == row.limit_per_s) for row in rows
+        ]
         moves = self.controller.weight_changes()
         try:
-            return judged(said, moves, start + self._onset_s)
+            return judged(decisions, moves, start + self._onset_s)
         except ValueError as nothing:
             raise SetupError(f"{nothing}: see its log in a longer run, or on a machine that does less") from nothing
 
@@ -129,7 +134,7 @@ class CausesLab(NamespaceNetwork):
             self.start_program(clients, CLIENT.name)
 
     def _go_wrong(self, end: float, seed: int) -> None:
-        """A crowd is in its requests already."""
+        """Make the label's failure; a crowd is already in the request log."""
         if self.label in causes.FLOODS:
             flood = Flood(WEB, NO_HOSTS, causes.SPOOFED_PER_S, end - time.time(), seed)
             self.start_program(flood, CLIENT.name)
@@ -142,7 +147,7 @@ class CausesLab(NamespaceNetwork):
             self._silence(causes.SICK_NAME)
 
     def _silence(self, server: str) -> None:
-        """Nothing leaves it any more, not even the end of its connections; then it ends."""
+        """Drop all packets that leave the server, so that its connections do not close, and then end it."""
         for chain in ("INPUT", "OUTPUT"):
             self.call(server, "iptables", "-A", chain, "-j", "DROP")
         process = self.servers.pop(server)

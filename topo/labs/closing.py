@@ -22,14 +22,14 @@ from topo.testbed.processes import Process
 
 SERVER = HostPlan("server", 2, 11)
 NEIGHBOURS = {str(host.address): (host.port, host.mac) for host in (CLIENT, SERVER)}
-"""Port and MAC address by address, for a switch without a controller."""
+"""Switch port and MAC address by IP address, for a switch without a controller."""
 DISTANCES = {"10.101.0.1": 0.005, "10.102.0.1": 0.01, "10.103.0.1": 0.02, "10.104.0.1": 0.04, "10.105.0.1": 0.08}
-"""Users' addresses, and their round trips in seconds: those are five in Azuma et al. too."""
+"""Users' addresses, and their round trips in seconds: five distances, as in Azuma et al."""
 PAGE = b"a page\n" * 1000
 
 
 class ClosingNetwork(NamespaceNetwork):
-    """Client, switch and server."""
+    """A network of client, switch and server."""
 
     def build(self) -> None:
         """Lay the cables and start the switch."""
@@ -44,7 +44,7 @@ class ClosingNetwork(NamespaceNetwork):
 
 
 class ClosingLab(ClosingNetwork):
-    """With users' distances, a web server and a controller, which closes idle connections if ``idle`` has options."""
+    """The lab: distant users, a web server, and a controller that closes idle connections if ``idle`` has options."""
 
     def __init__(self, server: WebServer, idle: Mapping[str, Any] | None = None) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class ClosingLab(ClosingNetwork):
 
 
 def ended(pages: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many connections had ended before a user asked again, by the user's address.
+    """Return the number of connections that had ended before a user's next request, by the user's address.
 
     `pages`: what the users' program printed (`topo.load.client.Pages`).
     """
@@ -85,13 +85,13 @@ def ended(pages: Mapping[str, Any]) -> dict[str, int]:
 
 
 def expected_races(pages: Mapping[str, Any], think_s: float) -> float:
-    """Return how many requests should leave before the FIN is there: hazard times round trip, over all that ended."""
+    """Return the expected number of requests that cross a FIN: hazard times round trip, over all closed connections."""
     connect_s = {source: pages["connect_s"][source] / count for source, count in pages["connected"].items()}
     return math.fsum(count * connect_s[source] / think_s for source, count in ended(pages).items())
 
 
 def configuration(idle: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """Return the controller's: one service, one server."""
+    """Return the controller's configuration: one service with one server."""
     more = {} if idle is None else {"resources": {"idle": dict(idle)}}
     web = service(SERVICE, VIP, [SERVER], **more)
     return switch_config((CLIENT, SERVER), [web], routes=[{"to": FAR, "via": str(CLIENT.address)}])

@@ -49,18 +49,18 @@ Header always set X-Server {name}"""
         pool: ContentPool = POOL,
         backlog: int = BACKLOG,
     ) -> None:
-        """With ``content``, keys of the service's block ``content`` other than those of the paper."""
+        """``content``: keys that replace those of the service's block ``content``."""
         super().__init__(kind, balance, say=say, pool=pool, backlog=backlog)
         self.content = content
         self.agents: dict[str, Process] = {}
 
     def control_of(self, agent: HostPlan) -> Path:
-        """The socket on which an agent listens for the controller."""
+        """Return the socket on which an agent listens for the controller."""
         return self.directory / f"{agent.name}.sock"
 
     @property
     def controls(self) -> Mapping[str, str]:
-        """Where each agent listens for the controller."""
+        """The address on which each agent listens for the controller."""
         return {agent.name: f"unix://{self.control_of(agent)}" for agent in AGENTS}
 
     def start_agent(self, agent: HostPlan) -> None:
@@ -76,7 +76,7 @@ Header always set X-Server {name}"""
         process.await_output("control on", READY_S)
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, but for its files."""
+        """Return the controller's configuration without the paths of its files."""
         return content_config(self.balance, controls=self.controls, thrift=self.switch.thrift, content=self.content)
 
     def _start_balancer(self) -> None:
@@ -92,12 +92,12 @@ Header always set X-Server {name}"""
 
 
 def curl(lab: Lab, *options: str, host: HostPlan = LOAD_CLIENT) -> str:
-    """Run curl on a client; return what it prints. Raise SetupError when it fails."""
+    """Run curl on a client and return its output. Raises SetupError if it fails."""
     return lab.call(host.name, "curl", "-sS", "--max-time", "10", *options)
 
 
 def server_of(headers: str) -> str:
-    """Return the server's name in the header that each Apache sets. Raise SetupError where there is none."""
+    """Return the server's name in the header that each Apache sets. Raises SetupError without this header."""
     names = re.findall(r"^X-Server: (\w+)", headers, re.MULTILINE)
     if not names:
         raise SetupError(f"no X-Server in {headers!r}")

@@ -16,7 +16,7 @@ from topo.plan.protocols import SMTP as PLAN
 
 
 class Receipts:
-    """Says what has come."""
+    """A handler that prints the mails it receives."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -24,7 +24,7 @@ class Receipts:
     async def handle_MAIL(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Take a sender."""
+        """Accept or refuse a sender."""
         del server, session, options
         if address.startswith("nobody@"):
             return f"550 5.1.8 {self.name} takes nothing of nobody"
@@ -34,7 +34,7 @@ class Receipts:
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Take a recipient."""
+        """Accept or refuse a recipient."""
         del server, session, options
         if address.startswith("later@"):
             return f"451 4.7.1 {self.name} later"
@@ -42,7 +42,7 @@ class Receipts:
         return f"250 {self.name} recipient"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
-        """Take a mail."""
+        """Accept a mail and print it."""
         del server, session
         assert isinstance(envelope.content, bytes)
         return f"250 {self.name} got {len(envelope.content)}"

@@ -1,6 +1,6 @@
 """The live page beside a lab: `sluice page` in our namespace, of the controller in the switch's; and a picture of it.
 
-A lab does without where there is no NiceGUI, no address or no Chromium, and says why.
+A lab does without where there is no NiceGUI, no address or no Chromium, and prints the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _START_S, _SHOW_S = 60.0, 60.0
 
 
 def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
-    """Serve the page until the lab ends; its URL, or None when it cannot be."""
+    """Serve the page until the lab ends; return its URL, or None if it cannot be served."""
     program = str(Path(sys.executable).parent / "sluice")
     try:
         address = f"{_HOST}:{free_port(_PORT, _HOST)}"
@@ -37,7 +37,7 @@ def start_page(lab: Lab, say: Callable[[str], None]) -> str | None:
 
 
 def save_picture(url: str, path: Path, say: Callable[[str], None]) -> None:
-    """Save what a browser shows of the page, as PNG."""
+    """Save a picture of the page in a browser, as PNG."""
     try:
         # Selenium is for those who develop; a lab needs neither it nor the browser.
         from selenium.common import WebDriverException  # noqa: PLC0415

@@ -18,7 +18,7 @@ from topo.testbed.processes import Process, run_in
 
 DOVECOT = "/usr/sbin/dovecot"
 MAIL_SERVER = "topo.labs.mailserver"
-"""Its program: only this one needs aiosmtpd."""
+"""The mail server's program, in a module of its own because only it needs aiosmtpd."""
 PASSWORD = "secret"
 USERS = (USER, "ann")
 OWNER = "www-data"
@@ -74,7 +74,7 @@ def write_mailboxes(directory: Path, name: str) -> None:
 
 
 class ProtocolsLab(ContentLab):
-    """A lab whose services are switched by what clients send in other protocols than HTTP."""
+    """A lab whose services are switched by content of protocols other than HTTP."""
 
     target = TLS.address
 
@@ -83,7 +83,7 @@ class ProtocolsLab(ContentLab):
         self.apache_directives = ""
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, but for its files."""
+        """Return the controller's configuration without the paths of its files."""
         return protocols_config(self.balance, controls=self.controls, thrift=self.switch.thrift)
 
     def _start_servers(self) -> None:

@@ -11,9 +11,9 @@ from topo.plan.network import DOWNLOAD_CLIENT, LOAD_CLIENT, SERVERS, Balance, Ho
 POOL = PoolPlan(SERVERS[:1], (0.5,))
 BALANCE = Balance("production", 2.0, 10.0)
 BUDGET = 256 << 10
-"""Bytes that the server has to send from."""
+"""Bytes of the server's send buffers together."""
 PATHS = {LOAD_CLIENT: (8, 512), DOWNLOAD_CLIENT: (2, 24)}
-"""Mbit/s to each client, and how many KiB wait in front of that; without a bound nobody waits for a buffer."""
+"""Mbit/s to each client, and KiB that queue before that bottleneck; without a bottleneck no buffer is scarce."""
 
 HINT = """\
 The server s1 has 256 KiB to send from; c1 is at 8 Mbit/s, c2 at 2 Mbit/s with a short queue that loses. Try:
@@ -25,7 +25,7 @@ The server s1 has 256 KiB to send from; c1 is at 8 Mbit/s, c2 at 2 Mbit/s with a
 
 
 class ResourcesLab(Lab):
-    """A lab with a server that has little to send from, and two unlike ways to it."""
+    """A lab with a server whose send buffers are small, and two paths of different rates."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class ResourcesLab(Lab):
         say: Callable[[str], None] = print,
         resources: Mapping[str, object] | None = None,
     ) -> None:
-        """With ``resources``, the service's block in place of a budget."""
+        """``resources``: the service's block of that name, in place of a budget."""
         super().__init__(kind, BALANCE, say=say, pool=POOL)
         self._resources = resources or {"send": {"budget": BUDGET}}
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, but for its files."""
+        """Return the controller's configuration without the paths of its files."""
         document = super().configuration()
         (service,) = cast(list[dict[str, object]], document["services"])
         return {**document, "services": [{**service, "resources": dict(self._resources)}]}

@@ -19,19 +19,19 @@ from topo.plan.network import FAR
 from topo.testbed.network import SWITCH
 
 NEAR, AWAY = "10.0.9.1", "10.0.9.2"
-"""Router and client on the cable between them."""
+"""Addresses of router and client on the cable between them."""
 RATE = 1_000_000_000
-"""Bytes per second of a connection: not paced."""
+"""Pacing rate of a connection in bytes per second, high enough to have no effect."""
 SETTLE_S = 5.0
 STARTING_S = 5.0
 CONGESTION = "reno"
 READ_S = 2.0
-"""The controller's status is read so long before the end."""
+"""Seconds before the end at which the controller's status is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way(Distance):
-    """The same with a bottleneck of its own, which all of its connections share, and losses at the client."""
+    """A distance with a bottleneck that its connections share, and with losses at the client."""
 
     mbit_s: float
     queue_kib: int
@@ -39,7 +39,7 @@ class Way(Distance):
 
 
 class SharingLab(TransfersLab):
-    """A context manager."""
+    """The lab as a context manager."""
 
     names = (SWITCH, "router", "client", "server")
 
@@ -50,7 +50,7 @@ class SharingLab(TransfersLab):
     # -- building
 
     def _far(self) -> None:
-        """Build also what lies between the router and the client."""
+        """Build the paths between the router and the client, too."""
         self.cable({"router": "far0", "client": "near0"})
         for host, name, address in (("router", "far0", NEAR), ("client", "near0", AWAY)):
             self.call(host, "ip", "address", "add", f"{address}/24", "dev", name)
@@ -78,9 +78,9 @@ class SharingLab(TransfersLab):
     # -- running
 
     def share(self, send: Mapping[str, object] | None, connections: Sequence[int], seconds: float) -> dict[str, Any]:
-        """Make transfers, so many on each way, while ``send`` is what the service shares; None: plain Linux.
+        """Make ``connections`` transfers on each path; ``send``: the service's shared send buffers, None: plain Linux.
 
-        Returns Mbit/s of each way after the beginning, what the status shows of the server near the end, and timeouts.
+        Returns Mbit/s of each path after the settling time, the status of the server near the end, and timeouts.
         """
         document = configuration()
         if send:
@@ -88,7 +88,7 @@ class SharingLab(TransfersLab):
             web["resources"] = {"send": dict(send)}
         self.controller.reload(document)
         before = self.kernel()
-        by_address = {way.address: many for way, many in zip(self.ways, connections, strict=True) if many}
+        by_address = {way.address: count for way, count in zip(self.ways, connections, strict=True) if count}
         length_s = SETTLE_S + seconds
         options = {"congestion": CONGESTION, "rate": RATE, "seconds": length_s, "settle": SETTLE_S}
         with ExitStack() as ends:
@@ -104,7 +104,7 @@ class SharingLab(TransfersLab):
         return {"mbit_s": rates, "shown": shown, "timeouts": timeouts}
 
     def _shown(self) -> Mapping[str, int]:
-        """Return what the status shows of the server's buffers."""
+        """Return the state of the server's buffers in the controller's status."""
         (web,) = self.controller.ask(command="status")["services"]
         (server,) = web["servers"]
         return server["resources"]["send"]

@@ -1,8 +1,8 @@
-"""The lab of measured transfers: a server, the switch, a client that is at several distances.
+"""The lab of measured transfers: a server, the switch, and a client at several distances.
 
 ```
  server 10.0.2.1 --- 2 sluice 1 --- 10.0.1.1 client, 10.101.0.1, 10.102.0.1, ...
-                                    loses segments as they come in; holds its own for the time that it is away
+                                    drops some of the segments that arrive; delays its own by its distance
 ```
 The switch has no controller: programs in its namespace write its entries and read its cells.
 """
@@ -40,7 +40,7 @@ from topo.load.server import Sender
 from topo.plan.network import CLIENT, FAR, SERVICE, VIP, WEB_PORT, HostPlan, service, switch_config
 from topo.testbed.namespaces import tcp_counters
 from topo.testbed.network import READY_S, SWITCH, NamespaceNetwork
-from topo.testbed.processes import Process, run_in
+from topo.testbed.processes import Process
 
 SERVER = HostPlan("server", 2, 2)
 KERNEL = ("TCPTimeouts", "TCPLossProbes", "TCPLossProbeRecovery", "TCPSackRecovery", "TCPRenoRecovery", "TCPDSACKRecv")
@@ -51,7 +51,7 @@ RATE = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A client's address, how long its packets take, and how many connections it has."""
+    """A client's address, the delay of its packets in seconds, and the number of its connections."""
 
     address: str
     delay_s: float
@@ -79,7 +79,7 @@ async def _session() -> Session:
 
 @dataclass(frozen=True)
 class MeasureTransfers:
-    """The program that loads the pipeline, with the service, and has all transfers of its server measured."""
+    """The program that loads the pipeline, configures the service, and enables the measurement of its transfers."""
 
     def run(self) -> None:
         """Program the switch."""
@@ -120,7 +120,7 @@ class TransfersLab(NamespaceNetwork):
     names: Sequence[str] = (SWITCH, CLIENT.name, SERVER.name)
     """Hosts; the second is the switch's neighbour at the client's port."""
     loses: tuple[str, str] = (CLIENT.name, "INPUT")
-    """Where segments of the server's get lost: host, and chain of its packet filter."""
+    """Where the server's segments are dropped: host, and chain of its packet filter."""
 
     def __init__(self, distances: Sequence[Distance]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class TransfersLab(NamespaceNetwork):
         self._control()
 
     def _far(self) -> None:
-        """Build what lies behind the switch's neighbour."""
+        """Build the network behind the switch's neighbour."""
         self.delay(CLIENT.name, {distance.address: distance.delay_s for distance in self.distances})
 
     def _control(self) -> None:
@@ -155,26 +155,15 @@ class TransfersLab(NamespaceNetwork):
     # -- running
 
     def sent(self, congestion: str, loss: float, seconds: float) -> dict[str, Any]:
-        """Return what the switch and the kernel have of every connection; and the kernel's counts of all."""
+        """Return what the switch and the kernel measured of every connection, and the kernel's counts for all."""
         before = self.kernel()
         host, chain = self.loses
-        rule = [
-            "-p",
-            "tcp",
-            "--sport",
-            str(WEB_PORT),
-            "-m",
-            "statistic",
-            "--mode",
-            "random",
-            "--probability",
-            str(loss),
-        ]
+        rule = f"-p tcp --sport {WEB_PORT} -m statistic --mode random --probability {loss} -j DROP".split()
         connections = {distance.address: distance.connections for distance in self.distances}
         with ExitStack() as ends:
             if loss:
-                self.call(host, "iptables", "-A", chain, *rule, "-j", "DROP")
-                ends.callback(run_in, self.pid(host), ["iptables", "-D", chain, *rule, "-j", "DROP"])
+                self.call(host, "iptables", "-A", chain, *rule)
+                ends.callback(self.call, host, "iptables", "-D", chain, *rule)
             sender = self.transfer(ends, connections, congestion=congestion, rate=RATE, seconds=seconds)
             sender.wait(seconds + GRACE_S)
             columns = self.seen()
@@ -183,7 +172,7 @@ class TransfersLab(NamespaceNetwork):
         return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self.kernel().items()}}
 
     def transfer(self, ends: ExitStack, connections: Mapping[str, int], **options: Any) -> Process:
-        """Start sender and receiver, with so many connections by the client's address; return the sender.
+        """Start sender and receiver, with a number of connections for each client address; return the sender.
 
         Both end with ``ends``. ``options`` are those of `Sender`.
         """
@@ -195,11 +184,11 @@ class TransfersLab(NamespaceNetwork):
         return sender
 
     def seen(self) -> Sequence[Mapping[str, Any]]:
-        """Return the columns of all of the switch's slots that have a transfer."""
+        """Return the columns of the switch's slots that have a transfer, a mapping for each."""
         return json.loads(self._in_switch(ReadTransfers()).splitlines()[-1])
 
     def kernel(self) -> dict[str, int]:
-        """Return what the server's kernel counts."""
+        """Return the counters of the server's kernel."""
         counts = tcp_counters(self.pid(SERVER.name))
         return {name: counts[name] for name in KERNEL}
 

@@ -51,7 +51,7 @@ class Lab(MininetNetwork):
     """The pool's servers, the load's client and a plain host around the switch."""
 
     target = VIP
-    """Where the load goes."""
+    """The address of the load's target."""
     load_interface = f"{LOAD_CLIENT.name}-eth0"
     """By which it goes there."""
     apache_directives = "KeepAlive Off"
@@ -78,17 +78,17 @@ class Lab(MininetNetwork):
 
     @property
     def files(self) -> Path:
-        """Where the files are that the servers serve."""
+        """The directory of the files that the servers serve."""
         return self.directory / "files"
 
     def break_server(self, name: str) -> None:
-        """Load a server with `stress`; does nothing if it is loaded already."""
+        """Load a server with `stress`; do nothing if it is loaded already."""
         if name not in self._stressed:
             procs, cores = self._groups[name].procs, self._cores.servers
             self._stressed[name] = self.start(f"stress on {name}", STRESS, name, procs=procs, cores=cores)
 
     def mend_server(self, name: str) -> None:
-        """Take the load off a server again."""
+        """End the `stress` of a server."""
         process = self._stressed.pop(name, None)
         if process is not None:
             process.stop()
@@ -127,7 +127,7 @@ class Lab(MininetNetwork):
         return httperf
 
     def observe(self) -> Observation:
-        """Return what the controller sees; raise SetupError naming what has ended if that is why it sees nothing."""
+        """Return the controller's observation; raise SetupError, naming the program, if a program has ended."""
         try:
             return read_status(self.controller.ask(command="status"), time.time())
         except SetupError:
@@ -139,16 +139,16 @@ class Lab(MininetNetwork):
             raise
 
     def await_served(self) -> None:
-        """Return once every server has served its accept queue, which is first come, first served."""
+        """Return once every server has emptied its accept queue, by a request behind all others."""
         for server in (one for one in self.pool.servers if one.name in self._apaches):
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S, self.files / PAGE)
 
     def server_pids(self, name: str) -> list[int]:
-        """Return the processes of a server, what loads it included."""
+        """Return the processes of a server, its `stress` included."""
         return self._groups[name].pids()
 
     def request_cost_s(self, name: str, path: str, times: int) -> float:
-        """Return the seconds of CPU that a server takes for a request without any other load: a mean of `times`."""
+        """Return the mean seconds of CPU of a request to an idle server, over `times` requests."""
         address = next(str(server.address) for server in self.pool.servers if server.name == name)
         before = self._groups[name].used_s()
         for _ in range(times):
@@ -156,11 +156,11 @@ class Lab(MininetNetwork):
         return (self._groups[name].used_s() - before) / times
 
     def used_s(self) -> float:
-        """Return the seconds of CPU that the servers have taken, all together and what loads them included."""
+        """Return the seconds of CPU that all servers have used, their `stress` included."""
         return sum(group.used_s() for group in self._groups.values())
 
     def quiet_packet_counts(self) -> PacketCounts:
-        """Return what the switch has counted, once nothing is on its way (two readings are equal)."""
+        """Return the switch's counts once no packet is under way (two readings are equal)."""
         return quiet_counts(self._packet_counts)
 
     def _packet_counts(self) -> PacketCounts:
@@ -170,7 +170,7 @@ class Lab(MininetNetwork):
         return packet_counts(interfaces, asdict(verdicts))
 
     def build(self) -> None:
-        """Network, servers, controller; the hosts know each other at the end."""
+        """Start network, servers and controller; at the end the hosts have each other's MAC addresses."""
         parted = self.switch_class().parted_from_servers
         self._cores = self.stack.enter_context(cgroups.parted() if parted else cgroups.together())
         write_files(self.files, self.switch_class().size_share)
@@ -181,7 +181,7 @@ class Lab(MininetNetwork):
         self._meet_everyone()
 
     def _before_start(self, net: Mininet) -> None:
-        """For labs that have something to add: the hosts and the switch are there, and nothing runs yet."""
+        """Add parts of a subclass's lab; hosts and switch exist, and no server runs yet."""
 
     def _start_servers(self) -> None:
         cpus = [share * self.switch.server_share for share in self.pool.cpus]
@@ -212,17 +212,17 @@ class Lab(MininetNetwork):
         self._say("controller ready")
 
     def configuration(self) -> dict[str, object]:
-        """Return the controller's configuration, but for its files."""
+        """Return the controller's configuration without the paths of its files."""
         return controller_config(self.balance, thrift=self.switch.thrift, pool=self.pool)
 
     def _meet_everyone(self) -> None:
-        """Return once the switch knows every host's MAC address: an echo has come back from each."""
+        """Return once the switch has every host's MAC address: each host has answered an echo request."""
         for host in self._hosts_to_meet():
             echo = ("ping", "-q", "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S), str(host.address))
             self.call(PLAIN_HOST.name, *echo)
 
     def _hosts_to_meet(self) -> list[HostPlan]:
-        """Return the hosts that answer an echo."""
+        """Return the hosts that answer echo requests."""
         return [host for host in self.pool.hosts if host is not PLAIN_HOST]
 
 

@@ -21,9 +21,9 @@ NGINX = "/usr/sbin/nginx"
 MODULES = "/usr/lib/apache2/modules"
 
 PAGE, PAGE_BYTES = "page", 100_000
-"""The file of Ohta & Andou, section 5."""
+"""The page of Ohta & Andou (section 5)."""
 LONG, LONG_BYTES = "long", 3_000_000
-"""A file that a slow reader takes many balancing periods to download."""
+"""A file whose download by a slow reader lasts many balancing periods."""
 WORK, WORK_BYTES = "work", 36_000
 HEAVY, HEAVY_BYTES = "heavy", 21 * WORK_BYTES
 """Files that Apache compresses anew for each request: CPU time, in proportion to their size, for few packets.
@@ -45,13 +45,13 @@ SetOutputFilter DEFLATE
 SetEnv force-gzip 1
 </LocationMatch>
 """
-"""Directives of the web lab's Apache."""
+"""Further directives of the web lab's Apache."""
 DEFAULTS = {"backlog": 511, "timeout_s": 60}
-"""Apache's and nginx's own."""
+"""Apache's and nginx's defaults."""
 KINDS = ("prefork", "event", "nginx")
 """Apache's multi-processing modules, and nginx."""
 STRESS = ("stress", "--cpu", str(HOGS))
-"""The load on one server, in the server's own cgroup, so that it takes from that server's CPU only.
+"""The command that loads a server, in the server's own cgroup, so that it takes from that server's CPU only.
 
 Ohta & Andou load disk and I/O as well.  sync(2), which `stress --io` calls, would slow the whole machine whatever
 the cgroup, so only its CPU workers are used."""
@@ -110,13 +110,13 @@ DocumentRoot {files}
 
 
 def apache_command(configuration: Path) -> list[str]:
-    """Return what starts Apache in the foreground."""
+    """Return the command line that starts Apache in the foreground."""
     return [APACHE, "-DFOREGROUND", "-f", str(configuration)]
 
 
 @dataclass(frozen=True, slots=True)
 class WebServer:
-    """A program, its workers, and how long it keeps a silent connection (0: not at all)."""
+    """A web server, its number of workers, and the seconds for which it keeps idle connections (0: none)."""
 
     kind: str
     """One of KINDS."""
@@ -124,7 +124,7 @@ class WebServer:
     keep_s: float
 
     def files(self, directory: Path, address: str) -> Mapping[str, str]:
-        """Return its configuration, by the name of the file."""
+        """Return the server's configuration files by name."""
         if self.kind == "nginx":
             return {"server.conf": self._nginx(directory, address)}
         keep = ("On" if self.keep_s else "Off", f"{round(1000 * (self.keep_s or 5))}ms", "0")
@@ -136,12 +136,12 @@ class WebServer:
         }
 
     def command(self, directory: Path) -> Sequence[str]:
-        """Return what starts it in the foreground."""
+        """Return the command line that starts the server in the foreground."""
         file = directory / "server.conf"
         return [NGINX, "-e", "stderr", "-c", str(file)] if self.kind == "nginx" else apache_command(file)
 
     def _nginx(self, directory: Path, address: str) -> str:
-        """One process for all; what it does at once is not bounded."""
+        """Return nginx's configuration: one process, with any number of connections."""
         temporary = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         return f"""\
 daemon off;
@@ -166,7 +166,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def request_locally(namespace_pid: int, address: str, timeout_s: float, file: Path) -> None:
-    """Fetch one of the files from within a server's own namespace; raise SetupError if it does not come in time.
+    """Fetch a file within a server's own namespace; raise SetupError if it does not arrive in time.
 
     Of a file that is compressed a half and more comes.
     """

@@ -40,11 +40,11 @@ IP_BIND_ADDRESS_NO_PORT = 24
 TCP_INFO_TOTAL_RETRANS = struct.Struct("<100xI")
 """tcpi_total_retrans in struct tcp_info (include/uapi/linux/tcp.h)."""
 SLOW_RECEIVE_BUFFER = 4096
-"""Bytes of a slow client's receive buffer: the kernel must not take for it what its link would not."""
+"""Bytes of a slow client's receive buffer, so that the kernel does not accept more than the client's link would."""
 SLOW_TICK_S = 0.02
 IDLE_S = 0.25
 FIRST_READ_BYTES = 512
-"""A header comes whole."""
+"""Bytes of the first read, which has the whole header."""
 READ_BYTES = 1 << 16
 BULK_HEADER = "time_s,bytes,connections"
 SLOT_S = 0.1
@@ -53,7 +53,7 @@ TIMEOUT_S = 1.0
 
 @dataclass(frozen=True)
 class ReplayClients:
-    """The program that replays a log, with `start` as the log's zero on the clock of time.time()."""
+    """The program that replays a log; `start` is the log's beginning on the clock of time.time()."""
 
     log: str
     pool: str
@@ -69,13 +69,13 @@ class ReplayClients:
     seed: int = 1
 
     def run(self) -> None:
-        """Send every request when it is due, and write what became of each."""
+        """Send every request when it is due, and write the outcomes."""
         write_outcomes(Path(self.output), Replay(self).run(list(read_log(Path(self.log)))))
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way."""
+    """A request in progress."""
 
     request: Request
     socket: socket.socket
@@ -111,7 +111,7 @@ class Replay:
         self._outcomes: list[Outcome] = []
 
     def run(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Send every request when it is due; return what became of each once all have ended, or time has."""
+        """Send every request when it is due; return the outcomes once all have ended or the time is up."""
         number = 0
         while (number < len(requests) or self._live) and (now := time.monotonic()) < self._end:
             while number < len(requests) and self._start + requests[number].time_s <= now:
@@ -239,7 +239,7 @@ PATH = "/page"
 
 @dataclass(frozen=True)
 class ThinkingUsers:
-    """The program whose users think; it prints what became of their pages (`Pages`) as JSON."""
+    """The program of users who think between pages; it prints `Pages` as JSON."""
 
     to: str
     """ADDRESS:PORT of the service."""
@@ -266,7 +266,7 @@ class ThinkingUsers:
 
 
 class Lost(Exception):
-    """An answer that is wrong, or none where the client may not ask again."""
+    """A wrong answer, or no answer where the client may not repeat its request."""
 
 
 class Ended(Exception):
@@ -275,26 +275,26 @@ class Ended(Exception):
 
 @dataclass(slots=True)
 class Pages:
-    """What became of all users' pages and connections."""
+    """Counts of all users' pages and connections."""
 
     pages: int = 0
-    """Fetched whole since the measurement began."""
+    """Complete pages since the measurement began."""
     page_s: list[float] = field(default_factory=list[float])
-    """Time of each, and so far of those that were not there at the end."""
+    """Seconds of each page; for unfinished pages, the seconds until the end."""
     unfinished: int = 0
     lost: list[str] = field(default_factory=list[str])
     connections: int = 0
     found_closed: dict[str, int] = field(default_factory=dict[str, int])
-    """Connections that had ended when they were wanted again, by the user's address."""
+    """Connections found closed before the next request, by the user's address."""
     raced: dict[str, int] = field(default_factory=dict[str, int])
-    """Those that ended when a request was under way."""
+    """Connections that ended while a request was under way."""
     connect_s: dict[str, float] = field(default_factory=dict[str, float])
-    """Sum of the times to connect."""
+    """Sum of the connect times in seconds, by the user's address."""
     connected: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Prompt(asyncio.StreamReaderProtocol):
-    """Closes as soon as the other side does, as browsers do: a server that lingers until then is not kept."""
+    """Closes as soon as the server does, as browsers do, so that the server need not linger."""
 
     def eof_received(self) -> bool:
         """Let the transport close."""
@@ -316,7 +316,7 @@ async def connected(host: str, port: int, source: str) -> Streams:
 
 
 class User:
-    """One user."""
+    """A user with at most one connection."""
 
     def __init__(self, options: ThinkingUsers, source: str, outcome: Pages, number: int) -> None:
         self._options = options
@@ -327,7 +327,7 @@ class User:
         self._began: float | None = None
 
     async def run(self, measured: float, end: float) -> None:
-        """Until the end; pages that begin before `measured` are not counted."""
+        """Fetch pages until the end; pages that end before `measured` are not counted."""
         try:
             await asyncio.sleep(self._think())
             while True:
@@ -421,7 +421,7 @@ class User:
 
 
 async def fetch_pages(options: ThinkingUsers) -> Pages:
-    """All users, for the time that they are given."""
+    """Run all users for settling time and measurement, and return their counts."""
     outcome = Pages()
     began = time.monotonic()
     measured = began + options.settle
@@ -446,7 +446,7 @@ async def fetch_pages(options: ThinkingUsers) -> Pages:
 
 @dataclass(frozen=True)
 class BulkReceiver:
-    """The program that receives a bulk transfer, and makes the connection again whenever it ends.
+    """The program that receives a bulk transfer and connects again whenever the connection ends.
 
     It writes `time_s,bytes,connections` for every tenth of a second: time since `start`, connections made by then.
     """
@@ -458,7 +458,7 @@ class BulkReceiver:
     """Beginning of the run, on the clock of time.time()."""
     seconds: float
     delay_s: float
-    """The first connection is made so long after the beginning."""
+    """Seconds from the beginning to the first connection."""
     output: str
 
     def run(self) -> None:
@@ -505,7 +505,7 @@ READ_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Receiver:
-    """The program that opens connections, so many from each address, and reads them until they end."""
+    """The program that opens a number of connections from each address and reads them until they end."""
 
     to: str
     connections: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""A delay line for kernels without netem: packets towards the servers are held for the time their client is away.
+"""A delay line for kernels without netem: packets towards the servers wait for the delay of their client.
 
 The router in front of the clients routes what comes from them into a TUN device.  This program reads it, waits and
 writes it back, and the kernel routes it on.  What comes from the servers goes straight through: a round trip is longer
@@ -28,7 +28,7 @@ MTU_MAX = 2048
 
 
 class DelayLine:
-    """A queue for each /16 of sources, with the seconds that its packets are held; other sources are not held."""
+    """A queue for each /16 of sources with a delay in seconds; packets of other sources are not delayed."""
 
     def __init__(self, delays_s: Mapping[str, float]) -> None:
         """Raises ValueError for a network that is no /16."""
@@ -36,7 +36,7 @@ class DelayLine:
         self._queues: dict[bytes, deque[tuple[float, bytes]]] = {prefix: deque() for prefix in self._delays}
 
     def take(self, packet: bytes, now: float) -> bool:
-        """Hold a packet; False if its source is in no network with a delay."""
+        """Queue a packet; return False if its source has no delay."""
         prefix = packet[12:14]
         queue = self._queues.get(prefix)
         if queue is None:
@@ -45,11 +45,11 @@ class DelayLine:
         return True
 
     def next(self) -> float | None:
-        """Return when the next packet is to go."""
+        """Return the time at which the next packet is due; None without a packet."""
         return min((queue[0][0] for queue in self._queues.values() if queue), default=None)
 
     def due(self, now: float) -> list[bytes]:
-        """Return the packets whose time has come, and forget them."""
+        """Remove and return the packets that are due."""
         packets: list[bytes] = []
         for queue in self._queues.values():
             while queue and queue[0][0] <= now:
@@ -72,7 +72,7 @@ def open_tun(name: str) -> int:
 
 
 def pass_on(tun: int, line: DelayLine) -> None:
-    """Hold and pass on packets for ever."""
+    """Delay and forward packets for ever."""
     while True:
         wake = line.next()
         wait = None if wake is None else max(0.0, wake - time.monotonic())
@@ -97,7 +97,7 @@ class Delay:
     delays_s: dict[str, float]
 
     def run(self) -> None:
-        """Hold packets until the process ends; prints a line with `ready` once the device is there."""
+        """Delay packets until the process ends; print a line with `ready` once the device exists."""
         tun = open_tun(self.device)
         print("delay line ready", flush=True)
         pass_on(tun, DelayLine(self.delays_s))

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Protocol
 
 
 class Program(Protocol):
-    """A dataclass with fields that JSON has."""
+    """A dataclass whose fields are values of JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def run(self) -> None:
-        """Do what the program is for, to its end; in a process of its own."""
+        """Run the program to its end, in a process of its own."""
         ...
 
 

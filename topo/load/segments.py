@@ -23,14 +23,14 @@ _FIELDS: Sequence[tuple[str, str]] = (
 _BARE = np.dtype(list(_FIELDS))
 _WORDY = np.dtype([*_FIELDS, ("word", ">u4")])
 _IP, _TCP = 14, 34
-"""Where these headers begin."""
+"""Offsets of the IP and TCP headers in a frame."""
 
 Column = NDArray[np.uint32]
 
 
 @dataclass
 class Segments:
-    """A row each."""
+    """Columns of segments, a row for each segment."""
 
     src: Column
     src_port: Column
@@ -40,11 +40,11 @@ class Segments:
     acknowledgement: Column
     flags: Column
     word: Column
-    """The payload."""
+    """The payload as a number."""
     has_word: NDArray[np.bool_]
 
     def of(self, which: NDArray[np.bool_]) -> Self:
-        """Some of them."""
+        """Return the chosen segments."""
         return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
@@ -61,7 +61,7 @@ def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: in
 
 
 def read(frames: NDArray[np.uint8]) -> Segments:
-    """Of IPv4 frames those that are TCP without options."""
+    """Return the TCP segments without options among IPv4 frames."""
     rows = np.ascontiguousarray(frames[:, : _WORDY.itemsize]).view(_WORDY)[:, 0]
     rows = rows[(rows["version"] == 0x45) & (rows["protocol"] == TCP)]
     names = ("src", "src_port", "dst", "dst_port", "sequence", "acknowledgement", "flags", "word")
@@ -70,7 +70,7 @@ def read(frames: NDArray[np.uint8]) -> Segments:
 
 
 def frames(macs: tuple[bytes, bytes], made: Segments) -> NDArray[np.uint8]:
-    """The frames of segments that all have a payload, or none. ``macs``: to, from."""
+    """Return the frames of segments; either all or none have a payload. ``macs``: to, from."""
     wordy = bool(made.has_word.any())
     rows = np.zeros(made.src.size, _WORDY if wordy else _BARE)
     rows["eth_dst"], rows["eth_src"] = macs
@@ -89,7 +89,7 @@ def frames(macs: tuple[bytes, bytes], made: Segments) -> NDArray[np.uint8]:
 
 
 def _checksum(octets: NDArray[np.uint8], more: int = 0) -> NDArray[np.uint32]:
-    """The Internet checksum (RFC 1071) of each row."""
+    """Return the Internet checksum (RFC 1071) of each row."""
     words = np.ascontiguousarray(octets).view(">u2").astype(np.uint32)
     total = words.sum(axis=1, dtype=np.uint32) + np.uint32(more)
     for _ in range(2):

@@ -1,5 +1,4 @@
-"""The servers of a load: one that answers `GET /N` with N bytes, the sender of a bystander's
-bulk transfer, and one whose connections are measured.
+"""The servers of a load: one answers `GET /N` with N bytes, one sends a bulk transfer, one measures its connections.
 
 Without a cost `SizedServer` sends an answer at once, as the in-kernel server of 2005 did. With a worker limit and a
 cost it is the slow target of Chen & Heidemann: workers take turns, one block of an answer each, and every turn costs
@@ -31,7 +30,7 @@ from topo.load.program import main
 HEADER = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n"
 BAD_REQUEST = b"HTTP/1.0 400 Bad Request\r\n\r\n"
 BLOCK_BYTES = 2048
-"""What a worker sends in one turn."""
+"""Bytes that a worker sends in a turn."""
 SIZE_MAX = 1 << 24
 ACCEPTS_AT_ONCE = 64
 REQUEST_BYTES = 4096
@@ -40,9 +39,9 @@ POLLS_EVERY_TURNS = 8
 HELD = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
 STATM_BYTES = 128
 SPARE_BYTES = 2 << 20
-"""Of the memory limit, for what the kernel keeps for connections and is charged to the server, too."""
+"""Bytes of the memory limit that are reserved for the kernel's buffers, which are charged to the server, too."""
 PIECE = bytes(8192)
-"""Of a bulk transfer (Chen & Heidemann, section 8.6)."""
+"""A piece of a bulk transfer (Chen & Heidemann, section 8.6)."""
 LATE_S = 1.0
 
 
@@ -58,9 +57,9 @@ class SizedServer:
     cost_us: float = 0.0
     """CPU time of a turn, in us; 0: an answer is sent at once."""
     turn_us: float = 0.0
-    """Time on the wall of a turn, in us, in place of a cost; 0: there is none."""
+    """Elapsed time of a turn in us, in place of CPU time; 0: none."""
     slow_us: float = 0.0
-    """The same from SIGUSR1 on; 0: it stays."""
+    """Elapsed time of a turn from SIGUSR1 on, in us; 0: unchanged."""
     memory_mb: float = 0.0
     """Memory for everything, in MiB; 0: no limit."""
     answer_kb: float = 0.0
@@ -81,7 +80,7 @@ class SizedServer:
 
 @dataclass(slots=True)
 class Answer:
-    """A connection and what is left to send on it."""
+    """A connection and what remains to be sent on it."""
 
     connection: socket.socket
     memory: mmap.mmap | None
@@ -91,7 +90,7 @@ class Answer:
 
 
 class Server:
-    """One listening socket, one thread."""
+    """The server of one listening socket, in one thread."""
 
     def __init__(self, options: SizedServer) -> None:
         """Listen."""
@@ -113,12 +112,12 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address and port of the listening socket."""
         return self._listener.getsockname()
 
     @property
     def waiting(self) -> int:
-        """How many answers wait for their turn."""
+        """The number of answers that wait for a turn."""
         return len(self._turns)
 
     def own_bytes(self) -> int:
@@ -127,7 +126,7 @@ class Server:
         return (int(resident) - int(shared)) * mmap.PAGESIZE
 
     def step(self) -> None:
-        """Do what there is to do now; wait if there is nothing."""
+        """Handle events and turns; wait for an event if no answer waits for a turn."""
         for descriptor, events in self._epoll.poll(0 if self._turns else None):
             if descriptor == self._listener.fileno():
                 self._accept()
@@ -158,7 +157,7 @@ class Server:
             self._ready(answer)
 
     def _is_full(self) -> bool:
-        """Whether another answer would be one too many; the first one never is, so that it always goes on."""
+        """Return whether another answer would exceed a limit; the first answer never does."""
         if len(self._answers) >= self._workers:
             return True
         if not self._memory_bytes or not self._answers:
@@ -201,7 +200,7 @@ class Server:
             self._close(answer)
 
     def _send(self, answer: Answer, at_most: int) -> bool:
-        """Send the next part and say whether that was all."""
+        """Send the next part of an answer; return whether the answer is complete."""
         flags = 0
         if answer.header:
             flags = socket.MSG_MORE if answer.left else 0
@@ -265,9 +264,9 @@ SO_MAX_PACING_RATE = 47
 """include/uapi/asm-generic/socket.h"""
 INFO_BYTES = 160
 _RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT = 68, 100, 148, 156
-"""Where struct tcp_info has them (include/uapi/linux/tcp.h), 32 bits each; times are in microseconds."""
+"""Offsets in struct tcp_info (include/uapi/linux/tcp.h), 32 bits each; times in microseconds."""
 _BYTES_ACKED = 120
-"""64 bits."""
+"""Offset in struct tcp_info, 64 bits."""
 SAMPLE_S = 0.05
 PATIENCE_S = 30.0
 CHUNK = bytes(65_536)
@@ -284,10 +283,10 @@ class Sender:
     connections: int
     congestion: str
     rate: int
-    """Bytes per second of each at most."""
+    """Highest rate of a connection, in bytes per second."""
     seconds: float
     settle: float = 0.0
-    """Seconds whose bytes do not count."""
+    """Seconds at the beginning whose bytes do not count."""
 
     def run(self) -> None:
         """Wait for all connections, then send."""
@@ -311,10 +310,10 @@ class Followed:
     total_us: int = 0
     samples: int = 0
     acked_before: int = 0
-    """Bytes that had been acknowledged when it was to have settled."""
+    """Bytes acknowledged at the end of the settling time."""
 
     def info(self) -> tuple[int, int, int, int]:
-        """Smoothed round trip, retransmissions, least round trip and segments with data."""
+        """Return smoothed round trip, retransmissions, least round trip and segments with data."""
         raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         rtt, again, least, segments = (
             struct.unpack_from("=I", raw, place)[0] for place in (_RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT)
@@ -322,17 +321,17 @@ class Followed:
         return rtt, again, least, segments
 
     def sample(self) -> None:
-        """Note the smoothed round trip."""
+        """Record the smoothed round trip."""
         self.total_us += self.info()[0]
         self.samples += 1
 
     def acked(self) -> int:
-        """Bytes that the client has acknowledged."""
+        """Return the bytes that the client has acknowledged."""
         raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
         return struct.unpack_from("=Q", raw, _BYTES_ACKED)[0]
 
     def report(self) -> dict[str, Any]:
-        """Return what is printed in the end."""
+        """Return the figures that the program prints."""
         _, again, least, segments = self.info()
         mean_us = self.total_us / self.samples
         return {
@@ -347,7 +346,7 @@ class Followed:
 
 
 def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]:
-    """Wait for all of them."""
+    """Accept all connections."""
     found: list[Followed] = []
     with socket.create_server(("", port), backlog=number) as listening:
         listening.settimeout(PATIENCE_S)

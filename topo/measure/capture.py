@@ -35,7 +35,7 @@ WAKE_UP_S = 0.2
 
 
 class Tap(ABC):
-    """What passes an interface of a namespace, or all of them, from the beginning on."""
+    """A capture of what passes an interface of a namespace, or all its interfaces, from construction on."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Tap(ABC):
         snapped_bytes: int,
         interface: str | None,
     ) -> None:
-        """Begin at once. ``kernel_filter`` is classic BPF: code, jumps if true and if false, operand."""
+        """Begin to capture. ``kernel_filter`` is classic BPF: code, jumps if true and if false, operand."""
         self._snapped_bytes = snapped_bytes
         self._ending = threading.Event()
         # A socket bound later sees nothing before its filter is there; one for all interfaces sees everything at once.
@@ -64,13 +64,13 @@ class Tap(ABC):
         self._thread.start()
 
     def close(self) -> None:
-        """End it; does nothing if it has ended."""
+        """End the capture; do nothing if it has ended."""
         self._ending.set()
         self._thread.join()
         self._socket.close()
 
     def stop(self) -> None:
-        """End it; raise SetupError if the kernel had to drop frames."""
+        """End the capture; raise SetupError if the kernel dropped frames."""
         self._ending.set()
         self._thread.join()
         _, dropped = struct.unpack("II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
@@ -81,7 +81,7 @@ class Tap(ABC):
 
     @abstractmethod
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
-        """A frame, cut, with its time since 1970. Called by the thread that reads."""
+        """Process a frame, cut, with its time in seconds since 1970; the reading thread calls this."""
 
     def _read(self) -> None:
         while not self._ending.is_set():
@@ -159,7 +159,7 @@ class Capture(Tap):
         super().__init__(namespace_pid, HANDSHAKE_FILTER, snapped_bytes=HANDSHAKE_BYTES, interface=interface)
 
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
-        """Deliver it, if it is a segment of the service's."""
+        """Deliver the frame if it is a segment of the service's."""
         segment = parse_segment(frame, seconds + nanoseconds / 1e9, self._service, self._port)
         if segment is not None:
             self._deliver(segment)
@@ -187,8 +187,10 @@ TCP_FILTER = (
 
 
 def record(frame: bytes, seconds: int, nanoseconds: int) -> bytes:
-    """A frame, cut, as the file has it. Its headers say how long it was, without what trails the packet: padding, or
-    what a reset has of the refused SYN."""
+    """Return the record of a cut frame for a capture file.
+
+    The frame's length follows from its IP header, so padding and the part of a SYN behind its reset do not count.
+    """
     return captures.record(frame, seconds, nanoseconds, max(14 + int.from_bytes(frame[16:18], "big"), len(frame)))
 
 
@@ -196,7 +198,7 @@ class Recorder(Tap):
     """A running capture in the switch's namespace. Costs some 10 us of CPU for a packet: for quiet loads."""
 
     def __init__(self, namespace_pid: int, file: Path) -> None:
-        """Begin at once. Raises SetupError, and OSError for a file that cannot be written."""
+        """Begin to record. Raises SetupError, and OSError for a file that cannot be written."""
         self._file = file.open("wb", buffering=1 << 20)
         self._file.write(FILE_HEADER)
         super().__init__(namespace_pid, TCP_FILTER, snapped_bytes=RECORDED_BYTES, interface=None)
@@ -207,7 +209,7 @@ class Recorder(Tap):
         self._file.close()
 
     def take(self, frame: bytes, seconds: int, nanoseconds: int, interface: str) -> None:
-        """Write it down."""
+        """Write the frame into the file."""
         if interface == "lo" or frame[12:14] != b"\x08\x00":
             return  # P4Runtime, and what came before the filter was there
         self._file.write(record(frame, seconds, nanoseconds))

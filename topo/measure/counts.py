@@ -1,4 +1,4 @@
-"""What the switch has counted: segments of each server, as the controller reports them, and packets of the switch.
+"""Counts of the switch: segments of each server, as the controller reports them, and packets of the switch.
 
 By conservation of packets it follows whether the switch lost any for lack of capacity. The kernel counts at the
 switch's interfaces what came in and went out; the pipeline counts a verdict for every packet that it took. What came in
@@ -60,7 +60,7 @@ class Observation:
     forwarded: int
     punts: Mapping[str, int]
     injected: int
-    """Packets that the controller had sent."""
+    """Packets that the controller has sent."""
 
 
 def read_status(status: Mapping[str, Any], now: float) -> Observation:
@@ -83,20 +83,21 @@ def read_status(status: Mapping[str, Any], now: float) -> Observation:
 
 @dataclass(frozen=True, slots=True)
 class PacketCounts:
-    """Packets at one quiet moment, since the switch started."""
+    """Packets since the switch started, read while no packet passes."""
 
     received: int
     """By the interfaces of all ports."""
     sent: int
     """By the interfaces of all ports."""
     forwarded: int
-    """Verdict: to a port."""
+    """Packets with the verdict: forward to a port."""
     dropped: int
-    """Verdict: dropped, any reason."""
+    """Packets with the verdict: drop, for any reason."""
     punted: int
-    """To the controller only.  These have the verdict of a forwarded packet; what is dropped and punted is dropped."""
+    """Packets sent to the controller only.  Their verdict is to forward; a packet dropped and sent to the
+    controller counts as dropped."""
     injected: int = 0
-    """By the controller: they have a verdict, and no interface received them."""
+    """Packets from the controller: they have a verdict, and no interface received them."""
 
     def since(self, earlier: PacketCounts) -> PacketCounts:
         """Return what was counted since an earlier moment."""
@@ -133,7 +134,7 @@ def packet_counts(interfaces: Mapping[str, tuple[int, int, int]], packets: Mappi
 
 
 def quiet_counts(read: Callable[[], PacketCounts]) -> PacketCounts:
-    """Return what `read` gives once two readings are equal; raise SetupError if they never are."""
+    """Return a reading once two readings in a row are equal; raise SetupError if they never are."""
     readings = [read(), read()]
 
     def quiet() -> bool:

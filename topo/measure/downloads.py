@@ -28,7 +28,7 @@ class Download:
     established: float
     ended: float
     fault: str
-    """Empty if the content was the original's."""
+    """What was wrong; empty if the content is the original's."""
 
 
 def read_response(connection: socket.socket, rate_bytes_per_s: float, hurry: threading.Event) -> tuple[int, str, str]:
@@ -104,7 +104,7 @@ class Downloads:
         return self.finished()
 
     def abort(self) -> None:
-        """End at once; what runs is not counted."""
+        """End all downloads at once; running downloads are not counted."""
         self._aborted = True
         self.finish()
 

@@ -34,12 +34,12 @@ class Segment:
 
 @dataclass(slots=True)
 class Handshake:
-    """What became of one connection."""
+    """The times of one connection."""
 
     first_syn: float
     first_synack: float | None = None
     ended: float | None = None
-    """When the service's FIN came: everything had been sent."""
+    """Time of the service's FIN, behind its last data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +48,31 @@ class ConnectTimes:
 
     begun: int
     seconds: Sequence[float]
-    """Of those that were answered."""
+    """Connect times of the answered connections, in seconds."""
 
     def mean_ms(self) -> float:
-        """Mean of those answered, in milliseconds; NaN if there is none."""
+        """Return the mean connect time in milliseconds; NaN without an answered connection."""
         return 1000 * statistics.fmean(self.seconds) if self.seconds else math.nan
 
     def median_ms(self) -> float:
-        """Median of those answered, in milliseconds; NaN if there is none."""
+        """Return the median connect time in milliseconds; NaN without an answered connection."""
         return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
 
     def percentile_ms(self, share: float) -> float:
-        """The smallest time in ms that at least `share` of those answered do not exceed."""
+        """Return the smallest time in ms that at least `share` of the connect times do not exceed."""
         return 1000 * percentile(self.seconds, share)
 
 
 @dataclass(slots=True)
 class Handshakes:
-    """All handshakes seen so far; segments are added in the order of the capture."""
+    """All handshakes so far; segments are added in the order of the capture."""
 
     by_connection: dict[Connection, Handshake] = field(default_factory=dict[Connection, Handshake])
     resets_by_service: int = 0
     _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
 
     def add(self, segment: Segment) -> None:
-        """Take one segment into account; what belongs to no connection seen from its SYN is left out."""
+        """Take one segment into account; segments of connections without a captured SYN are ignored."""
         if segment.rst:
             self.resets_by_service += not segment.to_server
         elif segment.syn and segment.to_server:

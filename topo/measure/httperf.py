@@ -1,4 +1,4 @@
-"""Load by httperf: connections at exponential intervals, and what httperf says about them."""
+"""Load by httperf: connections at exponential intervals, and what httperf reports of them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Httperf:
             raise
 
     def running(self) -> bool:
-        """Say whether any process still runs."""
+        """Return whether any process still runs."""
         return any(process.exit_code() is None for process in self._processes)
 
     def result(self) -> HttperfResult:

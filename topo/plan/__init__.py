@@ -1,1 +1,1 @@
-"""What lab and simulation both carry out: networks and loads as data, and the measures of what came of them."""
+"""What lab and simulation share: networks and loads as data, and the measures of their results."""

@@ -25,7 +25,7 @@ AGENTS = (HostPlan("a1", 7, 21), HostPlan("a2", 8, 22))
 S1, S2, S3 = SERVERS
 
 GROUPS: Mapping[str, Sequence[HostPlan]] = {"all": SERVERS, "images": (S1, S2), "fast": (S3,)}
-"""Servers of each group."""
+"""The servers of each group."""
 
 RULES: Sequence[Mapping[str, object]] = (
     {"name": "R1", "match": {"xml": {"purchase.totalAmount": "> 52000"}}, "to": "fast"},
@@ -50,7 +50,7 @@ RULES: Sequence[Mapping[str, object]] = (
 
 @dataclass(frozen=True, slots=True)
 class ContentPool(PoolPlan):
-    """The pool of the demo, and the agents."""
+    """The pool of the demo with two agents."""
 
     @property
     def hosts(self) -> Sequence[HostPlan]:
@@ -62,7 +62,7 @@ POOL = ContentPool(THREE.servers, THREE.cpus)
 
 
 def group_address(name: str) -> Address:
-    """The internal address of a group."""
+    """Return the internal address of a group."""
     return from_text("10.0.9.1") + list(GROUPS).index(name)
 
 
@@ -79,8 +79,11 @@ def content_service(
     /,
     **more: object,
 ) -> Mapping[str, object]:
-    """Return a service that is switched by content; ``agents`` has where each listens for the controller, and ``more``
-    what else stands in ``content``, or other rules."""
+    """Return a service that is switched by content.
+
+    ``agents``: the address where each agent listens for the controller; ``more``: further keys of ``content``, or other
+    rules.
+    """
     content = {"protocol": "http", "agents": agent_entries(agents), "rules": list(rules), **more}
     return {"name": name, "address": str(address), "port": WEB_PORT, "content": content}
 

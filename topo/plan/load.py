@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 FD_SETSIZE = 1024
-"""httperf selects over at most this many descriptors, a few of them its own."""
+"""File descriptors that an httperf process can wait for, a few of them its own."""
 
 USABLE_DESCRIPTORS = FD_SETSIZE - 24
 
 PROCESSES = 2
-"""At least, where so many processors are the load's: one that spins alone is on one of them, and the kernel moves it
-only every few seconds."""
+"""Least number of httperf processes where the load has as many processors.  A single spinning process occupies one of
+them, and the kernel moves it only every few seconds."""
 
 HOGS = 24
 """Busy processes that share the server's CPU with Apache's workers."""
@@ -28,11 +28,11 @@ class Load:
 
     @property
     def connections(self) -> int:
-        """How many connections are offered."""
+        """The number of connections that are offered."""
         return max(1, round(self.rate_per_s * self.seconds))
 
     def processes(self, cores: int) -> int:
-        """Return how many httperf processes are used on so many processors: enough if every connection should last
-        until its timeout."""
+        """Return the number of httperf processes on so many processors: enough even if every connection lasts until its
+        timeout."""
         needed = math.ceil(self.rate_per_s * self.timeout_s / USABLE_DESCRIPTORS)
         return min(self.connections, max(min(PROCESSES, cores), needed))

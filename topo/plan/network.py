@@ -26,14 +26,14 @@ WEB_PORT = 80
 CPU_PORT = names.CPU_PORT
 GRPC_PORT = 9559
 THRIFT_PORT = 9090
-"""Both TCP ports are on the loopback interface of the switch's own namespace, where nothing else runs."""
+"""TCP ports of P4Runtime and Thrift, on the loopback interface of the switch's own namespace."""
 ASKED_ONCE = {"refresh_s": 3600}
-"""The controller asks for neighbours at its start and not again: so a lab can account for every packet."""
+"""The controller resolves neighbours at its start only, so a lab can account for every packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """One host and the switch port it is on."""
+    """A host and its switch port."""
 
     name: str
     port: int
@@ -73,11 +73,11 @@ SERVER_NAMES = tuple(server.name for server in SERVERS)
 
 CLIENT = HostPlan("client", 1, 1)
 FAR = "10.96.0.0/11"
-"""A network with one client, with which users of other networks are: a /16 for each distance."""
+"""The client of networks with one client host; its users have addresses of other networks, a /16 for each distance."""
 
 
 def servers_behind(count: int) -> list[HostPlan]:
-    """Return so many servers of a network with one client."""
+    """Return the servers of a network with one client host, by their number."""
     return [HostPlan(f"s{number}", 1 + number, 10 + number) for number in range(1, count + 1)]
 
 
@@ -87,7 +87,7 @@ SERVER_CPUS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """The servers of the service, and how many CPUs each has."""
+    """The servers of a service, and the number of CPUs of each."""
 
     servers: Sequence[HostPlan]
     cpus: Sequence[float]
@@ -116,14 +116,14 @@ def pool_of(cpus: Sequence[float]) -> PoolPlan:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How the service is balanced; times in seconds (Ohta & Andou: T = 10 s, mT = 200 s, Delta = 0.1)."""
+    """Balancing of the service; times in seconds (Ohta & Andou: T = 10 s, mT = 200 s, Delta = 0.1)."""
 
     mode: str
     period_s: float
     window_s: float
     delta: float = 0.1
     second_look: bool | None = None
-    """Whether new connections look at two servers; None: as the mode has it."""
+    """Whether new connections compare two servers; None: the mode's default."""
 
     def as_config(self) -> dict[str, object]:
         """Return the `balance` mapping of sluice.yaml."""
@@ -155,6 +155,6 @@ def switch_config(
 
 
 def controller_config(balance: Balance, *, thrift: bool, pool: PoolPlan = THREE) -> dict[str, object]:
-    """Return the content of sluice.yaml for the lab, without how many CPUs a server has."""
+    """Return the content of sluice.yaml for the lab, without the numbers of CPUs."""
     web = service(SERVICE, VIP, pool.servers, balance=balance.as_config(), second_look=balance.second_look)
     return switch_config(pool.hosts, [web], thrift=thrift, neighbours=ASKED_ONCE)

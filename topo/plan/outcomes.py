@@ -1,4 +1,4 @@
-"""What became of each request, as its client saw it."""
+"""The outcome of each request at its client."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Ending(StrEnum):
     """How a request ended."""
 
     FINISHED = "finished"
-    """Every byte came."""
+    """Every byte of the answer arrived."""
     GAVE_UP = "gave_up"
-    """The client's patience was at an end."""
+    """The client gave up."""
     REFUSED = "refused"
     """The connection request was answered by a reset."""
     BROKEN = "broken"
-    """Reset, timed out by the kernel or closed before every byte had come."""
+    """The connection was reset, timed out in the kernel, or closed before every byte had arrived."""
     PENDING = "pending"
-    """The run ended first."""
+    """The run ended before the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One request.  Times in seconds since it was due; None for what did not happen."""
+    """The outcome of a request.  Times in seconds since it was due; None for what did not happen."""
 
     due_s: float
     """Seconds since the log's beginning."""
@@ -39,25 +39,25 @@ class Outcome:
     connect_s: float | None
     first_byte_s: float | None
     done_s: float | None
-    """When it ended, whatever the ending."""
+    """The time of the end, whatever its kind."""
     bytes: int
-    """Of the answer that came, header left out."""
+    """Bytes of the answer that arrived, without the header."""
     ending: Ending
     retries: int
     """SYNs that the kernel sent again."""
     late_s: float
-    """How late the generator itself was with the first SYN."""
+    """Delay of the first SYN behind its due time, caused by the load generator."""
 
 
 def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
-    """Write the file; a half-written one is never seen under its name."""
+    """Write the file; it gets its name once it is complete."""
     partial = path.with_suffix(".partial")
     partial.write_text("".join(f"{text}\n" for text in (HEADER, *(rows.line(outcome, 6) for outcome in outcomes))))
     partial.rename(path)
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
-    """Read a file that `write_outcomes` wrote; raise ValueError for another one."""
+    """Read a file that `write_outcomes` wrote; raise ValueError for any other file."""
     lines = path.read_text().splitlines()
     if not lines or lines[0] != HEADER:
         raise ValueError(f"{path}: line 1 is not {HEADER!r}: these are no outcomes")

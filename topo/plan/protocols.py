@@ -21,17 +21,17 @@ USER = "tim"
 
 @dataclass(frozen=True, slots=True)
 class ProtocolPlan:
-    """One protocol's service."""
+    """The service of a protocol."""
 
     name: str
     address: Address
     port: int
     match: Mapping[str, object]
-    """What goes to s2."""
+    """The rule whose connections go to s2."""
     offer: Sequence[str] = ()
 
     def group(self, server: HostPlan) -> str:
-        """The name of the group with this server."""
+        """Return the name of the group with this server."""
         return f"{self.name}-{server.name}"
 
 
@@ -74,5 +74,5 @@ def protocols_config(balance: Balance, *, controls: Mapping[str, str], thrift: b
 
 
 def group_address(server: HostPlan) -> Address:
-    """The internal address of the groups with this server."""
+    """Return the internal address of the groups with this server."""
     return from_text("10.0.9.1") + (S1, S2).index(server)

@@ -22,16 +22,16 @@ class Request:
     time_s: float
     """Seconds since the log begins."""
     client: int
-    """Number of the client; equal numbers are one address."""
+    """Number of the client; requests with equal numbers have the same address."""
     server: str
     """Name of the destination."""
     size: int
     """Bytes of the answer."""
     client_bytes_per_s: int = 0
-    """What the client's own access link takes; 0 is all there is."""
+    """Rate of the client's own access link; 0: unlimited."""
 
     def compressed(self, factor: float) -> Request:
-        """Return the request as it is when time runs `factor` times as fast: links carry that much more."""
+        """Return the request with time compressed by `factor`: the rates of links are multiplied by it."""
         return replace(self, time_s=self.time_s / factor, client_bytes_per_s=round(self.client_bytes_per_s * factor))
 
 
@@ -46,7 +46,7 @@ def write_log(path: Path, requests: Iterable[Request]) -> int:
 
 
 def read_log(path: Path) -> Iterator[Request]:
-    """Read a log; raise LogFormatError, with the line, for what is none or goes back in time."""
+    """Read a log; raise LogFormatError with the number of a line that is no request or goes back in time."""
     with path.open() as file:
         if file.readline().strip() != HEADER:
             raise LogFormatError(f"{path}: line 1 is not {HEADER!r}: this is no request log")

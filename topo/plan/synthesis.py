@@ -25,22 +25,22 @@ SIZE_MIN, SIZE_MAX = 100, 150 * KB
 TAIL_EXPONENT = 2.25
 """Of the Pareto distribution of the largest tenth, cut at SIZE_MAX: chosen so that it carries half of the bytes."""
 AGAIN_SHARE = 0.8
-"""Part of the requests that come from one of the latest RECENT_CLIENTS clients."""
+"""Share of the requests that come from one of the latest RECENT_CLIENTS clients."""
 RECENT_CLIENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How the rate of requests goes; seconds and requests per second, before time is compressed."""
+    """The course of the request rate; seconds and requests per second, before time is compressed."""
 
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
     onset_s: float = 1000.0
     ramp_s: float = 60.0
-    """From the quiet to the crowd's rate, in a straight line."""
+    """Seconds in which the rate rises linearly from the quiet to the crowd's."""
     end_s: float = 2000.0
     over_s: float = math.inf
-    """From then on the rate is the quiet one again."""
+    """Time from which on the rate is the quiet rate again."""
 
     def rate(self, time_s: float) -> float:
         """Return the rate at a time."""
@@ -66,7 +66,7 @@ def _log_uniform(source: random.Random, low: float, high: float) -> float:
 
 
 def synthesise(crowd: Crowd, server: str, *, seed: int) -> Iterator[Request]:
-    """Make the requests; the same seed gives the same ones."""
+    """Generate the requests; equal seeds give equal requests."""
     source = random.Random(f"{seed} {server}")
     peak = max(crowd.quiet_per_s, crowd.crowd_per_s)
     recent: deque[int] = deque(maxlen=RECENT_CLIENTS)

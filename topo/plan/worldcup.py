@@ -24,7 +24,7 @@ RECORDS_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record, as it is in the file."""
+    """A record with the fields of the file."""
 
     timestamp: int
     client: int
@@ -37,7 +37,7 @@ class Record:
 
     @property
     def region(self) -> int:
-        """Number of the site the server was at (Chen & Heidemann take one region only)."""
+        """Number of the site of the server (Chen & Heidemann take one region only)."""
         return self.server >> REGION_SHIFT
 
     def pack(self) -> bytes:

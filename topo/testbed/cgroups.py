@@ -1,4 +1,4 @@
-"""What of the machine a lab's servers may use: CPU and memory by a cgroup each (version 1 or 2), and processors.
+"""Limits of a lab's servers: CPU and memory by a cgroup each (version 1 or 2), and processors.
 
 A group is named `sluice-lab-<pid of the lab>-<server>`; groups whose lab is no more are removed when the next
 one starts.
@@ -30,7 +30,7 @@ LEAST_QUOTA_US = 1000
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where a controller is mounted."""
+    """The place where a cgroup controller is mounted."""
 
     root: Path
     version: int
@@ -38,11 +38,11 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where the controllers are; in version 2 both are in one place."""
+    """The places of the cgroup controllers; version 2 has one place for both."""
 
     cpu: Hierarchy
     memory: Hierarchy | None
-    """None if it is not mounted: only a group with a memory limit wants it."""
+    """None if the memory controller is not mounted: only a group with a memory limit needs it."""
 
     def distinct(self) -> list[Hierarchy]:
         """Return each place once."""
@@ -117,7 +117,7 @@ class Group:
 
     @property
     def procs(self) -> tuple[Path, ...]:
-        """The files a process joins the group by."""
+        """The files through which a process joins the group."""
         return tuple(place / "cgroup.procs" for place in self._places.values())
 
     def pids(self) -> list[int]:
@@ -129,13 +129,13 @@ class Group:
         return sum(processor_s(pid) for pid in self.pids())
 
     def memory_bytes(self) -> int:
-        """Return what the kernel charges the group, which the limit is of; only of a group with a memory limit."""
+        """Return the bytes that the kernel charges the group; the group must have a memory limit."""
         assert self._memory is not None
         usage = "memory.usage_in_bytes" if self._memory.version == 1 else "memory.current"
         return int((self._places[self._memory] / usage).read_text())
 
     def remove(self) -> None:
-        """Kill what is left in the group and remove it."""
+        """Kill the processes that remain in the group and remove it."""
         _remove(self._places.values())
 
 
@@ -186,14 +186,14 @@ def remove_own(hierarchies: Hierarchies) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Numbers of processors, as the kernel has them."""
+    """The kernel's numbers of processors, by their use."""
 
     servers: frozenset[int]
     others: frozenset[int]
 
 
 def shared_out(allowed: Collection[int]) -> Cores:
-    """The last processor for the servers, the rest for everything else; a single one is everybody's."""
+    """The last processor for the servers, the rest for everything else; a single processor is shared by all."""
     everyone = frozenset(allowed)
     servers = everyone if len(everyone) == 1 else frozenset({max(everyone)})
     return Cores(servers, everyone - servers or everyone)
@@ -213,6 +213,6 @@ def parted() -> Generator[Cores]:
 
 @contextmanager
 def together() -> Generator[Cores]:
-    """Leave everything where the kernel puts it."""
+    """Do not pin anything to a processor."""
     everyone = frozenset(os.sched_getaffinity(0))
     yield Cores(everyone, everyone)

@@ -12,7 +12,7 @@ Value = int | tuple[int, int]
 
 
 def canonical(value: int) -> bytes:
-    """The shortest byte string of a value, as P4Runtime wants it (section 8.4)."""
+    """The shortest byte string of a value, as P4Runtime requires it (section 8.4)."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -53,7 +53,7 @@ class Entities:
         return p4r.Entity(table_entry=made)
 
     def digest(self, name: str) -> p4r.Entity:
-        """A digest, each message of which is to be told at once."""
+        """Configure a digest whose messages the switch sends at once."""
         number = _named(self.p4info.digests, name).preamble.id
         config = p4r.DigestEntry.Config(max_list_size=1)
         return p4r.Entity(digest_entry=p4r.DigestEntry(digest_id=number, config=config))

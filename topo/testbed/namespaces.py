@@ -1,4 +1,4 @@
-"""Network namespaces: a new one without a name, sockets in that of another process, and what they hold."""
+"""Network namespaces: a new one without a name, sockets in the namespace of another process, and its counters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from topo.testbed.processes import run_in
 CLONE_NEWNET = 0x40000000
 """setns(2), unshare(2): a network namespace (include/uapi/linux/sched.h)."""
 OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg", "txvlan", "rxvlan")
-"""Off on both ends: a frame must be on the wire as the test made it, its checksums and its tag included."""
+"""Offloads that are off on both ends: a frame must be on the wire as the test made it, with its checksums and tag."""
 PACKAGES = {"ip": "iproute2", "ethtool": "ethtool"}
 
 TCP_LISTEN = "0A"
 """State of a listening socket in /proc/net/tcp (include/net/tcp_states.h)."""
 UNIX_LISTEN = "00010000"
-"""Flags of one in /proc/net/unix: __SO_ACCEPTCON (include/linux/net.h)."""
+"""Flags of a listening socket in /proc/net/unix: __SO_ACCEPTCON (include/linux/net.h)."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Cable:
 
 
 def enter_new() -> None:
-    """Move this process, and its children to come, into a new namespace, which ends with the last of them."""
+    """Move this process and its later children into a new namespace, which ends with the last of them."""
     for command, package in PACKAGES.items():
         if shutil.which(command) is None:
             raise SetupError(f"{command} is missing: apt-get install {package}")
@@ -53,7 +53,7 @@ def enter_new() -> None:
 
 
 def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
-    """One cable for each port number, up, with offloads off and nothing of the kernel's own on it.
+    """Lay a cable for each port number, up, with offloads off and without traffic of the kernel's own.
 
     Both ends are in the namespace of process ``namespace_pid``; None: in ours.
     """
@@ -69,7 +69,7 @@ def lay(ports: Iterable[int], namespace_pid: int | None = None) -> list[Cable]:
 
 
 def _checked(function: str, *arguments: int) -> None:
-    """Call one of libc's. Raises OSError."""
+    """Call a function of libc. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc[function](*arguments) != 0:
         code = ctypes.get_errno()
@@ -130,7 +130,10 @@ def connect_in(
 
 
 def listening(pid: int, where: int | str) -> bool:
-    """Say whether anything listens in the network namespace of process `pid`: on a TCP port, or as gRPC writes it."""
+    """Return whether a program listens in the network namespace of process `pid`.
+
+    ``where``: a TCP port, or an address as gRPC writes it.
+    """
     if isinstance(where, str) and where.startswith("unix:"):
         path = where.removeprefix("unix:")
         return any(socket[3] == UNIX_LISTEN and socket[-1] == path for socket in _sockets(pid, "unix"))

@@ -27,22 +27,22 @@ SWITCH = "sw1"
 """The switch's name among the hosts."""
 READY_S = 30.0
 DELAY_DEVICE, DELAY_TABLE, DELAY_QUEUE = "delay0", "100", "20000"
-"""Of a delay line: its TUN device, the routing table that leads there, and packets that the device holds."""
+"""A delay line's TUN device, the routing table that leads to it, and the packets that the device queues."""
 
 
 class Network:
-    """A context manager; a lab defines in `build` what it consists of, in order. All of it ends with the lab."""
+    """A network as a context manager: a lab's `build` starts its parts in order, and the lab's end stops them."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
         self.controllers: list[SluiceRun] = []
-        """At most one."""
+        """The controllers that were started, at most one."""
         self._pids: dict[str, int] = {}
         self._servers: list[Process] = []
         self._started = 0
 
     def build(self) -> None:
-        """Start everything; what is handed to the stack is ended with the lab, also when this raises."""
+        """Start everything; callbacks of the stack run at the lab's end, also if this method raises."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -150,7 +150,7 @@ class Network:
 
 
 class NamespaceNetwork(Network):
-    """A namespace for each host and one for the embedded switch; hosts have no names of their own to be found by.
+    """A namespace for each host and one for the embedded switch; hosts cannot be looked up by name.
 
     ```
      host --- port 1 sluice port 2 --- host, which holds what its users send for the time that they are away
@@ -158,7 +158,7 @@ class NamespaceNetwork(Network):
     """
 
     def hosts(self, names: Iterable[str]) -> None:
-        """Make a namespace for each."""
+        """Make a namespace for each host."""
         ours = Path("/proc/self/ns/net").readlink()
         for name in names:
             self._pids[name] = self.start(name, ["unshare", "--net", "sleep", "7200"]).pid
@@ -192,7 +192,7 @@ class NamespaceNetwork(Network):
         self.call(name, "ip", "route", "add", "default", "via", gateway)
 
     def serve(self, ports: Iterable[int]) -> None:
-        """Start the embedded switch at these ports, before all else that needs the processor."""
+        """Start the embedded switch at these ports, with real-time priority."""
         endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory)
         switch = EMBEDDED.command(EMBEDDED.find(), {port: f"port{port}" for port in ports}, endpoints)
         EMBEDDED.await_serving(self.start("sluice-switch", before_all_else(switch), SWITCH), endpoints, READY_S)
@@ -221,7 +221,7 @@ class MininetNetwork(Network):
         self.nodes: dict[str, Node] = {}
 
     def switch_class(self) -> type[ProcessSwitch]:
-        """Return what stands in the middle of the network."""
+        """Return the class of the switch, or of the router in its place."""
         return SWITCHES[self.kind]
 
     def pid(self, host: str) -> int:

@@ -26,12 +26,12 @@ READY_TIMEOUT_S = 30.0
 KERNEL = "kernel"
 """What a run names in place of the kind of the switch where the kernel routes."""
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
-"""With these on, a sender leaves checksums and segmentation to a device that the pipeline does not have."""
+"""Offloads with which a sender leaves checksums and segmentation to a device; the switch has no such device."""
 SYN_RETRIES, SYN_LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def turn_offloads_off(pid: int, interface: str) -> None:
-    """Turn off what would put unfinished packets on the wire, in the namespace of process `pid`."""
+    """Turn off, in the namespace of process `pid`, the offloads that put unfinished packets on the wire."""
     run_in(pid, ["ethtool", "-K", interface, *(word for offload in OFFLOADS for word in (offload, "off"))])
 
 
@@ -67,7 +67,7 @@ def syn_retransmission(pid: int) -> str:
 
 
 class LabHost(Node):
-    """A host with one interface, prepared before its first connection."""
+    """A host with one interface, whose offloads and IPv6 are off before its first connection."""
 
     def config(self, **params: object) -> dict[str, object]:
         """Configure address and route as Mininet does, after offloads and IPv6 are off."""
@@ -92,19 +92,19 @@ class ProcessSwitch(Switch):
     thrift = False
     """Whether the controller reaches registers over Thrift."""
     load_share = 1.0
-    """Connections per second that labs offer through this switch, as a part of their usual ones."""
+    """Connections per second that labs offer through this switch, as a share of their usual rate."""
     server_share = 1.0
-    """CPUs of the servers behind it, as a part of their usual ones."""
+    """CPUs of the servers behind this switch, as a share of their usual ones."""
     size_share = 1.0
-    """Size of the files that clients request through it, as a part of the usual ones."""
+    """Size of the files that clients request through this switch, as a share of the usual size."""
     spared_mean_ms = 10.0
-    """Mean connect time, in milliseconds, that is possible through it where no server is loaded."""
+    """Mean connect time in milliseconds through this switch where no server is loaded."""
     client_wait_ms = 0.0
     """Mean time in milliseconds for which a client's process waits for a processor before it sees its connection."""
     time_share = 1.0
     """Length of the demo's phases and periods, as a multiple of the usual one."""
     parted_from_servers = True
-    """Whether it can do with the processors that the servers leave it (`topo/testbed/cgroups.py`)."""
+    """Whether the processors that the servers do not use suffice (`topo/testbed/cgroups.py`)."""
 
     def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
         """Keep logs in `directory`; the namespace is the switch's own.  With `realtime` it runs before all else."""
@@ -147,7 +147,7 @@ class ProcessSwitch(Switch):
         return self.process
 
     def prepare(self, ports: dict[int, str]) -> None:
-        """Start what the process needs beside it, with the ports given as number -> interface; most need nothing."""
+        """Start the helpers that the process needs, with the ports given as number -> interface; most need none."""
 
     def await_serving(self, process: Process) -> None:
         """Return once P4Runtime is served."""
@@ -184,16 +184,16 @@ class _OfKind(ProcessSwitch):
         return self.kind.command(Path(executable), ports, self.endpoints)
 
     def prepare(self, ports: dict[int, str]) -> None:
-        """Start what the kind needs beside its process, in the switch's namespace."""
+        """Start the helpers that the kind needs, in the switch's namespace."""
         pipeline = artefacts() / self.kind.folder
         self._beside.enter_context(self.kind.around(ports, self.endpoints, pipeline, self.pid))
 
     def await_serving(self, process: Process) -> None:
-        """Return once the kind serves all that it has to."""
+        """Return once the kind serves P4Runtime and its helpers run."""
         self.kind.await_serving(process, self.endpoints, READY_TIMEOUT_S)
 
     def stop_process(self) -> None:
-        """End the process, then what ran beside it."""
+        """End the process, then its helpers."""
         super().stop_process()
         self._beside.close()
 
@@ -209,7 +209,7 @@ class Bmv2Switch(_OfKind):
 
     kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
     load_share = server_share = 0.5
-    """BMv2 takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and two cores are all there is."""
+    """BMv2 takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and the lab's machine has two cores."""
     parted_from_servers = False
 
     def start(self, controllers: list[Node]) -> None:
@@ -227,11 +227,11 @@ class TofinoSwitch(_OfKind):
     server_share = 0.06
     """A page of one segment takes the servers less CPU than the usual one of 100 KB."""
     spared_mean_ms = 50.0
-    """A packet takes the model 3 ms; handshakes of 15 to 33 ms were seen."""
+    """A packet takes the model 3 ms; handshakes of 15 to 33 ms were measured."""
     client_wait_ms = 20.0
-    """Model and driver keep two processors busy: httperf saw connections 15 ms after the capture, in both phases."""
+    """Model and driver keep two processors busy: httperf noticed connections 15 ms after the capture."""
     time_share = 2.5
-    """A period has fewer connections, and reading registers takes the driver a part of a second."""
+    """A period has fewer connections, and reading registers takes the driver a fraction of a second."""
     parted_from_servers = False
 
 
@@ -250,16 +250,16 @@ def switch_kind() -> str:
 
 
 class KernelRouter(ProcessSwitch):
-    """The kernel as a router, which has every subnet's gateway address; it is no process."""
+    """The kernel as a router with every subnet's gateway address; there is no switch process."""
 
     program = "the kernel"
 
     def around(self) -> Sequence[HostPlan]:
-        """Return the hosts around it."""
+        """Return the hosts around the router."""
         raise NotImplementedError
 
     def start(self, controllers: list[Node]) -> None:
-        """Give every interface its gateway's addresses, and forward."""
+        """Give every interface its subnet's gateway addresses, and enable forwarding."""
         del controllers
         for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
             run_in(self.pid, ["sysctl", "-q", "-w", setting])

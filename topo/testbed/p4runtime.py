@@ -41,23 +41,23 @@ def _refused(error: grpc.RpcError, doing: str) -> Refused:
         if key == "grpc-status-details-bin":
             updates = _updates(value)
             codes = tuple(update.canonical_code for update in updates) or codes
-            said = [
+            messages = [
                 f"update {index}: {GRPCStatusCode(update.canonical_code).name}: {update.message}"
                 for index, update in enumerate(updates)
                 if update.canonical_code != rpc_code.OK
             ]
-            text += f" [{'; '.join(said[:3])}]" if said else ""
+            text += f" [{'; '.join(messages[:3])}]" if messages else ""
     kind = NotPrimary if call.code() is grpc.StatusCode.PERMISSION_DENIED else Refused
     return kind(text, codes)
 
 
 def _updates(details: bytes) -> list[p4r.Error]:
-    found: list[p4r.Error] = []
+    errors: list[p4r.Error] = []
     for detail in rpc_status.Status.FromString(details).details:
         update = p4r.Error()
         if detail.Unpack(update):
-            found.append(update)
-    return found
+            errors.append(update)
+    return errors
 
 
 class Client:
@@ -125,7 +125,7 @@ class Client:
             self._arbitrations.put(_refused(error, "stream"))
 
     def bid(self, election_id: int) -> None:
-        """Ask to be the primary controller with this election id, and hear the answer."""
+        """Ask to be the primary controller with this election id, and return the answer."""
         self.election_id = election_id
         bid = p4r.MasterArbitrationUpdate(device_id=self.device_id, election_id=U128.encode(election_id))
         self._requests.put(p4r.StreamMessageRequest(arbitration=bid))
@@ -146,7 +146,7 @@ class Client:
         return self.is_primary
 
     def take_over(self, election_id: int) -> None:
-        """Become the primary controller after another one has gone; what the switch says of that one is passed over."""
+        """Become the primary controller after another one has gone; what the switch reports of that one is skipped."""
         self.bid(election_id)
         while not self.is_primary:
             self.await_arbitration()
@@ -160,7 +160,7 @@ class Client:
         return [self._digests.get_nowait().digest for _ in range(self._digests.qsize())]
 
     def stream_errors(self) -> list[str]:
-        """What the switch said about messages on the stream since the last call."""
+        """Return what the switch reported of messages on the stream since the last call."""
         return [self._errors.get_nowait().message for _ in range(self._errors.qsize())]
 
     def packet_out(self, packet: p4r.PacketOut) -> None:

@@ -38,10 +38,10 @@ def await_true(what: str, condition: Callable[[], bool], timeout_s: float) -> No
 
 
 def with_parent(signal_name: str = "KILL") -> list[str]:
-    """Return what stands in front of a command that is to end with this process, however this one ends.
+    """Return the prefix of a command line whose command ends with this process, however this process ends.
 
-    The kernel sends the signal, but not where the parent has gone before setpriv asked for it (prctl(2)).  Whoever
-    finds itself with another parent behind that has missed the signal, and ends.
+    The kernel sends the signal, but not where the parent has gone before setpriv asked for it (prctl(2)).  A command
+    that finds another parent after asking has missed the signal; it ends.
     """
     check = '[ "$PPID" = "$0" ] || exit 1; exec "$@"'
     return ["setpriv", "--pdeathsig", signal_name, "sh", "-c", check, str(os.getpid())]
@@ -73,8 +73,8 @@ def command_in(
 ) -> list[str]:
     """Return the command line that runs `argv` in the namespaces of a process, in a cgroup, and on certain processors.
 
-    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.  No `cores`:
-    those of whoever starts it.
+    The cgroup is joined first, by each of its files, while their file systems are certain to be visible.  Without
+    `cores` the command runs on the processors of the process that starts it.
     """
     command = with_parent("TERM")
     if namespace_pid is not None:
@@ -136,16 +136,16 @@ class Process:
 
     def await_output(self, text: str, timeout_s: float) -> str:
         """Return the first line that contains `text`; raise SetupError if the process ends or time is up."""
-        found = ""
+        match = ""
 
-        def seen() -> bool:
-            nonlocal found
+        def is_printed() -> bool:
+            nonlocal match
             lines = self.output().splitlines()
-            found = next((line for line in lines if text in line), "")
-            return bool(found)
+            match = next((line for line in lines if text in line), "")
+            return bool(match)
 
-        self.await_true(f"waiting for {text!r} in its output", seen, timeout_s)
-        return found
+        self.await_true(f"waiting for {text!r} in its output", is_printed, timeout_s)
+        return match
 
     def await_true(self, what: str, condition: Callable[[], bool], timeout_s: float) -> None:
         """Return once `condition` holds; raise SetupError if the process ends or time is up."""
@@ -171,13 +171,13 @@ class Process:
             raise SetupError(f"{self.name} has not ended after {timeout_s:g} s") from late
 
     def result(self, timeout_s: float) -> Any:
-        """Return its last line, read as JSON, once it has ended; raise SetupError if it failed or is late."""
+        """Return the last line of output, read as JSON, once the process has ended; raise SetupError if it fails."""
         if self.wait(timeout_s):
             self.require_running()
         return json.loads(self.output().splitlines()[-1])
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End the process and what it started: SIGTERM, and SIGKILL for what is left after `timeout_s`."""
+        """End the process and its children: SIGTERM, and after `timeout_s` seconds SIGKILL."""
         if self._popen.returncode is not None:
             return
         self._signal(signal.SIGTERM)
@@ -196,7 +196,7 @@ class Process:
             os.killpg(self.pid, number)
 
     def tail(self) -> str:
-        """Return the end of its log."""
+        """Return the end of the process's log."""
         return "\n".join(self.output().splitlines()[-15:]) or "(empty)"
 
 
@@ -225,7 +225,7 @@ def processor_s(pid: int) -> float:
 
 
 def threads_s(pid: int) -> float:
-    """Return the seconds that a process's present threads have run, to the nanosecond."""
+    """Return the seconds that the threads of a process have run, to the nanosecond; ended threads do not count."""
     seconds = 0.0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile

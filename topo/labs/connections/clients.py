@@ -1,4 +1,4 @@
-"""The clients of very many connections, who ask, wait for answers, and say again what was not answered."""
+"""The clients of up to a million connections: they send requests, await answers, and repeat unanswered segments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from topo.labs.connections.wire import Wire
 from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 WINDOW = 1024
-"""Who waits for an answer at the same time."""
+"""Connections that await an answer at the same time."""
 AGAIN_S = 0.5
-"""Until a segment that was not answered is sent again."""
+"""Seconds until an unanswered segment is sent again."""
 TRIES = 16
 TICK_S = 0.01
 
@@ -24,7 +24,7 @@ Which = NDArray[np.int64]
 
 
 class Clients:
-    """Each tuple's present connection, as its client has it."""
+    """Each tuple's current connection, as its client has it."""
 
     def __init__(self, wire: Wire, macs: tuple[bytes, bytes], service: int, tuples: Tuples) -> None:
         """``macs``: the router's, the clients'. ``service``: its address."""
@@ -32,15 +32,15 @@ class Clients:
         size = tuples.client.size
         self.lives = np.zeros(size, np.int64)
         self._next = np.zeros(size, np.uint32)
-        """What the server's next sequence number is; above it, its number: see `observer`."""
+        """The server's next sequence number by tuple; its upper octet is the server's number (see `observer`)."""
         self.server = np.full(size, -1, np.int8)
-        """Who has answered."""
+        """The number of the server that answered first; -1: none."""
         self.broken = np.zeros(size, bool)
-        """A reset has come, of the present connection or of an earlier one."""
+        """Whether a RST arrived, for the current connection or an earlier one."""
         self.astray = np.zeros(size, bool)
-        """Somebody else has answered."""
+        """Whether a second server answered."""
         self.syns = np.zeros(size, np.int64)
-        """Sent for the present connection."""
+        """SYNs sent for the current connection."""
         self.again = 0
         """Segments that were sent again."""
         self.given_up = 0
@@ -52,7 +52,7 @@ class Clients:
         self.syns[which] = 0
 
         def answered(got: Segments, who: Which) -> NDArray[np.bool_]:
-            right = (got.flags == SYN | ACK) & self._present(got, who)
+            right = (got.flags == SYN | ACK) & self._is_current(got, who)
             taken = who[right]
             self._next[taken] = got.sequence[right] + 1
             self.server[taken] = got.sequence[right] >> 24
@@ -61,39 +61,39 @@ class Clients:
         def confirm(done: Which) -> None:
             self._send(done, ACK, 1)
 
-        def say(some: Which) -> None:
-            self.syns[some] += 1
-            self._send(some, SYN, 0)
+        def send_syn(chosen: Which) -> None:
+            self.syns[chosen] += 1
+            self._send(chosen, SYN, 0)
 
-        self._exchange(which, say, answered, confirm)
+        self._exchange(which, send_syn, answered, confirm)
 
     def ask(self, which: Which) -> None:
         """Send data and wait for the server's number."""
 
-        self._exchange(which, lambda some: self._send(some, PSH | ACK, 1, word=True), lambda got, _: got.has_word)
+        self._exchange(which, lambda chosen: self._send(chosen, PSH | ACK, 1, word=True), lambda got, _: got.has_word)
 
     def close(self, which: Which) -> None:
         """End connections by FINs."""
         self._exchange(
             which,
-            lambda some: self._send(some, FIN | ACK, 1),
+            lambda chosen: self._send(chosen, FIN | ACK, 1),
             lambda got, _: got.flags & FIN != 0,
             lambda done: self._send(done, ACK, 2),
         )
 
     def reset(self, which: Which) -> None:
-        """End connections by RSTs, which nobody answers."""
+        """End connections by RSTs, which servers do not answer."""
         for first in range(0, which.size, WINDOW):
             self._send(which[first : first + WINDOW], RST | ACK, 1)
 
     def _exchange(
         self,
         which: Which,
-        say: Callable[[Which], None],
+        send: Callable[[Which], None],
         answered: Callable[[Segments, Which], NDArray[np.bool_]],
         then: Callable[[Which], None] | None = None,
     ) -> None:
-        """So many at a time. Whom a reset answers gives up."""
+        """Send segments and await their answers, WINDOW connections at a time; a RST ends a connection's wait."""
         waiting = np.zeros(self.lives.size, bool)
         due = np.zeros(self.lives.size)
         tries = np.zeros(self.lives.size, np.int64)
@@ -110,17 +110,17 @@ class Clients:
             ahead = ahead[fresh.size :]
             waiting[fresh] = True
             if (now := np.concatenate((late, fresh))).size:
-                say(now)
+                send(now)
                 tries[now] += 1
                 due[now] = time.monotonic() + AGAIN_S
             done = self._take(waiting, answered)
-            if then is not None and (glad := done[~self.broken[done]]).size:
-                then(glad)
+            if then is not None and (intact := done[~self.broken[done]]).size:
+                then(intact)
             out = np.concatenate((out, fresh))
             out = out[waiting[out]]
 
     def _take(self, waiting: NDArray[np.bool_], answered: Callable[[Segments, Which], NDArray[np.bool_]]) -> Which:
-        """Those of the waiting who have their answers now."""
+        """Receive segments; return the awaiting connections that are answered now."""
         received = self._wire.receive(TICK_S)
         if not len(received):
             return np.zeros(0, np.int64)
@@ -129,16 +129,16 @@ class Clients:
         got, who = got.of(who >= 0), who[who >= 0]
         reset = got.flags & RST != 0
         self.broken[who[reset]] = True
-        told = got.has_word & self._present(got, who)
-        self.astray[who[told]] |= got.word[told] != self.server[who[told]]
+        from_server = got.has_word & self._is_current(got, who)
+        self.astray[who[from_server]] |= got.word[from_server] != self.server[who[from_server]]
         due = waiting[who]
         got, who, reset = got.of(due), who[due], reset[due]
         ended = np.unique(who[reset | answered(got, who)])
         waiting[ended] = False
         return ended
 
-    def _present(self, got: Segments, who: Which) -> NDArray[np.bool_]:
-        """Which of them are of their tuples' present connections, and not of earlier ones."""
+    def _is_current(self, got: Segments, who: Which) -> NDArray[np.bool_]:
+        """Return which segments belong to their tuples' current connections, not to earlier ones."""
         return got.sequence >> 16 & 0xFF == self.lives[who]
 
     def _send(self, which: Which, flags: int, more: int, *, word: bool = False) -> None:

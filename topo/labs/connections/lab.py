@@ -21,7 +21,7 @@ import numpy as np
 
 from topo.labs.connections import table
 from topo.labs.connections.clients import Clients
-from topo.labs.connections.observer import Observer, Seen
+from topo.labs.connections.observer import Observer, Record
 from topo.labs.connections.table import Table
 from topo.labs.connections.tuples import CLIENTS, Tuples
 from topo.labs.connections.wire import ETH_P_IP, Wire
@@ -33,18 +33,18 @@ SERVERS_HOST = "servers"
 SERVERS = {server.name: server for server in servers_behind(4)}
 NAMES = tuple(SERVERS)
 AT_FIRST = NAMES[:3]
-"""The fourth comes and goes by reloads."""
+"""Servers configured at the beginning; reloads add and remove the fourth."""
 PERIOD_S, WINDOW_S = 0.5, 3.0
 ENDED_S = 4.0
-"""By then the slots of connections that have ended are free."""
+"""Seconds after which the slots of ended connections are free."""
 TIMEOUT_S = 120.0
 
 
 class ConnectionsLab(NamespaceNetwork):
-    """With controller, servers, and clients that have these tuples."""
+    """The lab, with controller, servers, and clients that have these tuples."""
 
     def __init__(self, tuples: Tuples, pipeline: Path | None = None) -> None:
-        """``pipeline``: the folder of another program than the usual one."""
+        """``pipeline``: folder of the switch's program if it is not the usual one."""
         super().__init__()
         self.tuples = tuples
         self._pipeline = pipeline
@@ -86,35 +86,35 @@ class ConnectionsLab(NamespaceNetwork):
         self._control.settimeout(TIMEOUT_S)
         self._control.connect(str(control))
 
-    # -- what happens
+    # -- changes
 
     def configuration(self, servers: Sequence[str]) -> dict[str, Any]:
-        """Return the controller's, with these servers."""
+        """Return the controller's configuration with these servers."""
         balance = {"mode": "production", "period_s": PERIOD_S, "window_s": WINDOW_S}
         web = service(SERVICE, VIP, [SERVERS[name] for name in NAMES if name in servers], balance=balance)
         routes = [{"to": CLIENTS, "via": str(CLIENT.address)}]
-        # What has ended leaves its slot soon: the table is full of what is open.
+        # Ended connections free their slots soon, so the table holds open ones.
         ages = {"half_closed_s": ENDED_S / 2, "linger_s": ENDED_S / 2}
         made: dict[str, Any] = switch_config((CLIENT, *SERVERS.values()), [web], routes=routes, connections=ages)
         if self._pipeline is not None:
             made["switch"]["pipeline"] = str(self._pipeline)
         return made
 
-    def tell(self, *words: object) -> None:
-        """Give the observer a command; see there."""
+    def command(self, *words: object) -> None:
+        """Send the observer a command (`topo.labs.connections.observer`) and wait until it is carried out."""
         self._control.sendall((" ".join(map(str, words)) + "\n").encode())
         if self._control.recv(16) != b"ok\n":
             self.observer.require_running()
 
-    # -- what is seen
+    # -- counts
 
     def service(self) -> Mapping[str, Any]:
-        """What `sluice status` says of the service."""
+        """Return what `sluice status` reports of the service."""
         (service,) = self.controller.ask(command="status")["services"]
         return service
 
     def states(self) -> Mapping[str, str]:
-        """What it says of each server."""
+        """Return the state of each server by name."""
         return {server["name"]: server["state"] for server in self.service()["servers"]}
 
     def loads(self) -> Mapping[str, float]:
@@ -123,7 +123,7 @@ class ConnectionsLab(NamespaceNetwork):
         return {server["name"]: server["open"] / server["ratio"] if server["ratio"] else math.inf for server in servers}
 
     def table(self) -> Table:
-        """The connection table as it is."""
+        """Read the connection table."""
         path = self.directory / "table.npz"
         command = [sys.executable, "-m", table.__name__, f"127.0.0.1:{GRPC_PORT}", str(path)]
         process = self.start("table", command, SWITCH)
@@ -131,8 +131,8 @@ class ConnectionsLab(NamespaceNetwork):
             process.require_running()
         return Table.load(path)
 
-    def seen(self) -> Seen:
-        """What the observer has seen."""
+    def record(self) -> Record:
+        """Return the observer's record so far."""
         path = self.directory / "seen.npz"
-        self.tell("note", path)
-        return Seen.load(path)
+        self.command("note", path)
+        return Record.load(path)

@@ -1,11 +1,11 @@
-"""The servers of very many connections, and who sees which of them each connection reaches: outside of the switch.
+"""The servers of up to a million connections, and a record, outside of the switch, of the servers each packets reaches.
 
-A server is an interface. It answers as a host does: a SYN by a SYN-ACK, data by its number, a FIN by its own, and what
-it does not know by a RST (RFC 9293, section 3.10.7.1). Ports are used again: the first octet of a client's sequence
-numbers counts a tuple's connections.
+Every interface is a server. It answers as a host does: a SYN by a SYN-ACK, data by the server's number, a FIN by a FIN,
+and a segment without a connection by a RST (RFC 9293, section 3.10.7.1). Clients use ports again: the first octet of a
+client's sequence numbers counts the connections of its tuple.
 
-Over the control socket come lines: `silent NUMBER...` (these servers take and answer nothing, all others do), `lossy
-NUMBER SHARE` (one loses that share of SYNs), `note FILE` (writes what was seen). Each is answered by `ok`.
+The control socket takes commands, a line each: `silent NUMBER...` (these servers drop everything, the others answer),
+`lossy NUMBER SHARE` (this server drops that share of SYNs), `note FILE` (write the record). The answer to each is `ok`.
 """
 
 from __future__ import annotations
@@ -26,63 +26,66 @@ from topo.load.program import main
 from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read, segments
 
 LIVES = 16
-"""Connections of one tuple, at most."""
+"""Connections of packets tuple, at most."""
 TICK_S = 0.5
 
 
 @dataclass
-class Seen:
-    """What reached whom: a bit a server, by life and tuple."""
+class Record:
+    """The record: which servers each connection's segments reached, a bit for each server.
+
+    A row of the arrays is the number of a tuple's connection (its life), a column a tuple.
+    """
 
     by_syn: NDArray[np.uint8]
     """Servers that SYNs have reached."""
     by_others: NDArray[np.uint8]
-    """And all other segments."""
+    """Servers that segments other than SYNs have reached."""
     resets: int = 0
-    """Answers to what a server did not know."""
+    """RSTs sent for segments without a connection."""
     lost: int = 0
-    """Frames that nobody saw, because they were too many."""
+    """Frames that the sockets dropped for want of room."""
 
     @classmethod
     def nothing(cls, tuples: int) -> Self:
-        """At the beginning."""
+        """Return an empty record."""
         return cls(np.zeros((LIVES, tuples), np.uint8), np.zeros((LIVES, tuples), np.uint8))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """From the file that was written."""
+        """Read a record from its file."""
         with np.load(path) as file:
             return cls(file["by_syn"], file["by_others"], int(file["resets"]), int(file["lost"]))
 
     def save(self, path: Path) -> None:
-        """Write the file."""
+        """Write the record."""
         np.savez(path, by_syn=self.by_syn, by_others=self.by_others, resets=self.resets, lost=self.lost)
 
     def add(self, server: int, who: NDArray[np.int64], lives: NDArray[np.int64], syn: NDArray[np.bool_]) -> None:
-        """Segments that have reached a server."""
+        """Record segments that have reached a server."""
         self.by_syn[lives[syn], who[syn]] |= np.uint8(1 << server)
         self.by_others[lives[~syn], who[~syn]] |= np.uint8(1 << server)
 
 
 class Servers:
-    """All of them, each with the connections that it knows."""
+    """All servers, each with its connections."""
 
     def __init__(self, count: int, tuples: Tuples) -> None:
         self.tuples = tuples
-        self.seen = Seen.nothing(tuples.client.size)
+        self.record = Record.nothing(tuples.client.size)
         self.silent: frozenset[int] = frozenset()
         self.lossy: dict[int, float] = {}
         self._known = np.full((count, tuples.client.size), -1, np.int8)
-        """The life that a server has a connection of; -1: none."""
+        """By server and tuple: the life of the connection that the server has; -1: none."""
         self._source = np.random.default_rng(1)
 
     def answers(self, server: int, got: Segments) -> list[Segments]:
-        """Note what has come to a server; its answers, each list of one length."""
+        """Record what a server received and return its answers; the segments of packets item have the same length."""
         who = self.tuples.find(got.src, got.src_port)
         got, who = got.of(who >= 0), who[who >= 0]
         lives = (got.sequence >> 24).astype(np.int64)
         syn = got.flags & (SYN | ACK) == SYN
-        self.seen.add(server, who, lives, syn)
+        self.record.add(server, who, lives, syn)
         if server in self.silent:
             return []
         taken = syn & (self._source.random(syn.size) >= self.lossy.get(server, 0.0))
@@ -90,7 +93,7 @@ class Servers:
         known = (self._known[server, who] == lives) & ~syn
         reset, fin = got.flags & RST != 0, got.flags & FIN != 0
         strange = ~known & ~syn & ~reset
-        self.seen.resets += int(strange.sum())
+        self.record.resets += int(strange.sum())
         self._known[server, who[known & reset]] = -1
         numbers = np.full(who.size, server << 24, np.uint32) | (lives << 16).astype(np.uint32)
         return [
@@ -113,18 +116,18 @@ def _answer(got: Segments, sequence: NDArray[np.uint32], flags: int, word: int |
 
 @dataclass(frozen=True)
 class Observer:
-    """The program: a server at each interface, for the tuples of a file, ordered over a control socket."""
+    """The program: a server at each interface, for the tuples of a file, commanded over a control socket."""
 
     control: str
     tuples: str
     interfaces: Sequence[str]
 
     def run(self) -> None:
-        """Serve until the other end of the control socket has gone; prints `observing` once it listens there."""
+        """Serve until the control connection closes; print `observing` once the control socket listens."""
         with np.load(self.tuples) as file:
             tuples = Tuples(file["client"], file["port"], str(file["service"]), int(file["service_port"]))
-        made = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)) for _ in self.interfaces]
-        wires = [Wire(one, interface) for one, interface in zip(made, self.interfaces, strict=True)]
+        sockets = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP)) for _ in self.interfaces]
+        wires = [Wire(packets, interface) for packets, interface in zip(sockets, self.interfaces, strict=True)]
         servers = Servers(len(self.interfaces), tuples)
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self.control)
@@ -160,8 +163,8 @@ def _do(servers: Servers, wires: Sequence[Wire], words: Sequence[str]) -> None:
         case ["lossy", number, share]:
             servers.lossy[int(number)] = float(share)
         case ["note", path]:
-            servers.seen.lost = sum(wire.lost() for wire in wires)
-            servers.seen.save(Path(path))
+            servers.record.lost = sum(wire.lost() for wire in wires)
+            servers.record.save(Path(path))
         case _:
             raise SystemExit(f"observer: not a command: {words}")
 

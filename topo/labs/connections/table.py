@@ -1,4 +1,4 @@
-"""What the connection table holds, read beside the controller: `python -m topo.labs.connections.table ADDRESS FILE`."""
+"""The connection table, read beside the controller: `python -m topo.labs.connections.table ADDRESS FILE`."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _REGISTERS = (Register.PIN_KEY_1, Register.PIN_KEY_2, Register.PIN_SERVER_1, Reg
 
 @dataclass
 class Table:
-    """Both ways of it."""
+    """The keys and servers of both ways of the table."""
 
     keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]
     servers: tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """From the file that was written."""
+        """Read the table from its file."""
         with np.load(path) as file:
-            one, two, first, second = (file[name] for name in file.files)
-        return cls((one, two), (first, second))
+            keys_1, keys_2, servers_1, servers_2 = (file[name] for name in file.files)
+        return cls((keys_1, keys_2), (servers_1, servers_2))
 
     def pins(self, tuples: Tuples) -> NDArray[np.int64]:
-        """The number of the server that each connection is pinned to; 0: it has no slot."""
+        """Return the number of the server that each connection is pinned to; 0: no slot."""
         slot_1, slot_2, fingerprint = tuples.places(self.keys[0].size)
         pins = np.zeros(slot_1.size, np.int64)
         for keys, servers, slots in reversed(list(zip(self.keys, self.servers, (slot_1, slot_2), strict=True))):
-            held = keys[slots] >> np.uint64(FINGERPRINT_SHIFT) == fingerprint
-            pins[held] = servers[slots[held]]
+            is_pinned = keys[slots] >> np.uint64(FINGERPRINT_SHIFT) == fingerprint
+            pins[is_pinned] = servers[slots[is_pinned]]
         return pins
 
 

@@ -1,6 +1,6 @@
-"""Connections' addresses and ports, and where the connection table has them: CRC-32 of a whole column at once.
+"""Connections' addresses and ports, and their slots in the connection table: CRC-32 of whole columns at once.
 
-A CRC is affine: that of a message is the exclusive or of what each of its bytes contributes.
+A CRC is affine: the CRC of a message is the exclusive or of the contributions of its bytes.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ class Tuples:
         self._keys = _key(self.client, self.port)
 
     def find(self, client: Numbers, port: Numbers) -> NDArray[np.int64]:
-        """Their numbers; -1 for others."""
-        wanted = _key(client, port)
-        found = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
-        return np.where(self._keys[found] == wanted, found, -1)
+        """Return the number of each tuple; -1 for tuples that are not among them."""
+        keys = _key(client, port)
+        positions = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        return np.where(self._keys[positions] == keys, positions, -1)
 
     def places(self, slots: int) -> tuple[Numbers, Numbers, Numbers]:
-        """Slot in way 1, slot in way 2 and fingerprint of each, in a table of so many slots a way."""
+        """Return each connection's slot in way 1, slot in way 2 and fingerprint; ``slots``: slots of a way."""
         slot_1, slot_2, fingerprint = _hashes(self.client, self.port, self.service, self.service_port)
         return slot_1 % slots, slot_2 % slots, fingerprint % (1 << FINGERPRINT_BITS)
 
 
 def drawn(count: int, service: str, port: int, *, slots: int, corner: int, seed: int) -> Tuples:
-    """So many connections, all of them with places among the first `slots / corner` of each way."""
+    """Draw ``count`` connections, all with slots among the first `slots / corner` of each way."""
     source = np.random.default_rng(seed)
-    found = np.zeros(0, np.uint64)
-    while found.size < count:
+    drawn_keys = np.zeros(0, np.uint64)
+    while drawn_keys.size < count:
         client = (FIRST_CLIENT | source.integers(0, 1 << _CLIENT_BITS, _DRAWN)).astype(np.uint32)
         ports = (_FIRST_PORT + source.integers(0, _PORTS, _DRAWN)).astype(np.uint32)
         for way in (0, 1) if corner > 1 else ():
             inside = _hashes(client, ports, service, port)[way] % slots < slots // corner
             client, ports = client[inside], ports[inside]
-        found = np.unique(np.concatenate((found, _key(client, ports))))
-    chosen = np.sort(source.choice(found, count, replace=False))
+        drawn_keys = np.unique(np.concatenate((drawn_keys, _key(client, ports))))
+    chosen = np.sort(source.choice(drawn_keys, count, replace=False))
     return Tuples((chosen >> 16).astype(np.uint32), (chosen & 0xFFFF).astype(np.uint32), service, port)
 
 
@@ -79,18 +79,18 @@ def _hashes(client: Numbers, port: Numbers, service: str, service_port: int) -> 
 
 @cache
 def _contributions(service: str, port: int) -> tuple[list[int], list[NDArray[np.uint32]]]:
-    """Of each hash: that of client 0.0.0.0, port 0; and by place of an octet and its value, what it changes."""
+    """Return each hash of client 0.0.0.0, port 0, and what an octet of the tuple contributes, by place and value."""
 
     def hashed(client: int, client_port: int) -> list[int]:
         address = from_number(client, IPV4_BITS).packed
-        whole: Place = Connection(address, client_port, from_text(service).packed, port).place_in(1 << 32)
+        hashes: Place = Connection(address, client_port, from_text(service).packed, port).place_in(1 << 32)
         # The fingerprint's upper bits are cut off already.
-        return list(whole)
+        return list(hashes)
 
     constant = hashed(0, 0)
     parts = np.zeros((3, 6, 256), np.uint32)
     for octet in range(256):
         for place in range(6):
             changed = hashed(octet << 8 * (3 - place), 0) if place < 4 else hashed(0, octet << 8 * (5 - place))
-            parts[:, place, octet] = [one ^ other for one, other in zip(changed, constant, strict=True)]
+            parts[:, place, octet] = [value ^ base for value, base in zip(changed, constant, strict=True)]
     return constant, list(parts)

@@ -1,4 +1,4 @@
-"""The flash crowds of Chen & Heidemann: run, measured, held against what is to be reached.
+"""The flash crowds of Chen & Heidemann: runs, their figures, and checks against the goals.
 
 `python -m topo.labs.crowds` as root.  $SWITCH chooses the switch: embedded (default) or bmv2.  Complete runs are kept.
 """
@@ -33,7 +33,7 @@ DRAWN = (NONE, NEWS, HOT_SPOT, PRODUCTION)
 
 
 class Results:
-    """The results directory: raw records below `runs/`, and what is made of them."""
+    """The results directory: raw records below `runs/`, and figures, tables and pictures of them."""
 
     def __init__(self, output: Path, kind: str, say: Callable[[str], None]) -> None:
         self.output = output
@@ -44,7 +44,7 @@ class Results:
         self.results: dict[str, dict[str, Result]] = {}
 
     def make(self, runs: Sequence[Planned]) -> None:
-        """Make the runs that are not there yet, and write the results after each."""
+        """Make the runs without complete records, and write the results after each."""
         self._planned = [one.name for one in runs]
         for number, one in enumerate(runs, 1):
             run = self._settled(one)
@@ -62,7 +62,7 @@ class Results:
             self.write()
 
     def checks(self) -> dict[str, bool]:
-        """Return what is to be reached and whether it is; a run that is still to be made is not."""
+        """Return each goal and whether it is reached; the goal of a missing run is not."""
         return checks(self.results, self._planned)
 
     def write(self) -> None:
@@ -114,13 +114,13 @@ class Results:
         )
 
     def _progress(self, heading: str, rest: float) -> Callable[[float], None]:
-        said = 0.0
+        printed_s = 0.0
         self._say(f"{heading}: building the network")
 
         def tick(left: float) -> None:
-            nonlocal said
-            if time.monotonic() - said >= PROGRESS_EVERY_S:
-                said = time.monotonic()
+            nonlocal printed_s
+            if time.monotonic() - printed_s >= PROGRESS_EVERY_S:
+                printed_s = time.monotonic()
                 self._say(f"{heading}: {left:.0f} s left, about {(left + rest) / 60:.0f} min in all")
 
         return tick
@@ -133,14 +133,14 @@ def _without_nan(value: object) -> object:
 
 
 def require_log(runs: Sequence[Planned]) -> None:
-    """Raise LogFormatError, before anything is built, if the log that the runs replay is not one or too short."""
+    """Raise LogFormatError, before a network is built, if the runs' log is not readable or too short."""
     for run in runs:
         for _ in logged_requests(run.settings):
             pass
 
 
 def compression(text: str) -> float:
-    """Read k; raise ArgumentTypeError for what a run cannot be compressed by."""
+    """Read the compression k; raise ArgumentTypeError if it is out of range."""
     try:
         k = float(text)
     except ValueError:
@@ -151,7 +151,7 @@ def compression(text: str) -> float:
 
 
 def part_lost(text: str) -> float:
-    """Read a percentage as the part it is; raise ArgumentTypeError for what packets cannot be lost by."""
+    """Read a percentage as a share; raise ArgumentTypeError if it is out of range."""
     try:
         percent = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The links of Figure 17's network: the bottleneck, and how far the clients are away.
+"""The links of Figure 17's network: the bottleneck, and the clients' distances.
 
 The bottleneck is a token bucket filter on the switch's port towards the clients; the switch sends through the
 interface's queueing discipline. A bucket of several packets would let short answers jump the link (they would seem to
@@ -24,7 +24,7 @@ TUN = Path("/dev/net/tun")
 
 
 def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> None:
-    """Make an interface the bottleneck."""
+    """Limit an interface to the bottleneck's rate and queue."""
     rate = round(settings.link_bit_per_s * settings.k)
     burst, limit = settings.burst_frames * FRAME_BYTES, settings.queue_frames * FRAME_BYTES
     bucket = ["tbf", "rate", f"{rate}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
@@ -32,7 +32,7 @@ def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> No
 
 
 def read_bottleneck(namespace_pid: int, interface: str) -> LinkCounts:
-    """Read the filter's counts; raise SetupError if there is none."""
+    """Read the token bucket filter's counts; raise SetupError without a filter."""
     return parse_counts(run_in(namespace_pid, ["tc", "-s", "-j", "qdisc", "show", "dev", interface]), interface)
 
 
@@ -46,7 +46,7 @@ def parse_counts(text: str, interface: str) -> LinkCounts:
 
 
 def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Settings) -> str:
-    """Put every client host at its distance, divided by k, and return by what, and by what packets are lost on it.
+    """Delay every client host by its distance divided by k; return a description of the means of delay and loss.
 
     `interfaces` gives r1's interface towards each client host.
     """
@@ -63,7 +63,7 @@ def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Setting
 
 
 def _netem(router_pid: int, delays_s: Mapping[str, float], loss: float) -> bool:
-    """Set netem on every interface; where one refuses it, on none."""
+    """Set netem on every interface; if one refuses it, on none."""
     for number, (interface, delay_s) in enumerate(delays_s.items()):
         delay = ["netem", "delay", f"{delay_s * 1e6:.0f}us", "limit", DELAY_QUEUE]
         lost = ["loss", f"{100 * loss:g}%"] if loss else []

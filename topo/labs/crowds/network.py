@@ -1,4 +1,4 @@
-"""Figure 17 as one thing, from hosts to controller; built in order, taken down in reverse."""
+"""The lab of Figure 17, from hosts to controller; built in order, taken down in reverse."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from topo.testbed.nodes import KERNEL, KernelRouter, LabHost, ProcessSwitch
 from topo.testbed.processes import run_in
 
 SLOW_PERIOD_US = 10_000
-"""The slow server's CPU is granted in parts of 10 ms: with the kernel's 100 ms its answers would come in bursts."""
+"""The slow server's CPU is granted every 10 ms; with the kernel's 100 ms it would answer in bursts."""
 PRIORITY = -15
-"""Of everything in the lab: a switch that waits for the CPU behind other work looks like a congested network."""
+"""Niceness of everything in the lab: a switch that waits for the CPU looks like a congested network."""
 MEETING_TIMEOUT_S = 10
 TRACE = "trace.csv"
-"""Flash-crowd control's decisions, in the lab's directory and in that of a run."""
+"""File of flash-crowd control's decisions, in the lab's directory and in a run's."""
 
 
 class CrowdRouter(KernelRouter):
-    """The kernel in the switch's place: it routes, and does not balance, measure or limit."""
+    """The kernel in the switch's place: it routes, without balancing, measuring or limiting."""
 
     def around(self) -> Sequence[HostPlan]:
         """Return the clients' router and the servers."""
@@ -82,7 +82,7 @@ class CrowdLab(MininetNetwork):
         self.target = target
         self.further = further
         self.controlled = kind != KERNEL
-        """Whether there is a controller."""
+        """Whether the lab has a controller."""
         self.distance = ""
         self._news, self._static_per_s = news, static_per_s
 
@@ -92,7 +92,7 @@ class CrowdLab(MininetNetwork):
 
     @property
     def places(self) -> Mapping[str, tuple[Address, int]]:
-        """Where the clients' requests go, address and port, by service."""
+        """Address and port of each service for the clients' requests."""
         if self.controlled:
             further = {service.name: (service.address, PORT) for service in self.further}
             return {TARGET: (TARGET_ADDRESS, PORT), BYSTANDER: (BYSTANDER_ADDRESS, PORT), **further}
@@ -100,12 +100,12 @@ class CrowdLab(MininetNetwork):
         return {TARGET: (self.target.address, PORT), BYSTANDER: (OTHER.address, PORT), **further}
 
     def received_packets(self) -> int:
-        """Return how many packets have come to the switch."""
+        """Return the number of packets that the switch has received."""
         interfaces = interface_packets(self.pid(SWITCH)).items()
         return sum(received for name, (received, _, _) in interfaces if name != "lo")
 
     def quiet_packet_counts(self) -> PacketCounts:
-        """Return what the switch has counted, once nothing is on its way."""
+        """Return the switch's counts once no packet is under way."""
 
         def read() -> PacketCounts:
             packets = self.controller.ask(command="status")["packets"]
@@ -118,7 +118,7 @@ class CrowdLab(MininetNetwork):
         return read_bottleneck(self.pid(SWITCH), self._bottleneck)
 
     def build(self) -> None:
-        """Network, bottleneck, servers, controller; the switch has every neighbour's MAC address at the end."""
+        """Start network, bottleneck, servers and controller; at the end the switch has all their MACs."""
         before = os.getpriority(os.PRIO_PROCESS, 0)
         self.at_end(lambda: os.setpriority(os.PRIO_PROCESS, 0, before))
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
@@ -202,7 +202,7 @@ class CrowdLab(MininetNetwork):
         self._servers.append(self.await_listening(process, OTHER.name, BULK_PORT))
 
     def _meet(self) -> None:
-        """Return once the switch has the MAC addresses of r1 and the servers: an echo has come back from each."""
+        """Return once the switch has the MAC addresses of r1 and the servers: each has answered an echo request."""
         for server in SERVERS:
             source = str(WITNESS.own_address)
             echo = ("ping", "-q", "-I", source, "-c", "1", "-i", "0.2", "-w", str(MEETING_TIMEOUT_S))

@@ -23,20 +23,21 @@ from topo.plan.crowd.scenarios import (
 )
 
 OVERHEAD_S = 4.0
-"""Building the network and taking it down; a run also waits for an interval to begin."""
+"""Seconds to build the network and take it down, and to await the beginning of an interval."""
 COMPRESSION = {"embedded": 8.0, "bmv2": 4.0}
-"""k.  At 8 a crowd without control is some 9,000 packets/s, which is all that BMv2 can do here."""
+"""Compression k by kind of switch.  At 8 a crowd without control is some 9,000 packets/s, BMv2's limit on the lab's
+machine."""
 BMV2_FULL_LINK = 2.0
 """k where nothing keeps the link from filling: at 4, BMv2 loses packets before the link does."""
 STATIC_BEFORE = 1
-"""A static limit learns nothing from the time before the crowd."""
+"""Intervals before the crowd for a static limit, which needs no history."""
 CALM_BEFORE, CALM_AFTER = 4, 6
 """The false-alarm scenarios in their short form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A scenario under a variant; a static limit taken from another run is not known yet."""
+    """A scenario under a variant; a static limit taken from another run is filled in later."""
 
     scenario: Scenario
     variant: Variant
@@ -44,17 +45,17 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Where its records are, below the results."""
+        """The directory of the run's records, below the results."""
         return f"{self.scenario.name}/{self.variant.name}"
 
     @property
     def seconds(self) -> float:
-        """How long it takes, about."""
+        """Estimated seconds of the run."""
         return (self.settings.period_s + self.settings.seconds) / self.settings.k + OVERHEAD_S
 
 
 def planned(scenario: Scenario, variant: Variant, settings: Settings) -> Planned:
-    """Plan one run."""
+    """Plan a run."""
     settings = scenario.settle(settings)
     if scenario.false_alarm:
         settings = replace(settings, before=CALM_BEFORE, after=CALM_AFTER)
@@ -73,7 +74,7 @@ def one_run(scenario: Scenario, variant: Variant, settings: Settings, *, hour: b
 
 
 def programme(settings: Settings, *, quick: bool) -> Sequence[Planned]:
-    """Return the runs; a run that needs another's result comes after it."""
+    """Return the runs; a run follows the run whose result it needs."""
     if quick:
         return [planned(NETWORK, variant, settings) for variant in (NONE, HOT_SPOT, PRODUCTION)]
     variants = (NONE, NEWS, HOT_SPOT, STATIC_SAME, *STATIC, PRODUCTION)

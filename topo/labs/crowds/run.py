@@ -1,4 +1,4 @@
-"""One run: a scenario under a variant, from an empty machine to a directory of raw records, and back from there."""
+"""A run: a scenario under a variant, from an empty machine to a directory of raw records, which is read here, too."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from topo.testbed.processes import Process, process_usage
 SAMPLES_PER_INTERVAL = 16
 STATUS_EVERY_SAMPLES = 8
 LEAD_S = 2.0
-"""The clients need so long to start and to read their logs."""
+"""Seconds that the clients need to start and to read their logs."""
 END_TIMEOUT_S = 20.0
 FIRST_ROW_TIMEOUT_S = 30.0
-"""Beyond an interval: the controller decides when its first one ends."""
+"""Seconds beyond an interval: the controller first decides at the end of its first interval."""
 META = "meta.json"
 BULK_FILE = "bulk.csv"
 STATUS = "status.jsonl"
-"""What the controller said of flash-crowd control, and when: an object a line."""
+"""File of what the controller's status reported of flash-crowd control, an object a line, with its time."""
 CAPTURE = "capture.pcap"
-"""What `sluice replay` reads, with CONFIGURATION."""
+"""File that `sluice replay` reads, with CONFIGURATION."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is to be run."""
+    """A run to be made."""
 
     scenario: Scenario
     variant: Variant
     settings: Settings
-    """As the scenario has settled them."""
+    """The settings with the scenario's changes."""
     static_per_s: float | None = None
     """A static limit on the target, before compression."""
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """Return what tells this run from others, the programs it is made with included, as JSON has it."""
+        """Return what identifies this run, the programs it is made with included, as a JSON object."""
         return {
             "scenario": self.scenario.name,
             "variant": self.variant.name,
@@ -78,7 +78,7 @@ def static_limit(variant: Variant, mean_per_s: float, k: float) -> float:
 
 
 def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], object], *, capture: bool = False) -> None:
-    """Run it and write its records into `directory`, which is replaced as a whole at the end.
+    """Make the run and write its records into `directory`, which is replaced as a whole at the end.
 
     `tick` is called with the seconds that are left of the load.  With `capture`, a recording of all the switch's ports
     and the controller's configuration are among the records.  Raises SetupError if anything of the lab ends early.
@@ -126,7 +126,7 @@ def make_run(run: Run, kind: str, directory: Path, tick: Callable[[float], objec
 
 
 def passed_since(lab: CrowdLab, packets: PacketCounts, link: LinkCounts) -> dict[str, int] | None:
-    """Return what passed the switch since a quiet moment and what it lost itself; None if it is not quiet again.
+    """Return the packets that passed the switch since a quiet moment and those it lost itself; None if it is not quiet.
 
     What the bottleneck's filter dropped was sent by the switch and lost by the link.
     """
@@ -144,7 +144,7 @@ def passed_since(lab: CrowdLab, packets: PacketCounts, link: LinkCounts) -> dict
 
 
 def is_done(run: Run, kind: str, directory: Path, since: float = 0.0) -> bool:
-    """Say whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch.
+    """Return whether `directory` holds this very run, complete, of the present controller, lab, pipeline and switch.
 
     One that began before `since` (seconds, on the clock of time.time()) does not count.
     """
@@ -240,8 +240,8 @@ def _usage(process: Process | None) -> tuple[float, int]:
 
 
 def refused_of(status: Mapping[str, Any], service: str) -> int | None:
-    """Return how many connection requests to a service were refused since the switch started, by the controller's
-    status of flash-crowd control; None if it has no count of its own."""
+    """Return the number of SYNs to a service refused since the switch started, by the controller's status; None if the
+    service has no count of its own."""
     rows = status["destinations"]
     return next((int(row["refused"]) for row in rows if row["name"].split()[0] == service), None)
 
@@ -272,18 +272,18 @@ def read_records(directory: Path) -> Records:
 
 def made(directory: Path) -> dict[str, Any]:
     """Return when the load of a complete run `began` (on the clock of time.time()), the machine's `load` average at its
-    end (None where that was not noted) and the `program` it was made with ("" where that was not)."""
+    end (None if unknown) and the `program` that made it ("" if unknown)."""
     meta = json.loads((directory / META).read_text())
     return {"began": meta["start"], "load": meta.get("load"), "program": meta.get("program", "")}
 
 
 def switch_packets(directory: Path) -> Mapping[str, int] | None:
-    """Return what passed the switch in a complete run and what it lost itself; None where that is not known."""
+    """Return the packets that passed the switch in a complete run and those it lost itself; None if unknown."""
     return json.loads((directory / META).read_text()).get("switch_packets")
 
 
 def conditions(directory: Path) -> str:
-    """Return what a run was made under that this machine decides, and the hosts' TCP, as a line for a person."""
+    """Return a line of text on the conditions of a run: the means of delay, and the hosts' TCP."""
     meta = json.loads((directory / META).read_text())
     settings = Settings(**meta["settings"])
     return (

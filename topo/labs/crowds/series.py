@@ -30,10 +30,10 @@ from topo.testbed.nodes import switch_kind
 
 PERIODS_S = (16.0, 32.0, 64.0, 128.0, 256.0)
 BEFORE_S, AFTER_S = 20.0, 40.0
-"""Of the overhead, at least so long, as it is measured (compressed)."""
+"""Least seconds, compressed, before and after the onset in runs of the overhead."""
 PHASES = (0.0, 0.2, 0.4, 0.6, 0.8)
 PHASES_BEFORE = 4
-"""Intervals before the onset: the averages follow within two."""
+"""Intervals before the onset; the averages settle within two."""
 
 Row = dict[str, float]
 
@@ -44,21 +44,21 @@ class Series:
 
     runs: Callable[[float], Iterator[tuple[str, str, Settings, Callable[[Records], Row]]]]
     table: Callable[[Sequence[Row]], str]
-    """The rows for a person."""
+    """Formats the rows as text."""
 
 
 # -- what control costs
 
 
 def settings_for(period_s: float, k: float) -> Settings:
-    """Return the settings of a run with a T."""
+    """Return the settings of a run with detection interval ``period_s``."""
     interval = period_s / k
     before = math.ceil(BEFORE_S / interval) + 1  # the first interval is left out
     return replace(Settings(), k=k, period_s=period_s, before=before, after=math.ceil(AFTER_S / interval) + 2)
 
 
 def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
-    """Return a line of the table; CPU in seconds per second, memory in MB, requests as measured."""
+    """Return a row of the table; CPU in seconds per second, memory in MB, requests as measured."""
     costs = {
         f"{process}_{unit}_{when}": round(getattr(part, f"{process}_{unit}"), digits)
         for unit, digits in (("cpu", 4), ("mb", 1))
@@ -69,7 +69,7 @@ def overhead_row(period_s: float, before: Figures, during: Figures) -> Row:
 
 
 def overhead_table(rows: Sequence[Row]) -> str:
-    """Return the rows for a person."""
+    """Return the rows as text."""
     lines = ["    T    controller CPU      switch CPU        controller MB  switch MB      offered"]
     lines += [
         f"{row['period_s']:4.0f} s  {row['controller_cpu_before']:5.1%} -> {row['controller_cpu_during']:5.1%}  "
@@ -94,7 +94,7 @@ def _overhead(k: float) -> Iterator[tuple[str, str, Settings, Callable[[Records]
 
 
 def phase_row(phase: float, records: Records, k: float) -> Row:
-    """Return a line of the table; rates and times in Chen & Heidemann's scale."""
+    """Return a row of the table; rates and times in Chen & Heidemann's scale."""
     crowd, quiet = figures(records, records.window()), figures(records, records.quiet())
     limits = [row.limit_per_s for row in records.rows if not math.isnan(row.limit_per_s)]
     return {
@@ -111,7 +111,7 @@ def phase_row(phase: float, records: Records, k: float) -> Row:
 
 
 def phase_table(rows: Sequence[Row]) -> str:
-    """Return the rows for a person."""
+    """Return the rows as text."""
     lines = [
         "phase  alarm after  first limit  mean limit  rejected    loss  AR of quiet  link used  bystander's median"
     ]
@@ -145,7 +145,7 @@ def make_if_missing(run: Run, kind: str, directory: Path, title: str) -> None:
 
 
 def measure(series: Series, output: Path, kind: str) -> list[Row]:
-    """Make the runs that are not there yet and return the table."""
+    """Make the runs without complete records and return the table."""
     rows: list[Row] = []
     for name, title, settings, row in series.runs(COMPRESSION[kind]):
         directory = output / "runs" / name

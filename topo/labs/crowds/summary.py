@@ -1,4 +1,4 @@
-"""The results of `make news`: summary.json, the checks against what is to be reached, and the table.  Pure."""
+"""The results of `make news`: summary.json, the checks against the goals, and the table.  Pure."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ USUAL_RAMP_S = Settings().ramp_s
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run's figures."""
+    """The figures of a run."""
 
     k: float
     period_s: float
-    """T of the run, compressed."""
+    """The run's detection interval T, compressed."""
     crowd: Figures
     quiet: Figures
     ramp_s: float = USUAL_RAMP_S
-    """Of the crowd, before compression."""
+    """Seconds of the crowd's ramp, before compression."""
     conditions: str = ""
-    """How distance was made, and the hosts' TCP."""
+    """The means of delay, and the hosts' TCP, as text."""
 
 
 Results = Mapping[str, Mapping[str, Result]]
-"""By scenario and variant."""
+"""Results by scenario and variant."""
 
 
 def entry(one: Figures) -> dict[str, object]:
-    """Return a run's figures as summary.json has them; null is what was not measured."""
+    """Return a run's entry in summary.json; null for figures that were not measured."""
     return {
         "detected_after_intervals": _known(one.detected_after_intervals, 3),
         "false_alarms": one.false_alarms,
@@ -79,8 +79,8 @@ def summary(results: Results) -> dict[str, object]:
 
 
 def checks(results: Results, planned: Iterable[str] = ()) -> dict[str, bool]:
-    """Return what is to be reached and whether it is, for what has been run; a run that was `planned`
-    (SCENARIO/VARIANT) and is not there is not reached either, since what is held against it is not known."""
+    """Return each goal and whether it is reached; a `planned` run (SCENARIO/VARIANT) that is missing is a goal not
+    reached."""
     missing = [name for name in planned if name not in {f"{one}/{name}" for one in results for name in results[one]}]
     found = {f"{name}: has been run": False for name in missing}
     for scenario, by_variant in results.items():
@@ -136,7 +136,7 @@ def _speed(scenario: str, by_variant: Mapping[str, Result]) -> dict[str, bool]:
 
 
 def _bystanders(scenario: Scenario, by_variant: Mapping[str, Result]) -> dict[str, bool]:
-    """Of the bystanders that the scenario has."""
+    """Return the checks of the scenario's bystanders."""
     found: dict[str, bool] = {}
     for name in (HOT_SPOT.name, PRODUCTION.name):
         if name not in by_variant:
@@ -161,7 +161,7 @@ UNITS = ("", "intervals", "alarms", "/s", "/s", "", "", "kbit/s", "used", "ms", 
 
 
 def table(results: Results) -> str:
-    """Return the figures for a person, in Chen & Heidemann's scale: rates divided, times multiplied by k."""
+    """Return the figures as text, in Chen & Heidemann's scale: rates divided, times multiplied by k."""
     lines: list[str] = []
     for scenario, by_variant in results.items():
         usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]

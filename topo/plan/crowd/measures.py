@@ -1,8 +1,8 @@
 """From a run's raw records to the figures of Chen & Heidemann.  Pure.
 
 Rates, times and bytes are as they were measured, with time compressed by k; the published scale is reached by dividing
-rates by k.  Unless said otherwise, figures are of the window from one interval after the alarm (after the onset, where
-nothing raises one) to the end of the run.
+rates by k.  Unless stated otherwise, figures are of the window from one interval after the alarm to the end of the run;
+without an alarm, from one interval after the onset.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from topo.plan.outcomes import Ending, Outcome
 from topo.plan.statistics import mean, percentile
 
 LINEAR_SYNS = 5
-"""A SYN goes again after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; before: double at once)."""
+"""The kernel repeats SYNs after 1, 2, 3, 4 and 5 s; later waits double (Linux 6.5 and later; older: all double)."""
 
 LEAST_APART_S = 0.1
-"""A reading that was late is followed by the next at once: no rate is taken from such two."""
+"""Least seconds between two readings for a rate: the reading behind a late reading follows at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """One run's records; all times in seconds since the load began."""
+    """The records of a run; all times in seconds since the load began."""
 
     period_s: float
     onset_s: float
@@ -35,28 +35,28 @@ class Records:
     link_bit_per_s: float
     controls: bool
     crowd: bool
-    """Whether there is one; without, the onset is only where the load changes, and every alarm is false."""
+    """Whether the run has a crowd; without a crowd every alarm is false, and the onset is where the load changes."""
     outcomes: Sequence[Outcome]
     bulk: Sequence[tuple[float, int]]
-    """Beginning of a slot, bytes of the bulk transfer in it."""
+    """Beginning of each slot in seconds, and bytes of the bulk transfer in it."""
     samples: Sequence[Sample]
     rows: Sequence[Row]
     slow_memory_bytes: float = math.nan
-    """The slow server's memory limit."""
+    """Memory limit of the slow server."""
 
     def alarm_s(self) -> float | None:
-        """Return when the crowd's alarm was set: the first after the onset."""
+        """Return the time of the crowd's alarm, the first after the onset; None without one."""
         if not self.crowd:
             return None
         return next((moment for moment in alarms(self.rows) if moment >= self.onset_s), None)
 
     def false_alarms(self) -> int:
-        """Return how many alarms were set during the load and before the onset."""
+        """Return the number of alarms during the load and before the onset."""
         until = self.onset_s if self.crowd else self.end_s
         return sum(0 <= moment < until for moment in alarms(self.rows))
 
     def window(self) -> tuple[float, float]:
-        """Return the window that the figures are of."""
+        """Return the window of the figures."""
         alarm = self.alarm_s() if self.controls else None
         return (self.onset_s if alarm is None else alarm) + self.period_s, self.end_s
 
@@ -67,48 +67,48 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one run in one window.  NaN where nothing was measured."""
+    """The figures of a run in a window.  NaN where nothing was measured."""
 
     detected_after_intervals: float
     false_alarms: int
     rejected_share: float
-    """Distinct requests to the target that were never connected, of those that ended or were connected."""
+    """Share of the target's requests, ended or connected ones, that were never connected."""
     response_loss: float
-    """Packets that the bottleneck dropped, of those offered to it."""
+    """Share of the packets offered to the bottleneck that it dropped."""
     ar_kbps: float
     """Mean rate of the fastest tenth of the flows."""
     admitted_per_s: float
-    """Connections made to the target."""
+    """Connections to the target that were established, per second."""
     offered_per_s: float
-    """SYNs sent to the target, repeated ones included."""
+    """SYNs to the target per second, repetitions included."""
     bystander_latency_mean_ms: float
     bystander_latency_median_ms: float
-    """From the request's due time to its last byte, of those that finished."""
+    """Time from a finished request's due time to its last byte."""
     bystander_refused: float
-    """Connection requests of the bystander that the switch refused; of the crowd's window, from the onset on.  NaN
-    where the switch counts those of all destinations together, as it does where one limit is for all of them."""
+    """SYNs to the bystander that the switch refused; in the crowd's window counted from the onset.  NaN where the
+    switch counts the refusals of all destinations together because they share a limit."""
     bystander_unconnected: int
-    """Requests of the bystander that ended without a connection, for whatever reason (patience, lost SYN-ACKs): some of
-    an open link, too, since a lost SYN goes again only after a second, which is not compressed."""
+    """Requests of the bystander that ended without a connection, for any reason (patience, lost SYN-ACKs).  Some are
+    due to the link: a lost SYN is repeated only after a second, which is not compressed."""
     bystander_goodput_kbps: float
-    """Of the bulk transfer."""
+    """Goodput of the bulk transfer."""
     bottleneck_used: float
     limit_mean_per_s: float
     finished_per_s: float
-    """Answers of the target that came whole."""
+    """Complete answers of the target per second."""
     goodput_kbps: float
-    """Of the target's answers, whole ones only."""
+    """Goodput of the target, complete answers only."""
     late_p99_ms: float
-    """How late the generator itself was: 99 of 100 requests were less."""
+    """99th percentile of the delay that the load generator caused."""
     switch_cpu: float
     controller_cpu: float
     """Seconds of CPU per second."""
     switch_mb: float
     controller_mb: float
     slow_memory_share: float
-    """Of its memory limit, what the slow server used, the mean of the readings ("98 %", section 8.3.2)."""
+    """Mean share of its memory limit that the slow server used ("98 %", section 8.3.2)."""
     switch_packets_per_s: float
-    """That came to the switch between two readings, at most."""
+    """Highest rate at which the switch received packets between two readings."""
 
 
 def figures(records: Records, window: tuple[float, float]) -> Figures:
@@ -188,7 +188,7 @@ def _busiest_per_s(samples: Sequence[Sample]) -> float:
 
 
 def syn_times(one: Outcome) -> list[float]:
-    """Return when the SYNs of a request were sent, the first and those that the kernel repeated."""
+    """Return the times of a request's SYNs: the first and the kernel's repetitions."""
     times = [one.due_s]
     wait = 1.0
     for number in range(1, one.retries + 1):

@@ -6,7 +6,8 @@
  b1 (bystander) ----+                             |4-- s3 10.0.13.1  bystander's server
 ```
 sluice is R0, the NEWS router; r1 is R1, a Linux router.  The bottleneck is on the switch's port 1, towards the clients.
-Each client host has a /16 of addresses, one for each client of the log: NEWS's production mode tells clients apart.
+Each client host has a /16 of addresses, one for each client of the log: NEWS's production mode distinguishes clients by
+address.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SWITCH_HOSTS = (ROUTER, *SERVERS)
 
 TARGET, BYSTANDER = "target", "bystander"
 TARGET_ADDRESS, BYSTANDER_ADDRESS = from_text("10.0.0.100"), from_text("10.0.0.101")
-"""The services' addresses; the target's is what the crowd is after."""
+"""The services' addresses; the crowd requests the target."""
 PORT = 80
 BULK_PORT = 8080
 """On s3, which is addressed directly: bulk traffic belongs to no service."""
@@ -40,7 +41,7 @@ class ClientPlan:
     name: str
     number: int
     round_trip_s: float
-    """How far its clients are away, before time is compressed."""
+    """Round trip of the host's clients in seconds, before compression."""
 
     @property
     def router_interface(self) -> IPv4Interface:
@@ -54,12 +55,12 @@ class ClientPlan:
 
     @property
     def pool(self) -> IPv4Network:
-        """The addresses of its clients."""
+        """The addresses of the host's clients."""
         return IPv4Network(f"10.{100 + self.number}.0.0/16")
 
     @property
     def own_address(self) -> Address:
-        """An address of the pool that no client of the log has."""
+        """The host's own address in the pool; no client of the log has it."""
         return self.pool[1]
 
 
@@ -69,7 +70,7 @@ CROWD = tuple(
 )
 """Round trips like those that Chen & Heidemann measured (they used a distribution that is not published)."""
 WITNESS = ClientPlan("b1", 7, 0.080)
-"""The bystander's client."""
+"""The host of the bystander's clients."""
 CLIENTS = (*CROWD, WITNESS)
 
 ROUTES = [{"to": str(CLIENTS_NETWORK), "via": str(ROUTER.address)}]

@@ -1,4 +1,4 @@
-"""What a run of a crowd is judged by: the controller's decisions, and readings of link, switch and servers.
+"""The readings of a run: the controller's decisions, and counts of link, switch and servers.
 
 A `Sample` is read every second: the bottleneck's and the switch's counts, CPU and memory of switch and controller,
 memory of the slow server. A `Row` is a decision of flash-crowd control, of the controller's trace.
@@ -17,7 +17,7 @@ from topo.plan import rows
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """Cumulative, since the filter was set."""
+    """Cumulative counts of the bottleneck since its filter was set."""
 
     sent_packets: int
     sent_bytes: int
@@ -28,17 +28,17 @@ class LinkCounts:
         return LinkCounts(*(getattr(self, field.name) - getattr(earlier, field.name) for field in fields(LinkCounts)))
 
     def loss(self) -> float:
-        """Part of the packets offered to the link that it dropped."""
+        """Return the share of the packets offered to the link that it dropped."""
         offered = self.sent_packets + self.dropped_packets
         return self.dropped_packets / offered if offered else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading; everything but memory is cumulative."""
+    """A reading; all counts but memory are cumulative."""
 
     time_s: float
-    """Since the load began."""
+    """Seconds since the load began."""
     sent_packets: int
     sent_bytes: int
     dropped_packets: int
@@ -47,12 +47,12 @@ class Sample:
     controller_cpu_s: float
     controller_bytes: int
     slow_bytes: int
-    """What the slow server's cgroup is charged."""
+    """Bytes that the kernel charges the slow server's cgroup."""
     bystander_refused: int | None
-    """SYNs to the bystander that the switch refused, by the controller's latest status; None where it counts those
-    of all destinations together."""
+    """SYNs to the bystander that the switch refused, by the controller's latest status; None where the switch counts
+    the refusals of all destinations together."""
     received_packets: int | None = None
-    """That came to the switch; None where nobody counted them (older runs, simulated ones)."""
+    """Packets that the switch received; None where they were not counted (older runs, simulations)."""
 
     @property
     def link(self) -> LinkCounts:
@@ -61,14 +61,14 @@ class Sample:
 
 
 def write_samples(path: Path, samples: Sequence[Sample]) -> None:
-    """Write the readings."""
+    """Write the readings as CSV."""
     path.write_text(
         "".join(f"{text}\n" for text in (rows.header(Sample), *(rows.line(sample, 3) for sample in samples)))
     )
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """Read what `write_samples` wrote, or an older program without the last columns."""
+    """Read a file of `write_samples`; files of older versions lack the last columns."""
     return list(rows.read(Sample, path.read_text().splitlines()[1:]))
 
 
@@ -81,7 +81,7 @@ def at(samples: Sequence[Sample], time_s: float) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision; time in seconds on time.time(), rates in bit/s and connections/s."""
+    """A decision; time in seconds on the clock of time.time(), rates in bit/s and connections/s."""
 
     time_s: float
     ar_bps: float
@@ -90,17 +90,17 @@ class Row:
     refused_per_s: float
     alarm: bool
     limit_per_s: float
-    """NaN while nothing is limited."""
+    """NaN without a limit."""
     hot_spot: str
     cause: str
     servers: frozenset[str] = frozenset()
-    """Those that the verdict names; of traces from before that was noted, none."""
+    """Servers that the verdict names; empty for older traces without this column."""
     limits: int = 0
-    """How many there are; of traces from before that was noted, 0."""
+    """Number of limits; 0 for older traces without this column."""
 
 
 def parse_rows(text: str) -> list[Row]:
-    """Read the CSV of `sluice run`; a last line that is still being written is left out."""
+    """Read the CSV of `sluice run`, except an incomplete last line."""
     whole = text[: text.rfind("\n") + 1]
     return [
         Row(
@@ -121,12 +121,12 @@ def parse_rows(text: str) -> list[Row]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read a trace; empty if there is none yet."""
+    """Read a trace file; return no rows if it does not exist yet."""
     return parse_rows(path.read_text()) if path.exists() else []
 
 
 def alarms(rows: Sequence[Row]) -> list[float]:
-    """Return when alarms were set."""
+    """Return the times at which alarms were set."""
     found: list[float] = []
     before = False
     for row in rows:
@@ -137,8 +137,10 @@ def alarms(rows: Sequence[Row]) -> list[float]:
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of whole intervals: while it looks for the hot spot, the controller also decides in between,
-    from the interval before."""
+    """Return the decisions at the ends of intervals.
+
+    During the search for the hot spot the controller also decides between them, by the interval before.
+    """
     found: list[Row] = []
     for row in rows:
         if not found or (row.ar_bps, row.offered_per_s) != (found[-1].ar_bps, found[-1].offered_per_s):

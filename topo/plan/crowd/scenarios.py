@@ -29,39 +29,38 @@ MODEM_BYTES_PER_S = 7_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that two runs have in common."""
+    """The settings that runs share."""
 
     k: float = 8.0
-    """Compression: divides every time below, multiplies every rate."""
+    """Compression factor: divides every time below, multiplies every rate."""
     period_s: float = PAPER_PERIOD_S
-    """T."""
+    """The detection interval T in seconds."""
     before: int = 8
     after: int = 11
     """Intervals before and after the one in which the crowd begins."""
     onset_phase: float = 0.4
-    """Where in its interval the crowd begins.  As published, the limit starts from what was admitted in the interval of
-    the alarm and then moves up and down around it, so this and the ramp decide how high it is: `make news-phases` shows
-    how much (docs/reference/crowds.md)."""
+    """Position of the crowd's onset in its interval, 0 to 1.  As published, the first limit is the rate admitted in the
+    interval of the alarm, so onset and ramp decide its height: `make news-phases` shows how much
+    (docs/reference/crowds.md)."""
     quiet_per_s: float = 20.0
     crowd_per_s: float = 110.0
     ramp_s: float = 60.0
-    """From the quiet to the crowd's rate ("about 5 times in just several minutes"): the link is full after 20 s."""
+    """Seconds from the quiet to the crowd's rate ("about 5 times in just several minutes"); the link fills in 20 s."""
     link_bit_per_s: float = LINK_BIT_PER_S
     loss: float = 0.0
-    """Part of the packets towards the clients that are lost on their way behind r1 (`--loss`); by netem, so only where
-    it is."""
+    """Share of the packets towards the clients that netem drops behind r1 (`--loss`); the kernel must have netem."""
     queue_frames: int = 32
     burst_frames: int = 2
     initcwnd: int = 2
     congestion_control: str = "reno"
     patience_s: float = 60.0
-    """Section 7.6.1."""
+    """Mean seconds before a client gives up (section 7.6.1)."""
     bulk_bit_per_s: float = 327e3
-    """Section 8.6: what the bystander's bulk transfer reaches when it is quiet."""
+    """Rate of the bystander's bulk transfer without a crowd (section 8.6)."""
     web_per_s: float = 5.0
-    """Requests of the bystander ("less than 20")."""
+    """Requests of the bystander per second ("less than 20")."""
     rto_min_s: float = 0.2
-    """Linux's; it is a time like any other, so it is compressed too.  The first SYN's second is not: it is fixed."""
+    """Linux's minimum retransmission timeout, compressed as all times; the first SYN's timeout of 1 s is fixed."""
     slow_cpus: float = 0.4
     slow_cost_us: float = 3040.0
     slow_workers: int = 150
@@ -86,7 +85,7 @@ class Settings:
 
     @property
     def onset_s(self) -> float:
-        """When the crowd begins."""
+        """Seconds from the load's beginning to the crowd's."""
         return (self.before + self.onset_phase) * self.period_s
 
     @property
@@ -102,19 +101,19 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A further service, and how many requests it gets.  Times and rates are before compression."""
+    """A further service and its request rates.  Times and rates are before compression."""
 
     number: int
-    """From 1 on; no two of a scenario have the same."""
+    """Number from 1 on, unique in a scenario."""
     server: HostPlan
-    """The host of its server program; those on the slow one share its CPUs and its memory."""
+    """The host of the server program; programs on the slow host share its CPUs and memory."""
     quiet_per_s: float
     crowd_per_s: float
-    """Requests per second from its crowd's beginning to its end; the settings' ramp leads there."""
+    """Requests per second during the service's crowd, behind the settings' ramp."""
     begins_s: float = 0.0
-    """Its crowd begins so long after the onset."""
+    """Seconds from the onset to the beginning of the service's crowd."""
     lasts_s: float = math.inf
-    """Seconds from its crowd's beginning to its end."""
+    """Duration of the service's crowd in seconds."""
 
     @property
     def name(self) -> str:
@@ -128,11 +127,11 @@ class Further:
 
     @property
     def port(self) -> int:
-        """Where the server program listens; the service's own port is that of all."""
+        """The port of the server program; the service itself has the same port as all services."""
         return BULK_PORT + self.number
 
     def crowd(self, settings: Settings) -> Crowd:
-        """Return the rates of its requests."""
+        """Return the course of the service's request rate."""
         begin = settings.onset_s + self.begins_s
         return Crowd(
             self.quiet_per_s, self.crowd_per_s, begin, settings.ramp_s, settings.seconds, over_s=begin + self.lasts_s
@@ -141,25 +140,25 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One load on one target, and on further services where there are any."""
+    """A load on the target, and on further services if there are any."""
 
     name: str
     title: str
     server: HostPlan
     crowd_per_s: float | None = None
-    """The target's rate after the onset, if it is not the settings'."""
+    """The target's rate after the onset; None: the settings' rate."""
     ramp_s: float | None = None
     slow_clients: bool = False
-    """After the onset only clients with slow links ask."""
+    """Whether only clients with slow links send requests after the onset."""
     false_alarm: bool = False
-    """There is no crowd: an alarm is a false one."""
+    """Whether the scenario has no crowd, so that every alarm is false."""
     bulk: bool = True
     web: bool = True
-    """Which bystanders there are."""
+    """Whether there is a bulk transfer, and a bystander's web load."""
     lasts_s: float = math.inf
     """Seconds from the onset to the end of the target's synthesised crowd, before compression."""
     further: tuple[Further, ...] = ()
-    """A scenario with other ones needs a name of its own: a run's identity has the name only."""
+    """Further services.  Scenarios with different services need different names: a run's identity has only the name."""
 
     def settle(self, settings: Settings) -> Settings:
         """Return the settings of a run of this scenario."""
@@ -197,17 +196,17 @@ SCENARIOS = {one.name: one for one in (NETWORK, SERVER, BULK, WEB, SLOW_CLIENTS,
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to treat the load."""
+    """A treatment of the load: flash-crowd control, a static limit, or neither."""
 
     name: str
     title: str
     mode: str = "static"
-    """Of flash-crowd control; `static` only measures."""
+    """Mode of flash-crowd control; `static` only measures."""
     identify: bool = True
     static_per_s: float | None = None
-    """A limit on the target that never changes, per second before compression."""
+    """A constant limit on the target, per second before compression."""
     static_from: str = ""
-    """The variant whose mean limit is this one's static limit."""
+    """The variant whose mean limit becomes this variant's constant limit."""
 
     @property
     def controls(self) -> bool:

@@ -1,4 +1,4 @@
-"""The requests of a run, shared out to the client hosts."""
+"""The requests of a run, distributed to the client hosts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from topo.plan.synthesis import Crowd, synthesise
 from topo.plan.worldcup import as_requests, read_records
 
 SILENCE_S = 0.3
-"""The load begins so long after the log, measured (not compressed): what falls into the tail of the controller's empty
-first interval would be its first idea of what is usual."""
+"""Seconds (not compressed) of the log's beginning without requests.  Requests in the tail of the controller's empty
+first interval would become its first estimate of the usual rate."""
 
 
 def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
@@ -33,7 +33,7 @@ def target_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]
 
 
 def logged_requests(settings: Settings) -> Iterator[Request]:
-    """Return the requests of the settings' log that the load lasts for, the crowd's beginning at the load's onset.
+    """Return the requests of the settings' log during the load; the log's crowd begins at the load's onset.
 
     Raises LogFormatError, with the file and what to do, for a log that is not there, is none, or is too short.
     """

@@ -27,7 +27,7 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class Kind:
-    """Everything that starting one takes to know."""
+    """What is needed to start a switch."""
 
     name: str
     """As in $SWITCH."""
@@ -37,7 +37,7 @@ class Kind:
     options: Callable[[Endpoints], Sequence[str]] = lambda _: ()
     """Those that no other kind has."""
     verbose: Sequence[str] = ()
-    """They make it say on its output what it does."""
+    """Options that make the switch log what it does on its output."""
     folder: str = ""
     """Where among the compiled programs (p4src/build) its own are."""
     thrift: bool = False

@@ -77,7 +77,7 @@ def start(
     those of the target, `name` is its name in errors. Returns when the process has begun; BMv2 is known by the name of
     its binary. Raises SetupError.
     """
-    # gRPC takes a Unix socket on both, which collides with nobody; a path is bounded to 107 bytes.
+    # gRPC takes a Unix socket on both, which collides with no other program's; a path is bounded to 107 bytes.
     kind = BMV2 if binary.name.startswith("simple_switch") else EMBEDDED
     endpoints = Endpoints(f"unix:{folder / 'grpc'}", folder, free_port())
     words = kind.command(
@@ -143,7 +143,7 @@ def _unread(pipe: int) -> int:
 
 
 def _asleep(pid: int) -> int | None:
-    """How often the process's threads have been given the processor; None while one of them wants it."""
+    """How often the process's threads have been given the processor; None while a thread waits for it."""
     switches = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
