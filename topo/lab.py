@@ -152,7 +152,7 @@ class LabCLI(CLI):
         act(name)
 
     def _report_ended(self) -> None:
-        for load in [one for one in self._loads if not one.running()]:
+        for load in [httperf for httperf in self._loads if not httperf.running()]:
             self._loads.remove(load)
             try:
                 result = load.result()

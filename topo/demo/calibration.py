@@ -67,12 +67,12 @@ def calibrate(
                 f"at {chosen}/s an equal split hurts, but the other servers alone are at {mean_ms:.0f} ms too: "
                 "this machine is too busy or too slow for the lab"
             )
-    seen = "; ".join(
-        f"{one.rate_per_s:g}/s: mean {one.mean_ms:.0f} ms, R of the loaded server {one.loaded_r:.2f}, "
-        f"of the others {one.healthy_r:.2f}"
-        for one in tried
+    bursts = "; ".join(
+        f"{result.rate_per_s:g}/s: mean {result.mean_ms:.0f} ms, R of the loaded server {result.loaded_r:.2f}, "
+        f"of the others {result.healthy_r:.2f}"
+        for result in tried
     )
     raise SetupError(
-        f"no rate overloads the loaded server and spares the others on this machine ({seen}); "
+        f"no rate overloads the loaded server and spares the others on this machine ({bursts}); "
         "is something else using its CPUs?"
     )

@@ -128,7 +128,7 @@ class CausesLab(NamespaceNetwork):
         for number, pool in enumerate(POOLS):
             log, output = (str(self.directory / f"{name}-{number}.csv") for name in ("requests", "outcomes"))
             own = [request for request in requests if request.client % len(POOLS) == number]
-            write_log(Path(log), (replace(one, client=one.client // len(POOLS)) for one in own))
+            write_log(Path(log), (replace(request, client=request.client // len(POOLS)) for request in own))
             servers = {causes.SERVICE: WEB}
             clients = ReplayClients(log, pool, servers, start, self._end_s, output, seed=seed)
             self.start_program(clients, CLIENT.name)

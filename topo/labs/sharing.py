@@ -98,7 +98,7 @@ class SharingLab(TransfersLab):
             sender.wait(length_s + GRACE_S)
         reported = sender.result(0)
         rates = [
-            8e-6 * sum(one["acked"] for one in reported if one["client"] == way.address) / seconds for way in self.ways
+            8e-6 * sum(row["acked"] for row in reported if row["client"] == way.address) / seconds for way in self.ways
         ]
         timeouts = self.kernel()["TCPTimeouts"] - before["TCPTimeouts"]
         return {"mbit_s": rates, "shown": shown, "timeouts": timeouts}

@@ -168,7 +168,7 @@ class TransfersLab(NamespaceNetwork):
             sender.wait(seconds + GRACE_S)
             columns = self.seen()
         reported = sender.result(0)
-        transfers = [{**one, "switch": slot_of(columns, one["client"], one["port"])} for one in reported]
+        transfers = [{**row, "switch": slot_of(columns, row["client"], row["port"])} for row in reported]
         return {"transfers": transfers, "kernel": {name: now - before[name] for name, now in self.kernel().items()}}
 
     def transfer(self, ends: ExitStack, connections: Mapping[str, int], **options: Any) -> Process:

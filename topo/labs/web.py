@@ -140,7 +140,7 @@ class Lab(MininetNetwork):
 
     def await_served(self) -> None:
         """Return once every server has emptied its accept queue, by a request behind all others."""
-        for server in (one for one in self.pool.servers if one.name in self._apaches):
+        for server in (host for host in self.pool.servers if host.name in self._apaches):
             request_locally(self.pid(server.name), str(server.address), SERVED_TIMEOUT_S, self.files / PAGE)
 
     def server_pids(self, name: str) -> list[int]:

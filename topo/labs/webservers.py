@@ -95,7 +95,7 @@ DefaultRuntimeDir {directory}
 Mutex file:{directory}
 ErrorLog {directory}/error.log
 LogLevel warn
-{_lines(f"LoadModule {one}_module {MODULES}/mod_{one}.so" for one in modules)}
+{_lines(f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in modules)}
 User www-data
 Group www-data
 Listen {address}:{WEB_PORT}

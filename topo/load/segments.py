@@ -56,8 +56,8 @@ def segments(size: int, *, word: int | NDArray[Any] | None = None, **columns: in
 
     names = (field.name for field in fields(Segments))
     payload = np.broadcast_to(np.asarray(0 if word is None else word).astype(np.uint32), (size,))
-    headers = (column(name) for name in names if name not in ("word", "has_word"))
-    return Segments(*(*headers, payload), has_word=np.full(size, word is not None))
+    headers = [column(name) for name in names if name not in ("word", "has_word")]
+    return Segments(*headers, word=payload, has_word=np.full(size, word is not None))
 
 
 def read(frames: NDArray[np.uint8]) -> Segments:

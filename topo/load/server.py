@@ -292,7 +292,7 @@ class Sender:
         """Wait for all connections, then send."""
         connections = accept(self.port, self.connections, self.congestion, self.rate)
         send(connections, self.seconds, self.settle)
-        print(json.dumps([one.report() for one in connections]), flush=True)
+        print(json.dumps([followed.report() for followed in connections]), flush=True)
         for (
             connection
         ) in connections:  # what is in the buffers is not sent any more: the switch and the kernel end alike
@@ -375,10 +375,10 @@ def send(connections: Sequence[Followed], seconds: float, settle_s: float = 0.0)
                     continue
             if time.monotonic() >= due:
                 due += SAMPLE_S
-                for one in connections:
-                    one.sample()
+                for followed in connections:
+                    followed.sample()
                     if now < settled:
-                        one.acked_before = one.acked()
+                        followed.acked_before = followed.acked()
 
 
 if __name__ == "__main__":

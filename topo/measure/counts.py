@@ -67,7 +67,7 @@ def read_status(status: Mapping[str, Any], now: float) -> Observation:
     """Read the answer to `status`; raise SetupError while the controller does not lead the switch."""
     if "services" not in status:
         raise SetupError(f"the controller has lost the switch: it is {status['role']}")
-    (service,) = (one for one in status["services"] if one["name"] == SERVICE)
+    (service,) = (entry for entry in status["services"] if entry["name"] == SERVICE)
     servers = {server["name"]: server for server in service["servers"]}
     packets = status["packets"]
     return Observation(

@@ -68,7 +68,7 @@ def group_address(name: str) -> Address:
 
 def agent_entries(agents: Mapping[HostPlan, str]) -> list[dict[str, str]]:
     """Return the agents of a content service, each with the address where it listens for the controller."""
-    return [{"name": one.name, "address": str(one.address), "control": control} for one, control in agents.items()]
+    return [{"name": agent.name, "address": str(agent.address), "control": at} for agent, at in agents.items()]
 
 
 def content_service(

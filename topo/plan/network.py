@@ -149,7 +149,7 @@ def switch_config(
     return {
         "switch": {"address": f"127.0.0.1:{GRPC_PORT}", **by_thrift},
         "interfaces": [{"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway)} for host in hosts],
-        "services": [dict(one) for one in services],
+        "services": [dict(entry) for entry in services],
         **more,
     }
 

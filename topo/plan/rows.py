@@ -47,5 +47,5 @@ def _reader(hint: Any) -> Callable[[str], Any]:
     kinds = get_args(hint)
     if NoneType not in kinds:
         return hint
-    (kind,) = (one for one in kinds if one is not NoneType)
+    (kind,) = (option for option in kinds if option is not NoneType)
     return lambda text: kind(text) if text else None

@@ -46,7 +46,7 @@ class Hierarchies:
 
     def distinct(self) -> list[Hierarchy]:
         """Return each place once."""
-        return list(dict.fromkeys(one for one in (self.cpu, self.memory) if one is not None))
+        return list(dict.fromkeys(hierarchy for hierarchy in (self.cpu, self.memory) if hierarchy is not None))
 
 
 def find_hierarchies(mounts: str) -> Hierarchies:

@@ -200,9 +200,9 @@ class NamespaceNetwork(Network):
     def delay(self, host: str, delays_s: Mapping[str, float]) -> None:
         """Give a host users' addresses, or networks (A.B.0.0/16), each of a /16 of its own.
 
-        What they send is held for so many seconds.
+        Packets from them are delayed by these seconds.
         """
-        networks = {f"{'.'.join(one.split('.')[:2])}.0.0/16": delay_s for one, delay_s in delays_s.items()}
+        networks = {f"{'.'.join(network.split('.')[:2])}.0.0/16": delay_s for network, delay_s in delays_s.items()}
         self.start_delay(host, networks, realtime=True)
         settings = (f"{where}.rp_filter=0" for where in ("all", DELAY_DEVICE))
         forwarding = ("net.ipv4.ip_forward=1", f"net.ipv4.conf.{DELAY_DEVICE}.accept_local=1")

@@ -1,4 +1,4 @@
-"""The lab of content switching with servers whose every byte can be compared, and with other rules."""
+"""The lab of content switching with rules for tests, and with servers whose answers are computable byte by byte."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES: Sequence[Mapping[str, object]] = (
 
 
 class AnsweringLab(ContentLab):
-    """Its servers are those of `topo.tests.server`."""
+    """A lab with the servers of `topo.tests.server`."""
 
     def __init__(self, kind: str, balance: Balance = BALANCE, content: Mapping[str, object] | None = None) -> None:
         super().__init__(kind, balance, content={"rules": list(RULES), **(content or {})})
@@ -41,7 +41,7 @@ class AnsweringLab(ContentLab):
         self.servers = {server.name: self.start_server(server) for server in self.pool.servers}
 
     def with_rule(self, first: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return its configuration with a rule before the others."""
+        """Return the controller's configuration with a rule before the others."""
         configuration = self.controller.configuration
         for service in configuration["services"]:
             if service["name"] == SHOP:
@@ -49,13 +49,13 @@ class AnsweringLab(ContentLab):
         return configuration
 
     def start_late_copies(self, server: HostPlan) -> Process:
-        """Start to send copies of what a server sends."""
+        """Start to copy the segments that a server sends."""
         process = self.start_program(LateCopies(f"{server.name}-eth0"), server.name)
         process.await_output("copying", READY_S)
         return process
 
     def ask(self, *paths: str, host: HostPlan = LOAD_CLIENT, **options: Any) -> Process:
-        """Start a client with requests below paths, and these options of `Requests`; `outcome_of` waits for its end."""
+        """Start a client with requests below paths and these options of `Requests`; `outcome_of` awaits its end."""
         return self.start_program(Requests(f"{self.target}:{WEB_PORT}", paths, **options), host.name)
 
 
@@ -63,18 +63,18 @@ FLOOD_SYNS, FLOOD_END_S = 20_000, 30.0
 
 
 def flood(lab: ContentLab) -> Process:
-    """Start SYNs to the content service, of clients that do not exist in c2's subnet, as fast as they go."""
+    """Start a flood of SYNs to the content service, from addresses without a host in c2's subnet."""
     sources = f"10.0.{DOWNLOAD_CLIENT.subnet}.128/26"
     program = Flood(f"{lab.target}:{WEB_PORT}", sources, per_s=FLOOD_SYNS, seconds=1.0)
     return lab.start_program(program, DOWNLOAD_CLIENT.name)
 
 
 def outcome_of(client: Process, timeout_s: float = 120.0) -> Outcome:
-    """Return what became of a client's requests, once it has ended; raise SetupError when it fails."""
+    """Await a client's end and return the outcome of its requests; raise SetupError if it fails."""
     return Outcome(**client.result(timeout_s))
 
 
 def running() -> Iterator[AnsweringLab]:
-    """A lab whose agents do not guess, for fixtures."""
+    """Yield a lab whose agents do not guess, for fixtures."""
     with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
         yield lab

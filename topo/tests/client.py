@@ -1,4 +1,4 @@
-"""The clients of the lab's tests, of the servers of `topo.tests.server`; each prints what became of its connections.
+"""The clients of the lab's tests for the servers of `topo.tests.server`; each prints the outcome of its connections.
 
 `Requests` makes many connections and compares every byte of every answer. `Transfers` are uploads and downloads of
 known bytes, each beside a twin that goes another way at the same time. `PortReuse` uses its ports again: connection
@@ -17,7 +17,6 @@ import signal
 import socket
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -25,7 +24,7 @@ from topo.load.program import address_port, main
 from topo.tests.server import LINGER_0, body
 
 PATIENCE_S = 60.0
-"""How long a connection, and an answer, may take: a server may be silent for seconds."""
+"""Seconds that a connection or an answer may take: a server may be silent for seconds."""
 REPORT_S = 0.1
 
 
@@ -34,54 +33,54 @@ REPORT_S = 0.1
 
 @dataclass
 class Outcome:
-    """What became of the requests of all connections."""
+    """The outcome of all connections' requests."""
 
     answered: int = 0
     """Requests with the right answer."""
     wrong: list[str] = field(default_factory=list[str])
-    """Answers with another status or body, or in the place of another."""
+    """Descriptions of answers with a wrong status or body."""
     broken: dict[str, int] = field(default_factory=dict[str, int])
-    """Connections by what ended them early."""
+    """Numbers of connections that an error ended, by the error's name."""
     servers: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-    """Path -> server -> answers."""
+    """Numbers of answers by path and server."""
     mixed: int = 0
     """Connections whose requests for one path were answered by more than one server."""
 
 
 @dataclass(frozen=True)
 class Requests:
-    """The program: connections, one after another of each worker, with requests below drawn paths, of drawn sizes.
+    """The program: each worker makes connections in turn, with requests below random paths for answers of random size.
 
     It prints an `Outcome` as JSON every REPORT_S seconds and in the end, which SIGTERM brings about.
     """
 
     to: str
-    """ADDRESS:PORT"""
+    """ADDRESS:PORT of the service."""
     paths: Sequence[str] = ("/",)
     connections: int = sys.maxsize
     at_once: int = 20
-    """Workers."""
+    """Number of workers."""
     requests: int = 1
-    """On each connection."""
+    """Requests of each connection."""
     pipelined: int = 1
-    """Requests that are sent at once."""
+    """Requests that a client sends before it awaits their answers."""
     most_bytes: int = 10_000
     pause_s: float = 0.0
-    """Mean pause between two requests of a connection; drawn evenly from 0 to twice that if `draws`."""
+    """Mean pause between two requests of a connection in seconds; uniform from 0 to twice the mean if `draws`."""
     draws: bool = False
     apart_s: float = 0.0
-    """Between a worker's connections."""
+    """Seconds between a worker's connections."""
     ends: Sequence[str] = ("fin",)
     """How connections end, in turn: by the client's `fin`, by the `server`'s, or by the client's `reset`."""
     seconds: float = 3600.0
     seed: int = 1
 
     def run(self) -> None:
-        """Make all connections, or as many as there is time for."""
+        """Make all connections, or as many as the time allows."""
         asyncio.run(self.ask())
 
     async def ask(self) -> None:
-        """Start the workers, and report."""
+        """Start the workers, and print the outcome repeatedly."""
         asker, numbers, end = _Asker(self), iter(range(self.connections)), time.monotonic() + self.seconds
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asker.end)
 
@@ -100,7 +99,7 @@ class Requests:
 
 
 class _Asker:
-    """The connections of one program."""
+    """The connections of the program."""
 
     def __init__(self, plan: Requests) -> None:
         self._plan, self._random = plan, random.Random(plan.seed)
@@ -112,7 +111,7 @@ class _Asker:
         self.is_ending = True
 
     async def connection(self, ends: str) -> None:
-        """One connection from its beginning to its end."""
+        """Make a connection, send its requests and close it."""
         servers: dict[str, set[str]] = {}
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -156,7 +155,8 @@ class _Asker:
                 head, fields = await _read_head(reader)
                 content = await reader.readexactly(int(fields.get("Content-Length", 0)))
             server = fields.get("X-Server", "unknown")
-            self.outcome.servers.setdefault(path, Counter())[server] += 1
+            counts = self.outcome.servers.setdefault(path, {})
+            counts[server] = counts.get(server, 0) + 1
             servers.setdefault(path, set()).add(server)
             if head.startswith("HTTP/1.1 200 ") and content == expected:
                 self.outcome.answered += 1
@@ -174,28 +174,28 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]
 
 PIECE = 1 << 14
 LEAST, MOST = 20_000, 200_000
-"""Bytes of each direction."""
+"""Least and most bytes of each direction."""
 TRANSFER_S = 120.0
 
 
 @dataclass(slots=True)
 class Transfer:
-    """What became of a transfer."""
+    """The outcome of a transfer."""
 
     is_right: bool = False
     stalled_s: float = 0.0
-    """The longest time in which no byte went on."""
+    """The longest time without progress, in seconds."""
     error: str = ""
     at: float = 0.0
 
     def goes_on(self) -> None:
-        """Note that bytes have gone on."""
+        """Record progress."""
         now = time.monotonic()
         self.stalled_s, self.at = max(self.stalled_s, now - self.at), now
 
 
 async def transfer(to: str, seed: int, up: int, down: int) -> Transfer:
-    """Upload and download known bytes on a connection."""
+    """Upload and download known bytes on a connection; return the outcome."""
     outcome, writer = Transfer(), None
     try:
         async with asyncio.timeout(TRANSFER_S):
@@ -226,7 +226,7 @@ async def transfer(to: str, seed: int, up: int, down: int) -> Transfer:
 
 @dataclass(frozen=True)
 class Transfers:
-    """The program: so many transfers with their twins. It prints what became of all, as JSON.
+    """The program: transfers with a twin each. It prints their outcome as JSON.
 
     Of stalls that is the longest of each kind, and by how much a transfer's is longer than its twin's, or shorter: the
     latter is the machine's part in it.
@@ -239,7 +239,7 @@ class Transfers:
     seed: int = 0
 
     def run(self) -> None:
-        """Make them."""
+        """Make all transfers."""
         pairs = asyncio.run(self.pairs())
         both = [one for pair in pairs for one in pair]
         report = {
@@ -254,7 +254,7 @@ class Transfers:
         print(json.dumps(report), flush=True)
 
     async def pairs(self) -> list[tuple[Transfer, Transfer]]:
-        """Return what became of each and of its twin."""
+        """Return the outcomes of each transfer and its twin."""
         source, pairs = random.Random(self.seed), list[tuple[Transfer, Transfer]]()
         plans = (
             (source.getrandbits(62), source.randint(LEAST, MOST), source.randint(LEAST, MOST))
@@ -272,7 +272,7 @@ class Transfers:
 # -- ports that are used again
 
 WAYS = {"client_fin": 1.25, "server_fin": 0.4, "client_reset": 0.4, "server_reset": 0.4, "forgotten": 1.25}
-"""Who ends a connection, and how -> the seconds from one connection of a port's to the next.
+"""Who ends a connection, and how -> seconds between two connections of a port.
 
 A forgotten one ends without a packet, as when the client's machine loses power.  A client that closes first cannot use
 its port for another second (tcp_tw_reuse); nor can one that forgets, whose first SYN the server takes for the old
@@ -286,7 +286,7 @@ TCP_REPAIR = 19
 
 @dataclass(frozen=True)
 class PortReuse:
-    """The program: so many ports of each way, whose connections begin evenly over the way's period, until it is ended.
+    """The program: `ports` ports of each way, with connections spread evenly over the way's period, until SIGTERM.
 
     It prints a line of JSON for each connection: when it began (seconds, time.time()), its port, its way, the server's
     name, and what went wrong, if anything did.
@@ -296,7 +296,7 @@ class PortReuse:
     ports: int
 
     def run(self) -> None:
-        """Use all ports."""
+        """Use all ports for ever."""
         asyncio.run(self.use_all())
 
     async def use_all(self) -> None:
@@ -308,7 +308,7 @@ class PortReuse:
                     group.create_task(self.use(next(port), way, now + period_s * place / self.ports))
 
     async def use(self, port: int, way: str, first_s: float) -> None:
-        """Use a port again and again, for ever; `first_s` is when it begins, on time.monotonic()."""
+        """Use a port again and again; `first_s`: time of the first connection on time.monotonic()."""
         due = first_s
         while True:
             await asyncio.sleep(due - time.monotonic())
@@ -326,7 +326,7 @@ class PortReuse:
 
 
 async def connect_once(address: tuple[str, int], port: int, way: str) -> str:
-    """Make one whole connection from a port and return the server's name; raise OSError if it fails."""
+    """Make a connection from a port and return the server's name; raise OSError if it fails."""
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

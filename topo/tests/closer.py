@@ -37,7 +37,7 @@ def configured(
     change: Callable[[dict[str, Any]], None] = lambda document: None,
     neighbours: Mapping[str, tuple[int, str]] = NEIGHBOURS,
 ) -> Generator[Config]:
-    """Within this, a network's switch has one service with one server, and its P4Runtime is reached from here.
+    """Yield the configuration of a network's switch, with one service and one server; P4Runtime is reachable from here.
 
     ``change`` changes that configuration; ``neighbours`` are ports and MAC addresses by address.
     """
@@ -51,7 +51,7 @@ def configured(
 
 
 class Closer:
-    """A controller that closes what it is told to."""
+    """A controller that closes the connections of its caller's choice."""
 
     def __init__(self, config: Config, session: Session, closing: Closing, load: Callable[[], Awaitable[int]]) -> None:
         self.session = session
@@ -60,7 +60,7 @@ class Closer:
         ((self.server, self.service),) = services_of(make_plan(config)).items()
 
     async def idle(self, number: int) -> list[int]:
-        """Flows of so many idle connections, as soon as there are so many."""
+        """Return the flows of ``number`` idle connections once there are as many."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
@@ -72,13 +72,13 @@ class Closer:
         raise AssertionError(f"{number} idle connections are not found")
 
     async def close(self, number: int) -> None:
-        """Close all idle connections, of which there are so many."""
+        """Close all idle connections, ``number`` of them."""
         for flow in await self.idle(number):
             await self.closing.tickle(flow, self.service, 0.0)
 
 
 def closing(config: Config, act: Callable[[Closer], Awaitable[None]]) -> None:
-    """Run a test with the server's closing on."""
+    """Run a test while the server's idle connections may be closed."""
 
     async def run() -> None:
         at = config.switch

@@ -1,4 +1,4 @@
-"""Sends copies of the TCP segments that leave an interface, each a little later, as a network may (no netem needed).
+"""A program that sends delayed copies of the TCP segments which leave an interface, as a network may (without netem).
 
 The interface's segmentation offload has to be off, as hosts of the lab have it: a frame above the MTU cannot be sent
 again.
@@ -30,7 +30,7 @@ def is_tcp(frame: bytes) -> bool:
 
 
 def copy(packets: socket.socket, sender: socket.socket, draws: random.Random) -> None:
-    """Copy what leaves an interface, for ever."""
+    """Copy the segments that leave an interface, for ever."""
     waiting: list[tuple[float, bytes]] = []
     copies: Counter[bytes] = Counter()
     while True:
@@ -51,7 +51,7 @@ def copy(packets: socket.socket, sender: socket.socket, draws: random.Random) ->
 
 @dataclass(frozen=True)
 class LateCopies:
-    """The program, for an interface; it prints a line once it copies."""
+    """The program for an interface; it prints a line once it copies."""
 
     interface: str
     seed: int = 1

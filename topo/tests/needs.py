@@ -1,4 +1,4 @@
-"""What tests need of the machine: marks for modules, which are skipped where it is missing."""
+"""Requirements of tests on the machine: marks that skip a module where a requirement is missing."""
 
 from __future__ import annotations
 

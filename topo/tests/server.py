@@ -38,21 +38,21 @@ BACKLOG = 4096
 BLOCK_BYTES = 1 << 16
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LINGER_0 = struct.pack("ii", 1, 0)
-"""SO_LINGER: close by RST."""
+"""SO_LINGER with which a socket closes by a RST."""
 
 
 def body(seed: int, size: int) -> bytes:
-    """What is answered to `seed=...&bytes=...`."""
+    """Return the answer's body to `seed=...&bytes=...`."""
     return random.Random(seed).randbytes(size)
 
 
 def content(name: str, size: int) -> bytes:
-    """What server `name` sends to `compute`: no other server's."""
+    """Return the answer of server `name` to `compute`, different for each server."""
     return random.Random(name).randbytes(size)
 
 
 def keep_alive(connection: socket.socket, probes: int = 100) -> None:
-    """Send a probe over every second of silence, and give up after so many without an answer."""
+    """Send a keepalive probe every second of silence; give up after ``probes`` without an answer."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, probes)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -88,14 +88,14 @@ class Connection:
         self._socket: socket.socket = writer.get_extra_info("socket")
 
     async def serve(self) -> None:
-        """Answer one request or command after the other, to the end."""
+        """Answer requests and commands in turn until the connection ends."""
         with suppress(OSError, asyncio.IncompleteReadError):
             while await self._answer():
                 await self._writer.drain()
         self._writer.close()
 
     async def _answer(self) -> bool:
-        """Answer the next one, and return whether others may follow."""
+        """Answer the next request or command; return whether others may follow."""
         words = (await self._reader.readline()).decode("latin-1").split()
         match words:
             case []:
@@ -154,7 +154,7 @@ class Connection:
         self._writer.write("\r\n".join([f"HTTP/1.1 {status}", *own, *fields, "", ""]).encode())
 
     async def _digest(self, fields: Mapping[str, str], pace_s: float) -> str:
-        """Of the request's body; empty when it has none."""
+        """Return the digest of the request's body; empty without a body."""
         digest = hashlib.sha256()
         if fields.get("transfer-encoding") == "chunked":
             while size := int(await self._reader.readuntil(b"\r\n"), 16):

@@ -1,4 +1,4 @@
-"""A client that keeps and makes connections, a switch, two servers: for tests that replace parts beneath the load."""
+"""A network with a client under steady load, a switch and two servers: for tests that replace parts meanwhile."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SERVERS = servers_behind(2)
 HOSTS = (CLIENT, *SERVERS)
 PROGRAM = REPOSITORY / "p4src/build"
 KEPT, PER_S = 20, 40
-"""Connections that the load keeps, and new ones a second, by default."""
+"""Default numbers of long-lived connections, and of new connections per second."""
 PAUSE_S = 0.1
-"""Between the requests of a kept connection."""
+"""Seconds between two requests of a long-lived connection."""
 
 
 class SteadyNetwork(NamespaceNetwork):
@@ -54,7 +54,7 @@ class SteadyNetwork(NamespaceNetwork):
         return folder / "sluice.yaml"
 
     def start_version(self, config: Path, *options: str) -> Process:
-        """Start a controller; it may have to stand by."""
+        """Start a controller, possibly as stand-by."""
         sluice = str(Path(sys.executable).with_name("sluice"))
         return self.start("controller", [sluice, "run", "--config", str(config), *options], SWITCH)
 
@@ -72,18 +72,18 @@ def _resize(folder: Path, table: str, size: int) -> None:
 
 
 class Progress(NamedTuple):
-    """What a load's clients have counted so far."""
+    """The counts of a load's clients so far."""
 
     kept_answers: int
-    """On the connections that it keeps."""
+    """Requests answered on long-lived connections."""
     new_answers: int
-    """A connection each."""
+    """Requests answered on connections of their own."""
     faults: Sequence[object]
-    """What failed."""
+    """Descriptions of failures."""
 
 
 class Load:
-    """Clients of the service: ``connections`` that are kept, and ``per_s`` new ones a second."""
+    """Clients of the service: ``connections`` long-lived connections, and ``per_s`` new connections a second."""
 
     def __init__(self, net: SteadyNetwork, connections: int = KEPT, per_s: float = PER_S) -> None:
         self._connections = connections
@@ -94,7 +94,7 @@ class Load:
         self._processes = [net.start_program(one, CLIENT.name) for one in (kept, fresh)]
 
     def progress(self) -> Progress:
-        """Return what the last whole lines of the clients have."""
+        """Return the counts in the last complete lines of the clients."""
         outcomes = [_last(process) for process in self._processes]
         faults = [
             fault
@@ -104,7 +104,7 @@ class Load:
         return Progress(outcomes[0].answered, outcomes[1].answered, faults)
 
     def goes_on(self) -> None:
-        """Return once servers have answered on kept and new connections again. AssertionError if any has failed."""
+        """Return once servers have answered on long-lived and new connections again. AssertionError after a failure."""
         before = self.progress()
 
         def more() -> bool:
@@ -116,7 +116,7 @@ class Load:
         assert self.progress().faults == []
 
     def stop(self) -> None:
-        """End it; connections that are being made are waited for."""
+        """End the load, and await connections that are being made."""
         for process in self._processes:
             process.stop()
 

@@ -1,4 +1,4 @@
-"""The lab with talkers for servers, connections to them, and strangers who want those connections' slots."""
+"""The web lab with line-based servers, connections to them, and other clients' SYNs for those connections' slots."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ INTERFACE = f"{LOAD_CLIENT.name}-eth0"
 TIMEOUT_S = 20.0
 
 SHORT = {"pending_s": 1, "answered_s": 2, "idle_s": 4, "idle_least_s": 4, "half_closed_s": 6, "linger_s": 0.5}
-"""A pin's times, so short that a test can outlast them.  Keepalives come every second."""
+"""Ages of pins, short enough for a test.  Keepalive probes come every second."""
 STRANGERS = "20.0.0.0/8"
-"""Where the connections of harness.slots.colliding come from."""
+"""Network of the clients of harness.slots.colliding."""
 PRESSES_PER_S = 4
 
 
 class TalkingLab(Lab):
-    """The lab, with a talker in place of each Apache."""
+    """The web lab with a server of `topo.tests.server` in place of each Apache."""
 
     def __init__(self) -> None:
         super().__init__(switch_kind(), Balance("fixed", 1.0, 10.0, second_look=True))
@@ -52,7 +52,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def configured(self, change: Callable[[dict[str, Any]], None]) -> Generator[None]:
-        """Within this, the controller runs with a changed configuration."""
+        """Change the controller's configuration for the block."""
         before = self.controller.configuration
         wanted = {**self.controller.configuration}
         change(wanted)
@@ -64,7 +64,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def pressed(self) -> Generator[None]:
-        """Within this, the table's times are short, and the strangers who press it have a route."""
+        """Shorten the ages of pins for the block, and add a route to the clients whose SYNs claim slots."""
 
         def change(wanted: dict[str, Any]) -> None:
             wanted["connections"] = SHORT
@@ -75,7 +75,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def draining(self, name: str) -> Generator[None]:
-        """Within this, a server drains."""
+        """Drain a server for the block."""
         self.controller.drain(name, drain=True)
         try:
             yield
@@ -84,7 +84,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def removed(self, name: str) -> Generator[None]:
-        """Within this, the configuration does not have a server."""
+        """Remove a server from the configuration for the block."""
 
         def change(wanted: dict[str, Any]) -> None:
             (service,) = wanted["services"]
@@ -96,14 +96,14 @@ class TalkingLab(Lab):
 
 @dataclass
 class Connection:
-    """An established connection of the load client's, and the server that it had at the beginning."""
+    """An established connection of the load client's, and its first server."""
 
     port: int
     socket: socket.socket
     server: str = ""
 
     def says(self, line: str) -> str:
-        """Send a line and return the server's; the empty string if there is no server that knows the connection."""
+        """Send a line and return the server's; the empty string if no server has the connection."""
         try:
             self.socket.sendall(f"{line}\n".encode())
             answer = b""
@@ -117,11 +117,11 @@ class Connection:
         return answer.decode().strip()
 
     def holds(self) -> bool:
-        """Say whether the server still answers."""
+        """Return whether the first server still answers."""
         return self.says("name") == self.server
 
     def read(self) -> bytes:
-        """Return what comes up to the server's end."""
+        """Return the bytes up to the server's FIN."""
         data = bytearray()
         while more := self.socket.recv(1 << 16):
             data += more
@@ -140,7 +140,7 @@ def connect(lab: TalkingLab, port: int) -> Connection:
 def connections(
     lab: TalkingLab, number: int, prepare: Callable[[Connection], object] = lambda _: None
 ) -> Generator[list[Connection]]:
-    """Established connections, each prepared as soon as it is there."""
+    """Yield established connections, each prepared as soon as it is open."""
     with ExitStack() as stack:
         made: list[Connection] = []
         for _ in range(number):
@@ -152,7 +152,7 @@ def connections(
 
 
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
-    """For some time, have SYNs of strangers claim the connections' slots, both ways, as soon as they are vacant."""
+    """For some time, send SYNs that claim the connections' slots of both ways as soon as they are free."""
     frames: list[bytes] = []
     for connection in pressed:
         key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)

@@ -80,14 +80,14 @@ def test_servers_answer_as_hosts_do_and_what_reaches_them_is_seen(tuples: Tuples
     (answer,) = servers.answers(0, segments(tuples, [1], PSH | ACK, word=True))
     assert answer.word.tolist() == [0] and answer.acknowledgement.tolist() == [11]
     assert flags(servers.answers(0, segments(tuples, [1], FIN | ACK))) == [FIN | ACK]
-    assert servers.seen.resets == 0
+    assert servers.record.resets == 0
 
     (refusal,) = servers.answers(1, segments(tuples, [1], PSH | ACK, word=True))
     assert (flags([refusal]), refusal.sequence.tolist()) == ([RST], [99])
     assert flags(servers.answers(0, segments(tuples, [1], ACK, life=1))) == [RST], "another connection of these ports"
     assert servers.answers(1, segments(tuples, [1], RST)) == []
-    assert servers.seen.resets == 2
-    assert (servers.seen.by_syn[0, 1], servers.seen.by_others[0, 1], servers.seen.by_others[1, 1]) == (1, 3, 1)
+    assert servers.record.resets == 2
+    assert (servers.record.by_syn[0, 1], servers.record.by_others[0, 1], servers.record.by_others[1, 1]) == (1, 3, 1)
 
 
 def test_silent_servers_see_and_do_not_answer(tuples: Tuples) -> None:
@@ -96,4 +96,4 @@ def test_silent_servers_see_and_do_not_answer(tuples: Tuples) -> None:
     assert servers.answers(1, segments(tuples, [2], SYN)) == []
     servers.silent = frozenset()
     assert flags(servers.answers(1, segments(tuples, [2], ACK))) == [RST], "nor do they know what came meanwhile"
-    assert servers.seen.by_syn[0, 2] == 2
+    assert servers.record.by_syn[0, 2] == 2

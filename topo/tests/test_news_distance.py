@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ import pytest
 
 from topo.labs.crowds import links
 from topo.labs.crowds.run import META, conditions
-from topo.plan.crowd.network import CLIENTS
+from topo.plan.crowd.network import CLIENTS, ROUTER
 from topo.plan.crowd.scenarios import Settings
 from topo.testbed.network import Network
 
@@ -38,7 +37,7 @@ class Kernel:
         monkeypatch.setattr(links, "TUN", directory / "none")
 
     def set(self, settings: Settings) -> str:
-        lab = SimpleNamespace(pid=cast(Callable[[str], int], lambda _: 1))
+        lab = SimpleNamespace(pid={ROUTER.name: 1}.get)
         return links.set_distances(cast(Network, lab), INTERFACES, settings)
 
     def asked(self) -> list[str]:

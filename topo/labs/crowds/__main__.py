@@ -45,11 +45,11 @@ class Results:
 
     def make(self, runs: Sequence[Planned]) -> None:
         """Make the runs without complete records, and write the results after each."""
-        self._planned = [one.name for one in runs]
-        for number, one in enumerate(runs, 1):
-            run = self._settled(one)
-            directory = self.output / "runs" / one.name
-            heading = f"[{number}/{len(runs)}] {one.name}"
+        self._planned = [planned.name for planned in runs]
+        for number, planned in enumerate(runs, 1):
+            run = self._settled(planned)
+            directory = self.output / "runs" / planned.name
+            heading = f"[{number}/{len(runs)}] {planned.name}"
             if run.static_per_s is not None:
                 heading += f" ({run.static_per_s:.0f}/s)"
             if is_done(run, self._kind, directory):
@@ -57,8 +57,8 @@ class Results:
             else:
                 rest = sum(later.seconds for later in runs[number:])
                 make_run(run, self._kind, directory, self._progress(heading, rest))
-            self._take(one, directory)
-            self._say(f"{heading}: {self.results[one.scenario.name][one.variant.name].conditions}")
+            self._take(planned, directory)
+            self._say(f"{heading}: {self.results[planned.scenario.name][planned.variant.name].conditions}")
             self.write()
 
     def checks(self) -> dict[str, bool]:
@@ -90,26 +90,26 @@ class Results:
                     [self.output / f"{scenario}.png", self.output / f"{scenario}.svg"],
                 )
 
-    def _settled(self, one: Planned) -> Run:
-        static = one.variant.static_per_s
-        if one.variant.static_from:
-            source = self.results.get(one.scenario.name, {}).get(one.variant.static_from)
+    def _settled(self, planned: Planned) -> Run:
+        static = planned.variant.static_per_s
+        if planned.variant.static_from:
+            source = self.results.get(planned.scenario.name, {}).get(planned.variant.static_from)
             if source is None:
                 raise SetupError(
-                    f"{one.name} takes its limit from a run of {one.variant.static_from} made together with it:"
+                    f"{planned.name} takes its limit from a run of {planned.variant.static_from} made together with it:"
                     f" `make news` makes both; or choose a limit yourself: {', '.join(other.name for other in STATIC)}"
                 )
-            static = static_limit(one.variant, source.crowd.limit_mean_per_s, source.k)
-        return Run(one.scenario, one.variant, one.settings, static)
+            static = static_limit(planned.variant, source.crowd.limit_mean_per_s, source.k)
+        return Run(planned.scenario, planned.variant, planned.settings, static)
 
-    def _take(self, one: Planned, directory: Path) -> None:
-        records = self._records[one.name] = read_records(directory)
-        self.results.setdefault(one.scenario.name, {})[one.variant.name] = Result(
-            one.settings.k,
+    def _take(self, planned: Planned, directory: Path) -> None:
+        records = self._records[planned.name] = read_records(directory)
+        self.results.setdefault(planned.scenario.name, {})[planned.variant.name] = Result(
+            planned.settings.k,
             records.period_s,
             figures(records, records.window()),
             figures(records, records.quiet()),
-            one.settings.ramp_s,
+            planned.settings.ramp_s,
             conditions(directory),
         )
 

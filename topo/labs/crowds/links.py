@@ -38,10 +38,10 @@ def read_bottleneck(namespace_pid: int, interface: str) -> LinkCounts:
 
 def parse_counts(text: str, interface: str) -> LinkCounts:
     """Read what `tc -s -j qdisc show` printed; raise SetupError if no token bucket filter is in it."""
-    found: list[dict[str, Any]] = json.loads(text)
-    for one in found:
-        if one.get("kind") == "tbf":
-            return LinkCounts(one["packets"], one["bytes"], one["drops"])
+    disciplines: list[dict[str, Any]] = json.loads(text)
+    for discipline in disciplines:
+        if discipline.get("kind") == "tbf":
+            return LinkCounts(discipline["packets"], discipline["bytes"], discipline["drops"])
     raise SetupError(f"{interface} has no token bucket filter: another program has removed the bottleneck")
 
 
@@ -51,12 +51,12 @@ def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Setting
     `interfaces` gives r1's interface towards each client host.
     """
     lossless = ", without the loss that was asked for: that needs netem" if settings.loss else ""
-    delays_s = {interfaces[one.name]: one.round_trip_s / settings.k for one in CLIENTS}
+    delays_s = {interfaces[host.name]: host.round_trip_s / settings.k for host in CLIENTS}
     if _netem(lab.pid(ROUTER.name), delays_s, settings.loss):
         return f"netem, loss {settings.loss:.2%}" if settings.loss else "netem"
     if not TUN.exists():
         return f"none: the kernel has neither netem nor TUN devices, so round trips are the queue's only{lossless}"
-    lab.start_delay(ROUTER.name, {str(one.pool): one.round_trip_s / settings.k for one in CLIENTS})
+    lab.start_delay(ROUTER.name, {str(host.pool): host.round_trip_s / settings.k for host in CLIENTS})
     for client in CLIENTS:
         lab.call(ROUTER.name, "ip", "rule", "add", "iif", interfaces[client.name], "lookup", DELAY_TABLE)
     return f"a delay line in user space (the kernel has no netem){lossless}"
@@ -66,8 +66,10 @@ def _netem(router_pid: int, delays_s: Mapping[str, float], loss: float) -> bool:
     """Set netem on every interface; if one refuses it, on none."""
     for number, (interface, delay_s) in enumerate(delays_s.items()):
         delay = ["netem", "delay", f"{delay_s * 1e6:.0f}us", "limit", DELAY_QUEUE]
-        lost = ["loss", f"{100 * loss:g}%"] if loss else []
-        command = command_in(["tc", "qdisc", "add", "dev", interface, "root", *delay, *lost], namespace_pid=router_pid)
+        losses = ["loss", f"{100 * loss:g}%"] if loss else []
+        command = command_in(
+            ["tc", "qdisc", "add", "dev", interface, "root", *delay, *losses], namespace_pid=router_pid
+        )
         if subprocess.run(command, capture_output=True, check=False).returncode:
             for done in list(delays_s)[:number]:
                 run_in(router_pid, ["tc", "qdisc", "del", "dev", done, "root"])

@@ -81,7 +81,7 @@ def summary(results: Results) -> dict[str, object]:
 def checks(results: Results, planned: Iterable[str] = ()) -> dict[str, bool]:
     """Return each goal and whether it is reached; a `planned` run (SCENARIO/VARIANT) that is missing is a goal not
     reached."""
-    missing = [name for name in planned if name not in {f"{one}/{name}" for one in results for name in results[one]}]
+    missing = [name for name in planned if name not in {f"{key}/{name}" for key in results for name in results[key]}]
     found = {f"{name}: has been run": False for name in missing}
     for scenario, by_variant in results.items():
         if SCENARIOS[scenario].false_alarm:
@@ -128,7 +128,7 @@ def _speed(scenario: str, by_variant: Mapping[str, Result]) -> dict[str, bool]:
         found[f"{scenario}: AR at least 95 % of a static limiter's at NEWS's own mean ({share:.0%})"] = (
             share >= AR_OF_SAME
         )
-    static = [by_variant[one.name].crowd.ar_kbps for one in (*STATIC, STATIC_SAME) if one.name in by_variant]
+    static = [by_variant[way.name].crowd.ar_kbps for way in (*STATIC, STATIC_SAME) if way.name in by_variant]
     if static:
         share = ar / max(static)
         found[f"{scenario}: AR at least 85 % of the best static limiter's ({share:.0%})"] = share >= AR_OF_BEST
@@ -164,7 +164,7 @@ def table(results: Results) -> str:
     """Return the figures as text, in Chen & Heidemann's scale: rates divided, times multiplied by k."""
     lines: list[str] = []
     for scenario, by_variant in results.items():
-        usual = Counter(one.k for one in by_variant.values()).most_common(1)[0][0]
+        usual = Counter(entry.k for entry in by_variant.values()).most_common(1)[0][0]
         rows = [_row(_title(name, result, usual), result.crowd, result.k) for name, result in by_variant.items()]
         if NONE.name in by_variant:
             rows.insert(0, _row("before the crowd", by_variant[NONE.name].quiet, by_variant[NONE.name].k))

@@ -33,7 +33,7 @@ def controller_config(
     services = [
         service(TARGET, TARGET_ADDRESS, [server], **fixed, **admission),
         service(BYSTANDER, BYSTANDER_ADDRESS, [OTHER], **fixed),
-        *(service(one.name, one.address, [one.server], one.port, **fixed) for one in further),
+        *(service(crowd.name, crowd.address, [crowd.server], crowd.port, **fixed) for crowd in further),
     ]
     more = {} if news is None else {"news": dict(news)}
     return switch_config(SWITCH_HOSTS, services, thrift=thrift, routes=ROUTES, neighbours=ASKED_ONCE, **more)

@@ -116,17 +116,13 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     begin, end = window
     seconds = max(1e-9, end - begin)
     target = [outcome for outcome in records.outcomes if outcome.server == TARGET]
-    bystander = [
-        outcome for outcome in records.outcomes if outcome.server == BYSTANDER and begin <= outcome.due_s < end
-    ]
-    due = [outcome for outcome in target if begin <= outcome.due_s < end]
-    connected = sum(outcome.connect_s is not None for outcome in due)
-    rejected = sum(outcome.connect_s is None and outcome.ending is not Ending.PENDING for outcome in due)
-    finished = [
-        outcome
-        for outcome in target
-        if outcome.ending is Ending.FINISHED and begin <= outcome.due_s + (outcome.done_s or 0) < end
-    ]
+    in_window = [outcome for outcome in records.outcomes if begin <= outcome.due_s < end]
+    due = [outcome for outcome in in_window if outcome.server == TARGET]
+    bystander = [outcome for outcome in in_window if outcome.server == BYSTANDER]
+    rejected, connected = _unconnected(due), sum(outcome.connect_s is not None for outcome in due)
+    complete = [outcome for outcome in target if outcome.ending is Ending.FINISHED]
+    finished = [outcome for outcome in complete if begin <= outcome.due_s + (outcome.done_s or 0) < end]
+    connects = [outcome.due_s + outcome.connect_s for outcome in target if outcome.connect_s is not None]
     latencies = [1000 * (outcome.done_s or 0.0) for outcome in bystander if outcome.ending is Ending.FINISHED]
     # A decision is about the time since the one before, and its limit is for the time up to the next: such a time is in
     # the window if its middle is, whether decisions come early or late by some milliseconds.
@@ -145,19 +141,14 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
         rejected_share=rejected / (rejected + connected) if rejected + connected else math.nan,
         response_loss=link.loss(),
         ar_kbps=mean([row.ar_bps for row in observed]) / 1000,
-        admitted_per_s=sum(
-            begin <= outcome.due_s + outcome.connect_s < end for outcome in target if outcome.connect_s is not None
-        )
-        / seconds,
+        admitted_per_s=sum(begin <= moment < end for moment in connects) / seconds,
         offered_per_s=sum(begin <= moment < end for outcome in target for moment in syn_times(outcome)) / seconds,
         bystander_latency_mean_ms=statistics.fmean(latencies) if latencies else math.nan,
         bystander_latency_median_ms=statistics.median(latencies) if latencies else math.nan,
         bystander_refused=math.nan
         if last.bystander_refused is None
         else last.bystander_refused - (before_refusals.bystander_refused or 0),
-        bystander_unconnected=sum(
-            outcome.connect_s is None and outcome.ending is not Ending.PENDING for outcome in bystander
-        ),
+        bystander_unconnected=_unconnected(bystander),
         bystander_goodput_kbps=sum(size for moment, size in records.bulk if begin <= moment < end) * 8e-3 / seconds,
         bottleneck_used=link.sent_bytes * 8 / sampled / records.link_bit_per_s,
         limit_mean_per_s=mean([row.limit_per_s for row in limited]),
@@ -176,6 +167,10 @@ def figures(records: Records, window: tuple[float, float]) -> Figures:
     )
 
 
+def _unconnected(outcomes: Sequence[Outcome]) -> int:
+    return sum(outcome.connect_s is None and outcome.ending is not Ending.PENDING for outcome in outcomes)
+
+
 def _busiest_per_s(samples: Sequence[Sample]) -> float:
     rates = [
         (after.received_packets - before.received_packets) / (after.time_s - before.time_s)
@@ -187,11 +182,11 @@ def _busiest_per_s(samples: Sequence[Sample]) -> float:
     return max(rates, default=math.nan)
 
 
-def syn_times(one: Outcome) -> list[float]:
+def syn_times(outcome: Outcome) -> list[float]:
     """Return the times of a request's SYNs: the first and the kernel's repetitions."""
-    times = [one.due_s]
+    times = [outcome.due_s]
     wait = 1.0
-    for number in range(1, one.retries + 1):
+    for number in range(1, outcome.retries + 1):
         if number > LINEAR_SYNS:
             wait *= 2
         times.append(times[-1] + wait)

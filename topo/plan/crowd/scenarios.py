@@ -191,7 +191,7 @@ RISING_LOAD = Scenario(
 )
 BULK = Scenario("bystander-bulk", "network-limited, with a bulk transfer as the only bystander", FAST, web=False)
 WEB = Scenario("bystander-web", "network-limited, with web requests as the only bystander", FAST, bulk=False)
-SCENARIOS = {one.name: one for one in (NETWORK, SERVER, BULK, WEB, SLOW_CLIENTS, RISING_LOAD)}
+SCENARIOS = {scenario.name: scenario for scenario in (NETWORK, SERVER, BULK, WEB, SLOW_CLIENTS, RISING_LOAD)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +235,4 @@ HOT_SPOT = Variant("news-hsi", "NEWS + hot spot", mode="paper")
 PRODUCTION = Variant("production", "NEWS, production", mode="production")
 STATIC = tuple(Variant(f"static-{rate}", f"static {rate}/s", static_per_s=float(rate)) for rate in (30, 40, 60))
 STATIC_SAME = Variant("static-news", "static as NEWS + hot spot", static_from=HOT_SPOT.name)
-VARIANTS = {one.name: one for one in (NONE, NEWS, HOT_SPOT, PRODUCTION, *STATIC, STATIC_SAME)}
+VARIANTS = {variant.name: variant for variant in (NONE, NEWS, HOT_SPOT, PRODUCTION, *STATIC, STATIC_SAME)}

@@ -64,7 +64,7 @@ def logged_requests(settings: Settings) -> Iterator[Request]:
 def crowds_requests(scenario: Scenario, settings: Settings) -> Iterator[Request]:
     """Return the target's requests and the further services', as `target_requests` does."""
     further = [synthesise(service.crowd(settings), service.name, seed=settings.seed) for service in scenario.further]
-    return heapq.merge(target_requests(scenario, settings), *further, key=lambda request: request.time_s)
+    return heapq.merge(target_requests(scenario, settings), *further, key=lambda item: item.time_s)
 
 
 def bystander_requests(settings: Settings) -> Iterator[Request]:
@@ -78,12 +78,12 @@ def bystander_requests(settings: Settings) -> Iterator[Request]:
 def write_logs(directory: Path, crowds: Iterable[Request], bystander: Iterable[Request], k: float) -> dict[str, Path]:
     """Write a compressed log for each client host and return where they are; a client is always on the same host."""
     shares: dict[str, list[Request]] = {host.name: [] for host in (*CROWD, WITNESS)}
-    for one in heapq.merge(crowds, bystander, key=lambda request: request.time_s):
-        if one.time_s < SILENCE_S * k:
+    for request in heapq.merge(crowds, bystander, key=lambda item: item.time_s):
+        if request.time_s < SILENCE_S * k:
             continue
-        number, place = divmod(one.client, len(CROWD))
-        host = WITNESS if one.server == BYSTANDER else CROWD[place]
-        shares[host.name].append(replace(one, client=number).compressed(k))
+        number, place = divmod(request.client, len(CROWD))
+        host = WITNESS if request.server == BYSTANDER else CROWD[place]
+        shares[host.name].append(replace(request, client=number).compressed(k))
     logs = {name: directory / f"{name}.log.csv" for name in shares}
     for name, requests in shares.items():
         write_log(logs[name], requests)

@@ -78,4 +78,4 @@ class Kind:
     def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
         """Return once its servers listen. Raises SetupError."""
         wanted = [endpoints.grpc, *([f"127.0.0.1:{endpoints.thrift_port}"] if self.thrift else [])]
-        process.await_true("serving", lambda: all(listening(process.pid, one) for one in wanted), timeout_s)
+        process.await_true("serving", lambda: all(listening(process.pid, place) for place in wanted), timeout_s)
