@@ -241,15 +241,15 @@ class Transfers:
     def run(self) -> None:
         """Make all transfers."""
         pairs = asyncio.run(self.pairs())
-        both = [one for pair in pairs for one in pair]
+        both = [result for pair in pairs for result in pair]
         report = {
             "transfers": len(pairs),
-            "wrong": sum(not transfer.is_right for transfer in both),
-            "errors": sorted({transfer.error for transfer in both if transfer.error}),
-            "longest_s": max(one.stalled_s for one, _ in pairs),
+            "wrong": sum(not result.is_right for result in both),
+            "errors": sorted({result.error for result in both if result.error}),
+            "longest_s": max(result.stalled_s for result, _ in pairs),
             "longest_twin_s": max(twin.stalled_s for _, twin in pairs),
-            "longer_s": max(one.stalled_s - twin.stalled_s for one, twin in pairs),
-            "shorter_s": max(twin.stalled_s - one.stalled_s for one, twin in pairs),
+            "longer_s": max(result.stalled_s - twin.stalled_s for result, twin in pairs),
+            "shorter_s": max(twin.stalled_s - result.stalled_s for result, twin in pairs),
         }
         print(json.dumps(report), flush=True)
 

@@ -65,9 +65,9 @@ class Closer:
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
             found = await self.closing.facts(noted, time.monotonic())
-            assert {one.server for one in found} <= {self.server}
+            assert {facts.server for facts in found} <= {self.server}
             if len(found) == number:
-                return [one.flow for one in found]
+                return [facts.flow for facts in found]
             await asyncio.sleep(0.02)
         raise AssertionError(f"{number} idle connections are not found")
 

@@ -62,7 +62,7 @@ class SteadyNetwork(NamespaceNetwork):
 def _resize(folder: Path, table: str, size: int) -> None:
     """In both files of a compiled program."""
     program = json.loads((folder / "sluice.json").read_text())
-    (found,) = [one for pipe in program["pipelines"] for one in pipe["tables"] if one["name"] == table]
+    (found,) = [row for pipe in program["pipelines"] for row in pipe["tables"] if row["name"] == table]
     before, found["max_size"] = found["max_size"], size
     (folder / "sluice.json").write_text(json.dumps(program))
     info = (folder / "sluice.p4info.txtpb").read_text()
@@ -91,7 +91,7 @@ class Load:
         kept = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, connections=connections, at_once=connections, **endless)
         workers = max(1, round(per_s))
         fresh = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, at_once=workers, apart_s=workers / per_s)
-        self._processes = [net.start_program(one, CLIENT.name) for one in (kept, fresh)]
+        self._processes = [net.start_program(clients, CLIENT.name) for clients in (kept, fresh)]
 
     def progress(self) -> Progress:
         """Return the counts in the last complete lines of the clients."""

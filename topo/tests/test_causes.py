@@ -27,14 +27,14 @@ def test_a_server_that_is_killed_is_named_and_loses_its_share() -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in left), "it ends what it started"
 
 
-def test_a_flood_is_syns_of_addresses_that_are_nobodys() -> None:
+def test_a_flood_is_syns_of_addresses_without_hosts() -> None:
     sources = ipaddress.IPv4Network("10.120.0.0/16")
     made = [IP(packet) for packet in Flood("10.0.0.100:80", str(sources), 100.0, 1.0).packets()]
-    assert len({(one.src, one[TCP].sport) for one in made}) == len(made) == 100
-    for one in made:
-        sums = one.chksum, one[TCP].chksum
-        del one.chksum, one[TCP].chksum
-        again = IP(bytes(one))
+    assert len({(packet.src, packet[TCP].sport) for packet in made}) == len(made) == 100
+    for packet in made:
+        sums = packet.chksum, packet[TCP].chksum
+        del packet.chksum, packet[TCP].chksum
+        again = IP(bytes(packet))
         assert (again.chksum, again[TCP].chksum) == sums
-        assert ipaddress.ip_address(one.src) in sources
-        assert (one.dst, one[TCP].dport, one[TCP].flags) == ("10.0.0.100", 80, "S")
+        assert ipaddress.ip_address(packet.src) in sources
+        assert (packet.dst, packet[TCP].dport, packet[TCP].flags) == ("10.0.0.100", 80, "S")

@@ -116,7 +116,7 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
     async def act(closer: Closer) -> None:
         with ExitStack() as stack:
             many = [stack.enter_context(net.connect(TIMEOUT_S)) for _ in range(6)]
-            ports = [one.getsockname()[1] for one in many]
+            ports = [client.getsockname()[1] for client in many]
             for one in many:
                 assert await asyncio.to_thread(asks, one) == PAGE
             waits = stack.enter_context(net.connect(TIMEOUT_S))

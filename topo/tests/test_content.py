@@ -40,7 +40,7 @@ def test_a_page_comes_whole(lab: ContentLab) -> None:
         assert sizes == f"200 {PAGE_BYTES}"
 
 
-def test_pages_go_to_groups_by_what_the_path_says(lab: ContentLab) -> None:
+def test_pages_go_to_groups_by_path(lab: ContentLab) -> None:
     assert {server_of(curl(lab, "-I", f"{URL}/{number}.gif")) for number in range(12)} <= IMAGES
 
 

@@ -165,7 +165,7 @@ def test_an_interrupt_waits_for_what_a_node_answers_to_mininet(monkeypatch: pyte
     assert interfaces() <= before
 
 
-def test_a_demo_whose_switch_dies_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_demo_whose_switch_dies_reports_it_and_leaves_nothing(tmp_path: Path) -> None:
     program = SWITCHES[switch_kind()].program
 
     def kill_switch(pid: int, traces: Traces) -> None:

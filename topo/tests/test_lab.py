@@ -93,7 +93,7 @@ def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:
     assert (answered, completed) == (20, 20)
 
 
-def test_a_compressed_file_comes_whole_and_costs_what_its_size_says(lab: Lab) -> None:
+def test_a_compressed_file_arrives_complete_and_costs_cpu_by_its_size(lab: Lab) -> None:
     output = lab.directory / "fetched"
     for path in (WORK, HEAVY):
         curl(lab, f"http://{VIP}/{path}", "--fail", "--compressed", "-o", str(output))

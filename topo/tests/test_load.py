@@ -90,8 +90,8 @@ def test_sizes_are_the_papers() -> None:
 def test_rates_are_the_papers_and_the_seed_decides() -> None:
     crowd = Crowd(end_s=1500.0)
     times = [request.time_s for request in synthesise(crowd, "target", seed=3)]
-    assert len([one for one in times if one < 1000]) / 1000 == pytest.approx(20, rel=0.05)
-    assert len([one for one in times if one >= 1060]) / 440 == pytest.approx(110, rel=0.05)
+    assert len([moment for moment in times if moment < 1000]) / 1000 == pytest.approx(20, rel=0.05)
+    assert len([moment for moment in times if moment >= 1060]) / 440 == pytest.approx(110, rel=0.05)
     assert times == [request.time_s for request in synthesise(crowd, "target", seed=3)]
     assert times != [request.time_s for request in synthesise(crowd, "target", seed=4)]
 
@@ -168,8 +168,8 @@ def test_every_request_gets_its_bytes(limits: dict[str, float]) -> None:
     requests = [Request(number / 1000, number, "target", size) for number, size in enumerate(sizes)]
     with server(**limits) as port:
         outcomes = replayed(port, requests)
-    assert [one.ending for one in outcomes] == [Ending.FINISHED] * len(sizes)
-    assert [one.bytes for one in outcomes] == sizes
+    assert [ended.ending for ended in outcomes] == [Ending.FINISHED] * len(sizes)
+    assert [ended.bytes for ended in outcomes] == sizes
     for outcome in outcomes:
         assert outcome.connect_s is not None and outcome.first_byte_s is not None and outcome.done_s is not None
         assert 0 < outcome.connect_s <= outcome.first_byte_s <= outcome.done_s
@@ -222,7 +222,7 @@ def test_a_client_on_a_slow_line_takes_its_time() -> None:
     assert slow.ending is Ending.FINISHED and slow.done_s is not None and slow.done_s > 1.0
 
 
-def test_what_ends_a_request_is_told() -> None:
+def test_the_outcome_names_what_ended_a_request() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         requests = [Request(0.0, number, "target", 1) for number in range(20)]
         given_up = replayed(silent.getsockname()[1], requests, patience_s=0.05)

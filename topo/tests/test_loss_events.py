@@ -69,7 +69,7 @@ def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Map
             break
     else:
         raise AssertionError("two connections share a slot, again and again")
-    sums = {name: sum(one[name] for one in measured) for name in ("losses", "again", "holes", "probes", "timeouts")}
+    sums = {name: sum(row[name] for row in measured) for name in ("losses", "again", "holes", "probes", "timeouts")}
     print(found["kernel"], sums)
     return found["kernel"], sums
 
@@ -94,7 +94,7 @@ def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int]
     ``rule`` is one of iptables for packets of the service's port, in a host.
     """
     with RoutedLab(DISTANCES[:1]) as place:
-        door, client = (socket_in(place.pid(one), socket.AF_INET, socket.SOCK_STREAM) for one in ("server", "client"))
+        door, client = (socket_in(place.pid(host), socket.AF_INET, socket.SOCK_STREAM) for host in ("server", "client"))
         with door, client:
             door.bind(("", WEB_PORT))
             door.listen()

@@ -67,7 +67,7 @@ def test_version_two_has_memory_and_cpu_in_one_group(tmp_path: Path) -> None:
     assert (procs.parent / "memory.max").read_text() == "48234496"
 
 
-def test_a_memory_limit_without_the_controller_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_memory_limit_without_the_controller_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"memory of s2.*cgroup_enable=memory"):
         cgroups.Group(cgroups.Hierarchies(cgroups.Hierarchy(tmp_path, 1), None), "s2", 0.08, memory_bytes=1 << 20)
     assert not list(tmp_path.iterdir())
@@ -97,7 +97,7 @@ def test_servers_have_the_last_processor_and_all_else_the_others() -> None:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor only")
-def test_processors_are_everybodys_again_at_the_end(tmp_path: Path) -> None:
+def test_all_processors_are_shared_again_at_the_end(tmp_path: Path) -> None:
     def of_a_process(*there: int) -> str:
         process = Process("nproc", ["nproc"], log=tmp_path / "log", cores=there)
         assert process.wait(5) == 0
@@ -212,7 +212,7 @@ def test_the_switch_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch
         switch_kind()
 
 
-def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_switch_is_an_error_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SLUICE_SWITCH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SetupError, match="cargo build"):
@@ -222,7 +222,7 @@ def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("program", ["demo", "lab"])
-def test_without_tofinos_model_one_line_says_what_is_missing(program: str, tmp_path: Path) -> None:
+def test_without_tofinos_model_one_line_names_what_is_missing(program: str, tmp_path: Path) -> None:
     def ended(**more: str) -> str:
         environment = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
         done = subprocess.run(
@@ -252,7 +252,7 @@ def test_a_load_that_makes_no_sense_is_answered_with_the_usage(line: str) -> Non
         parse_load(line)
 
 
-def test_a_machine_without_namespaces_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_namespaces_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "mnexec"
     fake.write_text("#!/bin/sh\necho 'mount: Invalid argument' >&2\nexit 1\n")
     fake.chmod(0o755)

@@ -237,7 +237,7 @@ def test_calibration_takes_a_server_for_overloaded_that_is_sent_twice_what_it_an
     assert calibrate(bursts.__getitem__, lambda _: 0.1, bursts) == 195
 
 
-def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
+def test_calibration_reports_its_bursts_when_nothing_hurts() -> None:
     with pytest.raises(SetupError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
         calibrate(lambda rate: Burst(rate, 5, 0.0, 0.0), lambda _: 0.4, (60.0, 90.0))
 

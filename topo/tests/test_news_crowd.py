@@ -64,7 +64,7 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert not any(outcome.ending in (Ending.BROKEN, Ending.REFUSED) for outcome in target)
 
 
-def test_without_the_switch_the_kernel_carries_the_crowd_and_nobody_is_refused(tmp_path: Path) -> None:
+def test_without_the_switch_the_kernel_carries_the_crowd_and_refuses_no_request(tmp_path: Path) -> None:
     run = Run(NETWORK, NONE, NETWORK.settle(replace(SETTINGS, before=1, after=2)))
     directory = tmp_path / "run"
     make_run(run, KERNEL, directory, lambda left: None)

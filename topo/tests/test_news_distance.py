@@ -63,7 +63,7 @@ def test_netem_that_fails_halfway_is_on_no_interface(tmp_path: Path, monkeypatch
     assert kernel.asked()[3:] == ["qdisc del dev r1-eth1 root", "qdisc del dev r1-eth2 root"]
 
 
-def test_loss_without_netem_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_without_netem_is_reported_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(tmp_path, monkeypatch, refuses="r1-eth1")
     assert kernel.set(Settings(loss=0.01)).endswith("without the loss that was asked for: that needs netem")
     assert len(kernel.asked()) == 1

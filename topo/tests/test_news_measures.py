@@ -114,7 +114,7 @@ def test_the_slow_servers_memory_is_a_share_of_its_limit() -> None:
 def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_samples(tmp_path / "samples.csv", RECORDS.samples)
     assert read_samples(tmp_path / "samples.csv") == RECORDS.samples
-    counted = [replace(one, received_packets=7) for one in RECORDS.samples]
+    counted = [replace(reading, received_packets=7) for reading in RECORDS.samples]
     write_samples(tmp_path / "samples.csv", counted)
     assert read_samples(tmp_path / "samples.csv") == counted
     together = [replace(RECORDS.samples[0], bystander_refused=None)]
@@ -147,8 +147,8 @@ def test_what_passed_the_switch_is_unknown_of_an_older_run(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("late_s", [-0.01, 0.0, 0.01])
 def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: float) -> None:
-    alarm, *rows = (one for one in RECORDS.rows if one.time_s >= 60.0)
-    moved = replace(RECORDS, rows=[alarm, *(replace(one, time_s=one.time_s + late_s) for one in rows)])
+    alarm, *rows = (decision for decision in RECORDS.rows if decision.time_s >= 60.0)
+    moved = replace(RECORDS, rows=[alarm, *(replace(decision, time_s=decision.time_s + late_s) for decision in rows)])
     found = figures(moved, (70.0, 100.0))
     assert (found.ar_kbps, found.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
 
@@ -194,7 +194,7 @@ def test_syns_go_again_steadily_and_then_ever_later() -> None:
 def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
     text = HEADER + "1.0,nan,2.0,2.0,0.0,0,nan,,normal\n2.0,5.0,2.0,2.0,0.0,1,7.5,167772260,crowd\n3.0,5."
     rows = parse_rows(text)
-    assert [one.time_s for one in rows] == [1.0, 2.0]
+    assert [decision.time_s for decision in rows] == [1.0, 2.0]
     assert math.isnan(rows[0].ar_bps) and rows[1].limit_per_s == 7.5 and rows[1].hot_spot == "167772260"
     assert alarms(rows) == [2.0]
     assert measured([rows[0], rows[1], replace(rows[1], time_s=2.5), replace(rows[1], time_s=3.0, ar_bps=6.0)]) == [
@@ -205,7 +205,7 @@ def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
     assert parse_rows("") == []
     assert rows[0].servers == frozenset(), "as traces were before"
     named = HEADER.strip() + ",servers\n1.0,nan,2.0,2.0,0.0,0,nan,,sick server,s2 s4\n"
-    assert [one.servers for one in parse_rows(named)] == [{"s2", "s4"}]
+    assert [decision.servers for decision in parse_rows(named)] == [{"s2", "s4"}]
 
 
 def test_the_sample_at_a_time_is_the_next_one() -> None:

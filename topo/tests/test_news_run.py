@@ -99,7 +99,9 @@ def test_the_last_sample_has_the_refusals_of_the_whole_load(monkeypatch: pytest.
     assert settings.seconds == pytest.approx(25.6)
     assert samples[-1].time_s >= 25.6 > samples[-2].time_s
     assert (samples[-1].bystander_refused or 0) >= int(samples[-1].time_s)
-    assert [one.received_packets for one in samples] == [int(100 * (one.time_s + reading_s)) for one in samples]
+    assert [reading.received_packets for reading in samples] == [
+        int(100 * (reading.time_s + reading_s)) for reading in samples
+    ]
 
 
 def test_without_a_controller_nothing_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +289,7 @@ def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatc
     assert (place / "outcomes").read_text() == "old"
 
 
-def test_a_run_knows_when_and_with_what_it_was_made(tmp_path: Path) -> None:
+def test_a_run_records_its_time_and_program(tmp_path: Path) -> None:
     one = Run(NETWORK, NONE, NETWORK.settle(Settings()))
     older = one.identity(KERNEL) | {"start": 1.8e9}
     (tmp_path / META).write_text(json.dumps(older))

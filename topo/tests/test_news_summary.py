@@ -71,10 +71,10 @@ RESULTS = {
 
 def test_the_programme_is_within_its_time() -> None:
     full, quick = programme(Settings(), quick=False), programme(Settings(), quick=True)
-    assert sum(one.seconds for one in full) < 45 * 60
-    assert sum(one.seconds for one in quick) < 10 * 60
+    assert sum(planned.seconds for planned in full) < 45 * 60
+    assert sum(planned.seconds for planned in quick) < 10 * 60
     assert len(quick) == 3
-    names = [one.name for one in full]
+    names = [planned.name for planned in full]
     assert len(set(names)) == len(names)
     for run in full:
         if run.variant.static_from:
@@ -90,12 +90,12 @@ def test_bmv2_has_half_the_load_and_a_quarter_of_it_where_the_link_fills() -> No
 
 
 def test_in_production_mode_the_link_fills_in_the_same_seconds_on_both_switches() -> None:
-    crowd = next(one for one in programme(Settings(), quick=False) if one.variant is PRODUCTION)
+    crowd = next(planned for planned in programme(Settings(), quick=False) if planned.variant is PRODUCTION)
     ramps = {kind: compressed(crowd, kind).settings for kind in COMPRESSION}
     assert {ramp.ramp_s / ramp.k for ramp in ramps.values()} == {7.5}
 
 
-def test_a_run_at_another_compression_says_so_in_the_table() -> None:
+def test_the_table_marks_a_run_at_another_compression() -> None:
     network = RESULTS[NETWORK.name] | {NONE.name: replace(RESULTS[NETWORK.name][NONE.name], k=2.0)}
     marked = [line for line in table({NETWORK.name: network}).splitlines() if "(k" in line]
     assert len(marked) == 1
@@ -103,7 +103,7 @@ def test_a_run_at_another_compression_says_so_in_the_table() -> None:
     assert "(k" not in table(RESULTS)
 
 
-def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
+def test_the_table_marks_a_crowd_that_rises_faster() -> None:
     network = RESULTS[NETWORK.name] | {PRODUCTION.name: replace(RESULTS[NETWORK.name][PRODUCTION.name], ramp_s=30.0)}
     marked = [line for line in table({NETWORK.name: network}).splitlines() if "ramp" in line]
     assert len(marked) == 1
@@ -111,8 +111,8 @@ def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
     assert "ramp" not in table(RESULTS)
 
 
-def test_the_table_says_once_how_distance_was_made() -> None:
-    under = {name: replace(one, conditions="distance: netem") for name, one in RESULTS[NETWORK.name].items()}
+def test_the_table_states_the_means_of_delay_once() -> None:
+    under = {name: replace(entry, conditions="distance: netem") for name, entry in RESULTS[NETWORK.name].items()}
     assert table({NETWORK.name: under}).splitlines()[-1] == "  distance: netem"
     assert table({NETWORK.name: under}).count("netem") == 1
 
@@ -194,15 +194,17 @@ def test_a_single_bystander_is_checked_and_an_absent_one_is_not(
 
 def test_a_planned_run_that_is_missing_fails() -> None:
     names = [f"{NETWORK.name}/{name}" for name in RESULTS[NETWORK.name]]
-    network = {name: one for name, one in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
+    network = {name: entry for name, entry in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
     found = checks({NETWORK.name: network}, names)
     assert [name for name, holds in found.items() if not holds] == ["network-limited/static-news: has been run"]
     assert all(checks({NETWORK.name: RESULTS[NETWORK.name]}, names).values())
 
 
 def test_the_whole_programme_has_what_the_shares_of_ar_are_of() -> None:
-    names = {one.name for one in programme(Settings(), quick=False)}
-    assert {f"{one.name}/{of.name}" for one in (NETWORK, SERVER) for of in (HOT_SPOT, STATIC_SAME, *STATIC)} <= names
+    names = {planned.name for planned in programme(Settings(), quick=False)}
+    assert {
+        f"{scenario.name}/{of.name}" for scenario in (NETWORK, SERVER) for of in (HOT_SPOT, STATIC_SAME, *STATIC)
+    } <= names
 
 
 def test_an_alarm_without_a_crowd_is_a_false_one() -> None:
@@ -278,7 +280,7 @@ def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: f
     assert admission.burst == max(1, round(per_s / 4))
 
 
-def test_the_command_line_names_what_it_knows() -> None:
+def test_the_command_line_lists_its_choices() -> None:
     options = parse_options(["--scenario", "bystander-web"])
     assert (options.scenario, options.variant, options.quick) == ("bystander-web", "production", False)
     with pytest.raises(SystemExit):
@@ -309,7 +311,7 @@ def test_a_loss_that_is_none_is_refused(loss: str, capsys: pytest.CaptureFixture
     assert f"'{loss}': of the packets, a percentage of at least 0 and below 100 is lost" in capsys.readouterr().err
 
 
-def test_a_limit_that_needs_another_run_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_limit_that_needs_another_run_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     alone = one_run(NETWORK, STATIC_SAME, Settings(), hour=False)
     with pytest.raises(SetupError, match=r"a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
         Results(tmp_path, "embedded", print).make([alone])

@@ -69,7 +69,7 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
         seen("its state", lambda: row(BROKEN)["state"] == "ejected" and "is ejected" in shown_text(chrome, "out"))
         assert all(row(name)["state"] == "in" for name in SERVER_NAMES if name != BROKEN)
         assert [
-            one for one in shown_table(chrome, "events") if one["kind"] == "ejected" and BROKEN in one["what and why"]
+            row for row in shown_table(chrome, "events") if row["kind"] == "ejected" and BROKEN in row["what and why"]
         ]
         seen("the counts of the switch", lambda: row(BROKEN)["SYN"] == str(lab.observe().counts[BROKEN].syn))
         chrome.save_screenshot(str(tmp_path / "page.png"))

@@ -48,8 +48,10 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
     ):
         with lab.draining(by_client[0].server):
             press(lab, [*by_client, *by_server, *silent], 3 * SHORT["idle_s"])
-            assert [one.port for one in (*by_client, *by_server) if not one.holds()] == []
-        assert not all(one.holds() for one in silent), "without probes slots are lost: else nothing was tried"
+            assert [connection.port for connection in (*by_client, *by_server) if not connection.holds()] == []
+        assert not all(connection.holds() for connection in silent), (
+            "without probes slots are lost: else nothing was tried"
+        )
 
 
 def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
@@ -82,7 +84,9 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
                 received = f"{one.port} {hashlib.sha256(sent).hexdigest()}"
                 lab.talkers[one.server].await_output(received, TIMEOUT_S)
         press(lab, late, 1.5 * SHORT["half_closed_s"])
-        assert not all(goes_on(one) for one in late), "after `half_closed_s` slots are lost: else nothing was tried"
+        assert not all(goes_on(connection) for connection in late), (
+            "after `half_closed_s` slots are lost: else nothing was tried"
+        )
 
 
 def goes_on(one: Connection) -> bool:
@@ -178,16 +182,20 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
         with goes(server.name):
             gone = time.time()
             reuse.await_used(2, since=gone)
-            assert [one.port for one in held if not one.holds()] == []
+            assert [connection.port for connection in held if not connection.holds()] == []
             back = time.time()
-    assert server.name in {one.server for one in held}
-    assert {one.server for one in reuse.made if one.began < gone} == {one.name for one in SERVERS}
-    assert [one for one in reuse.made if one.fault] == []
-    assert [one for one in reuse.made if one.began >= gone and one.server == server.name] == []
-    assert [one for one in arrived if gone <= one.time < back and last_sent(one, sent) >= gone] == []
+    assert server.name in {connection.server for connection in held}
+    assert {made.server for made in reuse.made if made.began < gone} == {made.name for made in SERVERS}
+    assert [made for made in reuse.made if made.fault] == []
+    assert [made for made in reuse.made if made.began >= gone and made.server == server.name] == []
+    assert [segment for segment in arrived if gone <= segment.time < back and last_sent(segment, sent) >= gone] == []
 
 
 def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
     """When a SYN that has arrived was sent: of its repetitions, the last one before.  In seconds, on time.time()."""
-    same = (one for one in sent if (one.client_port, one.sequence) == (arrived.client_port, arrived.sequence))
-    return max(one.time for one in same if one.time <= arrived.time)
+    same = (
+        segment
+        for segment in sent
+        if (segment.client_port, segment.sequence) == (arrived.client_port, arrived.sequence)
+    )
+    return max(segment.time for segment in same if segment.time <= arrived.time)

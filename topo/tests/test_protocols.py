@@ -109,7 +109,7 @@ def test_a_recipient_that_the_server_refuses(lab: ProtocolsLab) -> None:
     assert "<** 451 4.7.1 s2 later" in output
 
 
-def test_a_sender_that_the_server_refuses_is_told_at_the_recipient(lab: ProtocolsLab) -> None:
+def test_a_sender_that_the_server_refuses_is_refused_at_the_recipient(lab: ProtocolsLab) -> None:
     code, output = swaks(lab, f"b@{NAMED}", sender="nobody@y.example")
     assert code == 24, output
     assert "<-  250 2.1.0 OK" in output

@@ -19,7 +19,7 @@ SLACK = 4
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
     """Its host answers SYNs with RSTs, and ratios stay equal: nothing but the switch decides."""
     with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
-        assert {one.server for one in held} == set(SERVER_NAMES)
+        assert {connection.server for connection in held} == set(SERVER_NAMES)
         lab.talkers[SERVER_NAMES[0]].stop()
         refused = 0
         for _ in range(NEW):

@@ -139,7 +139,7 @@ def test_weight_changes_are_read_from_the_trace() -> None:
     assert weight_changes(lines) == [2.0, 4.0]
 
 
-def test_a_controller_without_its_switch_is_said(results: Results) -> None:
+def test_a_controller_without_its_switch_is_an_error(results: Results) -> None:
     with pytest.raises(SetupError, match="it is standby"):
         read_status({"role": "standby"}, 0.0)
 
@@ -150,7 +150,7 @@ def full_disk(*arguments: object, **more: object) -> NoReturn:
 
 
 @pytest.mark.parametrize("what", ["demo", "news", "phases"])
-def test_a_full_disk_is_said_with_the_place(
+def test_a_full_disk_is_an_error_with_the_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     monkeypatch.setattr(demo, "run_demo", full_disk)

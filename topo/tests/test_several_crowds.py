@@ -125,7 +125,7 @@ def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) 
     outer_began, outer_ended = seen.spell(TARGET)
     inner_began, inner_ended = seen.spell(inner.name)
     assert onset_s < outer_began < onset_s + inner.begins_s / k < inner_began
-    gap_s = max(later - one for (one, _), (later, _) in pairwise(seen.limited))
+    gap_s = max(later - earlier for (earlier, _), (later, _) in pairwise(seen.limited))
     assert onset_s + (inner.begins_s + inner.lasts_s) / k - gap_s < inner_ended < outer_ended
     assert onset_s + lasts_s / k - gap_s < outer_ended < seen.limited[-1][0]
     assert all(TARGET in services for time_s, services in seen.limited if outer_began <= time_s <= outer_ended)

@@ -58,19 +58,19 @@ class Users:
 
     def leave(self, server: str) -> None:
         """One of a server's users closes, and the controller knows."""
-        one = next(one for one in self.made if one.server == server)
+        one = next(user for user in self.made if user.server == server)
         self.made.remove(one)
         one.socket.close()
         await_true("it has left", lambda: opened(self._lab)[server] == self.counts[server], TIMEOUT_S)
 
     @property
     def counts(self) -> Counter[str]:
-        return Counter(one.server for one in self.made)
+        return Counter(user.server for user in self.made)
 
     @property
     def lost(self) -> list[int]:
         """Ports of those whose server does not answer any more."""
-        return [one.port for one in self.made if not one.holds()]
+        return [user.port for user in self.made if not user.holds()]
 
 
 def service(lab: TalkingLab) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_one_that_drains_is_no_room_and_a_cap_is_lowered_below_what_is_open(lab:
         assert users.lost == []
 
 
-def test_a_controller_that_is_killed_finds_who_is_full(lab: TalkingLab) -> None:
+def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> None:
     with capped(lab, CAPS) as users:
         while users.counts[FIRST] < CAPS[FIRST]:
             assert users.seen() is not None

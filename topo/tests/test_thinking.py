@@ -63,7 +63,7 @@ def test_a_kept_connection_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("resets", [False, True])
-def test_a_request_that_met_the_connections_end_is_made_again(resets: bool) -> None:
+def test_a_request_that_crossed_the_connections_end_is_repeated(resets: bool) -> None:
     async def serve(asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if asked == 0:
             await answer(writer)
@@ -105,7 +105,7 @@ def test_another_page_is_lost() -> None:
     assert "another page" in users(serve).lost[0]
 
 
-def test_the_program_tells_what_users_saw() -> None:
+def test_the_program_reports_users_pages() -> None:
     users = ThinkingUsers("127.0.0.1:1", ["127.0.0.1"], users=1, seconds=0.5, think=0.05)
     done = subprocess.run(command(users), capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
     outcome = json.loads(done.stdout)
