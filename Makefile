@@ -39,19 +39,19 @@ demo: setup root ## the main job: three Apache servers, one of them loaded; equa
 
 lab: setup root ## the same network with Mininet's prompt, RECORD=x.pcap for `sluice replay`, CONTENT=1 content switching, RESOURCES=1 shared send buffers; SCENARIO=... runs one flash crowd (docs/reference/crowds.md)
 ifdef SCENARIO
-	@$(BIN)/python -m topo.news --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
+	@$(BIN)/python -m topo.labs.crowds --output results/lab --scenario $(SCENARIO) --variant $(or $(VARIANT),production) $(if $(HOUR),--hour) $(if $(LOG),--log '$(LOG)') $(if $(REGION),--region $(REGION)) $(if $(ONSET),--onset $(ONSET)) $(if $(LOSS),--loss $(LOSS))
 else
 	@$(BIN)/python -m topo.lab $(if $(RECORD),--record $(RECORD)) $(if $(CONTENT),--content) $(if $(RESOURCES),--resources)
 endif
 
 news: setup root ## the flash crowds of Chen & Heidemann: up to 45 min; QUICK=1 takes up to 10
-	@$(BIN)/python -m topo.news $(if $(QUICK),--quick)
+	@$(BIN)/python -m topo.labs.crowds $(if $(QUICK),--quick)
 
 news-overhead: setup root ## what flash-crowd control costs, T = 16 to 256 s: 12 min
-	@$(BIN)/python -m topo.news.overhead
+	@$(BIN)/python -m topo.labs.crowds.series overhead
 
 news-phases: setup root ## what the published control makes of a crowd, by when in an interval it begins: 13 min
-	@$(BIN)/python -m topo.news.phases
+	@$(BIN)/python -m topo.labs.crowds.series phases
 
 # One computes while another waits, and what needs no switch runs while that is built; each one's output comes when it has ended.
 # Labs have clients that give up, so no compiler runs beside them. What is measured runs alone.

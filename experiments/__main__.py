@@ -24,11 +24,11 @@ from experiments.progress import Progress, duration
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
 from experiments.runner import measure, plan, write
 from experiments.store import Store, StoreError
-from topo.errors import LabError, refusal
-from topo.interrupts import Interrupted, interruptible
-from topo.news.run import results_directory
-from topo.program import program
-from topo.switches import REPOSITORY, switch_kind
+from topo.results import program, results_directory
+from topo.testbed import REPOSITORY
+from topo.testbed.errors import SetupError, refusal
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.nodes import switch_kind
 
 VERDICTS = {True: "ok    ", False: "MISSED", None: "-     "}
 
@@ -91,7 +91,7 @@ def measure_missing(
             locks.enter_context(store.alone())
         work = plan(experiments, stores, labs, quick=quick, again=again)
         if os.geteuid() != 0 and (rooted := [one.name for one in experiments if one.needs_root and work[one.name]]):
-            raise LabError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
+            raise SetupError(f"{', '.join(rooted)}: this makes network namespaces and needs root: run it with sudo")
         progress = Progress([point for points in work.values() for point in points], this_machine().cores)
         program()  # as it is loaded now, whatever is checked out while it runs
         say(f"{sum(map(len, work.values()))} runs to make, about {duration(progress.left_s())}")
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack.enter_context(interruptible())
         try:
             return run(options)
-        except (LabError, StoreError, UnknownError) as error:
+        except (SetupError, StoreError, UnknownError) as error:
             print(f"sluice experiments: {error}", file=sys.stderr)
             return 1
         except OSError as error:

@@ -20,7 +20,7 @@ from experiments.substitutes import Part, substituted
 from sim.balancing import Pin
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
-from workload.load import HOGS
+from topo.plan.load import HOGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from experiments.experiment import Experiment, Point, Record, Say
 from experiments.labruns import LabRuns
 from experiments.runner import place, recorded
 from experiments.store import Store
-from topo.program import program
+from topo.results import program
 
 
 def point_of(experiment: Experiment, key: str) -> Point:

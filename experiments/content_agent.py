@@ -24,7 +24,7 @@ from experiments.contentplace import (
 )
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def engine_per_s() -> float:
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
     found = re.search(r"(\d+) connections/s", done.stdout)
     if done.returncode or found is None:
-        raise LabError(f"{command[0]}: exit code {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
+        raise SetupError(f"{command[0]}: exit code {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
     return float(found[1])
 
 

@@ -15,7 +15,7 @@ from experiments.experiment import Experiment, Goal, Measure, Point, Record, Rep
 from experiments.findings import Finding, shape
 from experiments.findings import table as shapes_table
 from experiments.intervals import Mean, mean_of
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +94,7 @@ def bench(kind: str, each_s: float) -> Values:
     command = [example("decide"), "--json", "--only", kind, "--seconds", str(each_s)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode:
-        raise LabError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-1000:]}")
+        raise SetupError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-1000:]}")
     return {"lines": [json.loads(line) for line in done.stdout.splitlines()]}
 
 

@@ -12,8 +12,8 @@ from experiments.contentplace import AGENT, BYTES, HUNDRED, KILO, LAST, PLAIN, R
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.webpool import passed_since
-from testbed.processes import Process
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
+from topo.testbed.processes import Process
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +64,7 @@ def transfer(one: ContentPlace, name: str) -> Values:
         curl.stop()
     code, size, seconds = curl.output().split()[-3:]
     if (code, int(size)) != ("200", BYTES[HUNDRED]):
-        raise LabError(f"{series.title}: {code}, {size} of {BYTES[HUNDRED]} bytes")
+        raise SetupError(f"{series.title}: {code}, {size} of {BYTES[HUNDRED]} bytes")
     passed = passed_since(one, packets)
     return {
         "mb_per_s": BYTES[HUNDRED] / float(seconds) / 1e6,

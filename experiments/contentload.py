@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topo.errors import LabError
-from topo.switches import REPOSITORY
-from workload.percentile import percentile
+from topo.plan.statistics import percentile
+from topo.testbed import REPOSITORY
+from topo.testbed.errors import SetupError
 
 EXAMPLES = REPOSITORY / "switch/target/release/examples"
 
@@ -27,10 +27,10 @@ class Requests:
 
 
 def example(name: str) -> str:
-    """Return the path of an example of switch/; raise LabError with the remedy if it is not built."""
+    """Return the path of an example of switch/; raise SetupError with the remedy if it is not built."""
     path = EXAMPLES / name
     if not path.is_file():
-        raise LabError(f"{path} is not there: cargo build --release --examples in switch/, or make experiments")
+        raise SetupError(f"{path} is not there: cargo build --release --examples in switch/, or make experiments")
     return str(path)
 
 
@@ -41,15 +41,15 @@ def command(address: str, port: int, asked: Requests) -> list[str]:
 
 
 def read(output: str, least_bytes: int) -> dict[str, Any]:
-    """Read what it prints; raise LabError if it is not that, or an answer was shorter than the page."""
+    """Read what it prints; raise SetupError if it is not that, or an answer was shorter than the page."""
     lines = output.splitlines()
     failed = re.fullmatch(r"failed (\d+): (.*)", lines[-2]) if len(lines) > 1 else None
     late = re.fullmatch(r"late (\d+)", lines[-1]) if lines else None
     if failed is None or late is None:
-        raise LabError(f"first_byte says something else than it should:\n{output[-1000:]}")
+        raise SetupError(f"first_byte says something else than it should:\n{output[-1000:]}")
     answers = [[int(word) for word in line.split()] for line in lines[:-2]]
     if short := [size for _, _, size in answers if size < least_bytes]:
-        raise LabError(f"{len(short)} answers were shorter than the page of {least_bytes} bytes: one had {short[0]}")
+        raise SetupError(f"{len(short)} answers were shorter than the page of {least_bytes} bytes: one had {short[0]}")
     return {
         "answered": len(answers),
         "failed": int(failed[1]),

@@ -21,15 +21,11 @@ from experiments import contentload, contentrivals
 from experiments.contentload import Requests
 from experiments.experiment import Say
 from experiments.webpool import passed_since, quiet
-from testbed.namespaces import interface_packets, listening
-from testbed.processes import Process, run_in
-from topo.alternatives import PROGRAMS
-from topo.content import ContentLab
-from topo.errors import LabError
-from topo.switches import switch_kind
-from topo.usage import threads_s
-from workload.content import AGENTS, GROUPS, SHOP_ADDRESS, ContentPool, content_service, group, group_address
-from workload.plan import (
+from topo.labs.alternatives import PROGRAMS
+from topo.labs.content import ContentLab
+from topo.plan.content import AGENTS, GROUPS, SHOP_ADDRESS, ContentPool, content_service, group_address
+from topo.plan.network import (
+    ASKED_ONCE,
     DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
@@ -39,8 +35,13 @@ from workload.plan import (
     WEB_PORT,
     Balance,
     HostPlan,
+    service,
     switch_config,
 )
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import interface_packets
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, threads_s
 
 HAPROXY, NGINX = HostPlan("p1", 9, 31), HostPlan("p2", 10, 32)
 AHEAD_ADDRESS = from_text("10.0.0.111")
@@ -49,7 +50,6 @@ PLAIN_PORT, RIVALS_PORT, AHEAD_PORT = 8080, 8081, 8082
 BALANCE = Balance("production", 2.0, 10.0)
 BACKLOG = 512
 """Nobody's queue is what is measured."""
-READY_TIMEOUT_S = 20.0
 GRACE_S = 20.0
 
 KILO, MEGA, HUNDRED = "kilo", "mega", "hundred"
@@ -103,17 +103,17 @@ def rules(count: int) -> list[Mapping[str, object]]:
 def services(count: int, controls: Mapping[str, str]) -> list[Mapping[str, object]]:
     """Return the services of the controller's configuration; ``controls`` has where agents listen for it."""
     shop, ahead = ({agent: controls[agent.name]} for agent in AGENTS)
-    limits = {"body": "2MiB"}
+    limits, balanced = {"body": "2MiB"}, {"balance": BALANCE.as_config()}
     apart = [(f"ahead-{name}", servers) for name, servers in GROUPS.items()]
     all_but_client = [rule for rule in rules(min(count, RULES)) if rule["name"] != "client"]
     moved = [{**rule, "to": f"ahead-{rule['to']}"} for rule in all_but_client]
     return [
-        group(SERVICE, VIP, BALANCE, SERVERS, PLAIN_PORT),
+        service(SERVICE, VIP, SERVERS, PLAIN_PORT, **balanced),
         content_service("shop", SHOP_ADDRESS, shop, rules(count), default={"to": "all"}, limits=limits, guess=False),
         content_service("ahead", AHEAD_ADDRESS, ahead, moved, default={"to": "ahead-all"}, limits=limits, guess=True),
-        *(group(name, group_address(name), BALANCE, servers) for name, servers in GROUPS.items()),
+        *(service(name, group_address(name), servers, **balanced) for name, servers in GROUPS.items()),
         *(
-            group(name, from_text("10.0.9.101") + number, BALANCE, servers, AHEAD_PORT)
+            service(name, from_text("10.0.9.101") + number, servers, AHEAD_PORT, **balanced)
             for number, (name, servers) in enumerate(apart)
         ),
     ]
@@ -150,18 +150,12 @@ class ContentPlace(ContentLab):
         self.timestamps = timestamps
         self.rivals: dict[str, Process] = {}
         self._capacity: dict[tuple[str, str], float] = {}
-        self._runs = 0
 
     def run(self, series: Series, asked: Requests) -> dict[str, Any]:
         """Make a load; return times, CPU seconds of everybody in the way, and what the switch lost."""
         before, packets = self.cpu_s(), self.quiet_packet_counts()
-        self._runs += 1
-        process = Process(
-            "first_byte",
-            contentload.command(str(series.address), series.port, asked),
-            log=self.directory / f"first_byte-{self._runs}.txt",
-            namespace_pid=self.pid(series.client.name),
-        )
+        command = contentload.command(str(series.address), series.port, asked)
+        process = self.start("first_byte", command, series.client.name)
         try:
             process.wait(asked.seconds + GRACE_S)
         finally:
@@ -169,7 +163,7 @@ class ContentPlace(ContentLab):
         self.require_running()
         seen = contentload.read(process.output(), BYTES[asked.paths[0].rsplit("/", 1)[-1]])
         if not seen["answered"]:
-            raise LabError(f"{series.title}: no answer to {seen['failed']} requests: {seen['why']}")
+            raise SetupError(f"{series.title}: no answer to {seen['failed']} requests: {seen['why']}")
         took = {name: used - before[name] for name, used in self.cpu_s().items()}
         in_the_way = {name: took[name] for name in dict.fromkeys(("switch", series.process)) if name}
         return {
@@ -193,7 +187,7 @@ class ContentPlace(ContentLab):
         return self._packets(LOAD_CLIENT.name)
 
     def require_running(self) -> None:
-        """Raise LabError if anybody has ended."""
+        """Raise SetupError if anybody has ended."""
         super().require_running()
         for process in (*self.agents.values(), *self.rivals.values()):
             process.require_running()
@@ -217,7 +211,7 @@ class ContentPlace(ContentLab):
             (self.files / "shop" / str(number)).symlink_to(self.files)
         if not self.timestamps:
             for host in self.pool.hosts:
-                run_in(self.pid(host.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_timestamps=0"])
+                self.call(host.name, "sysctl", "-q", "-w", "net.ipv4.tcp_timestamps=0")
         super()._start_servers()
         self._start_rivals()
 
@@ -231,24 +225,13 @@ class ContentPlace(ContentLab):
         }
         for name, host, option in (("haproxy", HAPROXY, ["-db", "-f"]), ("nginx", NGINX, ["-c"])):
             if not Path(PROGRAMS[name]).exists():
-                raise LabError(f"{PROGRAMS[name]} is not there: tools/install_packages.sh experiments/packages.txt")
+                raise SetupError(f"{PROGRAMS[name]} is not there: tools/install_packages.sh experiments/packages.txt")
             file = place / f"{name}.conf"
             file.write_text(texts[name])
-            pid = self.pid(host.name)
-            command = [PROGRAMS[name], *option, str(file)]
-            process = Process(name, command, log=place / f"{name}.log", namespace_pid=pid, directory=place)
-            self._stack.callback(process.stop)
-            process.await_true("listens", lambda pid=pid: listening(pid, WEB_PORT), READY_TIMEOUT_S)
-            self.rivals[name] = process
+            process = self.start(name, [PROGRAMS[name], *option, str(file)], host.name, directory=place)
+            self.rivals[name] = self.await_listening(process, host.name, WEB_PORT)
 
-    def _before_controller(self) -> None:
-        controls = {agent.name: f"unix://{self.control_of(agent)}" for agent in AGENTS}
-        self.controller.configure(
-            {
-                **switch_config(self.pool.hosts, thrift=self.switch.thrift),
-                "services": services(self.count, controls),
-                "neighbours": {"refresh_s": 3600},
-                "control": str(self.controller.control_socket),
-                "trace_file": str(self.controller.trace),
-            }
-        )
+    def configuration(self) -> dict[str, object]:
+        """Return the controller's configuration, but for its files."""
+        offered = services(self.count, self.controls)
+        return switch_config(self.pool.hosts, offered, thrift=self.switch.thrift, neighbours=ASKED_ONCE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workload.plan import HostPlan
+from topo.plan.network import HostPlan
 
 CHAIN_PORT, MAP_PORT, NGINX_PORT = 80, 81, 80
 MAXIMUM = 4096

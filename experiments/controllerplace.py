@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.processes import Process
-from testbed.switches import EMBEDDED, Endpoints
+from topo.testbed.processes import Process
+from topo.testbed.switches import EMBEDDED, Endpoints
 
 SERVING = "serving P4Runtime on "
 

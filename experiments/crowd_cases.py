@@ -18,9 +18,9 @@ from sim.clock import Clock
 from sim.crowd import CrowdPlan, CrowdRun, Place
 from sim.dumbbell import CLIENTS, places
 from sim.tcp import TcpPlan
-from workload.outcomes import Ending, Outcome
-from workload.requestlog import Request
-from workload.synthesise import Crowd, synthesise
+from topo.plan.outcomes import Ending, Outcome
+from topo.plan.requests import Request
+from topo.plan.synthesis import Crowd, synthesise
 
 SERVICE, OTHER = "web", "other"
 ADDRESSES = {SERVICE: ("203.0.113.80", "10.0.2.11"), OTHER: ("203.0.113.81", "10.0.2.12")}

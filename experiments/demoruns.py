@@ -11,11 +11,9 @@ from typing import Any
 
 from experiments.experiment import Say
 from experiments.webpool import quiet
-from topo.demo import Settings, run_demo
-from topo.news.version import version
-from topo.program import program
-from topo.switches import switch_kind
-from topo.whole import whole
+from topo.demo.__main__ import Settings, run_demo
+from topo.results import program, replaced_directory, version
+from topo.testbed.nodes import switch_kind
 
 META = "meta.json"
 
@@ -32,7 +30,7 @@ def is_there(directory: Path, since: float = 0.0) -> bool:
 def make(directory: Path, say: Say) -> None:
     """Run the demo; `directory` is replaced as a whole at the end."""
     meta = {"began": time.time(), "program": program(), "identity": _identity()}
-    with whole(directory) as partial:
+    with replaced_directory(directory) as partial:
         run_demo(Settings(), partial, quiet(say))
         (partial / META).write_text(json.dumps({**meta, "load": os.getloadavg()[0]}, indent=2) + "\n")
 

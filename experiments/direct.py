@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from experiments.experiment import Say
-from testbed.processes import run_in
-from topo.alternatives import AlternativeLab, Router
-from topo.mn import Mininet
-from workload.plan import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
+from topo.labs.alternatives import AlternativeLab, Router
+from topo.plan.network import LOAD_CLIENT, SERVER_CPUS, SERVERS, pool_of
+from topo.testbed.mininet import Mininet
 
 SERVER = SERVERS[0]
 ONE = pool_of((SERVER_CPUS,))
@@ -32,12 +31,12 @@ class DirectLab(RoutedLab):
 
     def _before_start(self, net: Mininet) -> None:
         super()._before_start(net)
-        net.addLink(self._nodes[LOAD_CLIENT.name], self._nodes[SERVER.name], port1=1, port2=1)
+        net.addLink(self.nodes[LOAD_CLIENT.name], self.nodes[SERVER.name], port1=1, port2=1)
 
     def build(self) -> None:
         """As the lab does; then the two reach each other's address by their own link."""
         super().build()
         for here, there in ((LOAD_CLIENT, SERVER), (SERVER, LOAD_CLIENT)):
             interface = f"{here.name}-eth1"
-            run_in(self.pid(here.name), ["ip", "link", "set", interface, "up"])
-            run_in(self.pid(here.name), ["ip", "route", "add", f"{there.address}/32", "dev", interface])
+            self.call(here.name, "ip", "link", "set", interface, "up")
+            self.call(here.name, "ip", "route", "add", f"{there.address}/32", "dev", interface)

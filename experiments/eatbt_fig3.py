@@ -12,8 +12,9 @@ from sluice.resources.pauses import DEFAULT_AGE_S
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
 from experiments.intervals import Mean, mean_of
-from topo.closing import ClosingLab, told
-from topo.webservers import WebServer
+from topo.labs import closing
+from topo.labs.closing import ClosingLab
+from topo.labs.webservers import WebServer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,11 +103,15 @@ def place(group: str, say: Say) -> Generator[Measure]:
             asked = point.parameters
             before = lab.idle() if variant.idle else {}
             users = lab.users(
-                *("--users", str(asked["users"]), "--seed", str(asked["seed"]), "--settle", str(SETTLE_S)),
-                *("--seconds", str(asked["seconds"]), "--think", str(THINK_S)),
-                *("--session", str(SESSION_PAGES), "--objects", str(OBJECTS)),
+                users=asked["users"],
+                seed=asked["seed"],
+                settle=SETTLE_S,
+                seconds=asked["seconds"],
+                think=THINK_S,
+                session=SESSION_PAGES,
+                objects=OBJECTS,
             )
-            seen = told(users, SETTLE_S + asked["seconds"] + GRACE_S)
+            seen = users.result(SETTLE_S + asked["seconds"] + GRACE_S)
             counts = {name: lab.idle()[name] - before[name] for name in COUNTS} if variant.idle else {}
             return {**summary(seen), "closings": counts}
 
@@ -119,11 +124,6 @@ COUNTS = ("asked", "closed", "taken_back", "raced", "lapsed")
 def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a run."""
     times = sorted(seen["page_s"])
-    connects = {source: seen["connect_s"][source] / many for source, many in seen["connected"].items()}
-    ended = {
-        source: seen["found_closed"].get(source, 0) + seen["raced"].get(source, 0)
-        for source in {*seen["found_closed"], *seen["raced"]}
-    }
     return {
         "pages": seen["pages"],
         "unfinished": seen["unfinished"],
@@ -131,15 +131,10 @@ def summary(seen: Mapping[str, Any]) -> dict[str, Any]:
         "connections": seen["connections"],
         "page_s": math.fsum(times) / len(times) if times else math.nan,
         "p99_s": times[math.ceil(0.99 * len(times)) - 1] if times else math.nan,
-        "ended": sum(ended.values()),
+        "ended": sum(closing.ended(seen).values()),
         "raced": sum(seen["raced"].values()),
-        "races_expected": expected_races(ended, connects),
+        "races_expected": closing.expected_races(seen, THINK_S),
     }
-
-
-def expected_races(ended: Mapping[str, int], round_trips_s: Mapping[str, float], think_s: float = THINK_S) -> float:
-    """Hazard times round trip, over all connections that ended: a request leaves before the FIN is there."""
-    return math.fsum(many * round_trips_s[source] / think_s for source, many in ended.items())
 
 
 # -- the report

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from experiments.experiment import Experiment, Measure, Point, Say, Values
 from experiments.verdicts import draw, report, values
-from topo.causes import END_S, ONSET_S, CausesLab
-from workload.causes import SETTLED_S, Label
+from topo.labs.causes import END_S, ONSET_S, CausesLab
+from topo.plan.causes import SETTLED_S, Label
 
 REPETITIONS = 3
 _AROUND_S = 8.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topo.news.run import results_directory
-from topo.switches import REPOSITORY
+from topo.results import results_directory
+from topo.testbed import REPOSITORY
 
 RESULTS = REPOSITORY / "results"
 EXPERIMENTS = "experiments"

@@ -11,16 +11,13 @@ from experiments import simulated
 from experiments.experiment import Experiment, Point, Say, Values
 from experiments.labruns import LabRuns, below_results
 from experiments.news_lab_report import draw, report
-from topo.errors import LabError
-from topo.news.overhead import PERIODS_S, settings_for
-from topo.news.programme import COMPRESSION, Planned, compressed, planned, programme
-from topo.news.records import conditions, made, read_records, switch_packets
-from topo.news.run import Run, is_done, make_run, static_limit
-from topo.router import KERNEL
-from topo.switches import switch_kind
-from workload.crowd.measures import figures
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS
-from workload.crowd.settings import Settings
+from topo.labs.crowds.programme import COMPRESSION, Planned, compressed, planned, programme
+from topo.labs.crowds.run import Run, conditions, is_done, made, make_run, read_records, static_limit, switch_packets
+from topo.labs.crowds.series import PERIODS_S, settings_for
+from topo.plan.crowd.measures import figures
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SCENARIOS, VARIANTS, Settings
+from topo.testbed.errors import SetupError
+from topo.testbed.nodes import KERNEL, switch_kind
 
 VARIED = ("period_s", "before", "after", "ramp_s", "k", "seed")
 """What the runs differ in, of the settings."""
@@ -106,7 +103,7 @@ def is_there(point: Point, labs: LabRuns) -> bool:
     directory = labs.at(point.lab_run)
     try:
         return is_done(run_of(point.parameters, directory), point.parameters["switch"], directory, labs.since)
-    except (FileNotFoundError, LabError):  # the run that it takes its limit from is not there, or limited nothing
+    except (FileNotFoundError, SetupError):  # the run that it takes its limit from is not there, or limited nothing
         return False
 
 

@@ -13,7 +13,7 @@ from experiments.news_lab_runs import CROWD, QUIET, Runs, set_ups
 from experiments.news_lab_tables import CURVES, false_alarms, swept, tables
 from experiments.news_lab_verdicts import BEST_PERIODS_S
 from experiments.news_lab_verdicts import findings as held_against_the_paper
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, VARIANTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

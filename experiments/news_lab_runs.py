@@ -9,8 +9,8 @@ from typing import Any
 from experiments.experiment import Record
 from experiments.intervals import Mean, mean_of
 from experiments.simulated import grouped
-from topo.router import KERNEL
-from workload.crowd.scenarios import NETWORK, SERVER
+from topo.plan.crowd.scenarios import NETWORK, SERVER
+from topo.testbed.nodes import KERNEL
 
 CROWD, QUIET = "crowd", "quiet"
 """Windows: from one interval after the alarm on, and before the crowd."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from experiments.experiment import Table
 from experiments.intervals import Mean
 from experiments.news_lab_runs import CROWD, QUIET, Runs, SetUps
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SCENARIOS, SERVER, VARIANTS
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SCENARIOS, SERVER, VARIANTS
 
 BEFORE = "before the crowd"
 WITHOUT = "no control, without the switch"

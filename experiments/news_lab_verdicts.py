@@ -38,8 +38,7 @@ from experiments.news_lab_reasons import (
 )
 from experiments.news_lab_runs import Runs, SetUps
 from experiments.news_lab_tables import false_alarms, swept
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SERVER
-from workload.crowd.settings import Settings
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, SERVER, Settings
 
 PAPER_CROWD_PER_S = 117.0
 """Section 8.2: "the average incoming request rate during flash crowds"."""

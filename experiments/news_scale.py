@@ -13,7 +13,7 @@ from experiments.news_table1 import PAPER_LOSS_NEWS
 from sim.crowd import CrowdRun
 from sim.crowd import simulate as simulate_crowd
 from sim.dumbbell import Dumbbell, clients, plan, recorded
-from workload.crowd.plan import TARGET, TARGET_ADDRESS
+from topo.plan.crowd.network import TARGET, TARGET_ADDRESS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sluice.names import CONNECTION_SLOTS
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from topo.many.lab import PORT, VIP, ManyLab
-from topo.many.programme import Plan, Programme
-from topo.many.tuples import drawn
+from topo.labs.connections.lab import ConnectionsLab
+from topo.labs.connections.programme import PRESSED, Plan, Programme, bounded, exact
+from topo.labs.connections.tuples import drawn
+from topo.plan.network import VIP, WEB_PORT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,6 @@ UNPINNED = 0.012
 """At most, where a quarter of the table is taken (p4src/common/sizes.p4)."""
 WHOLE, QUICK = (1, Plan(11, 60_000, 274_000)), (4, Plan(2, 15_000, 67_000))
 """The part of the table that the connections lie in, and how many: a million and, quickly, 100,000."""
-PRESSED = "more than slots"
 Phase = Mapping[str, Any]
 
 
@@ -46,8 +46,8 @@ def place(group: str, say: Say) -> Generator[Measure]:
     def measure(point: Point) -> Values:
         told = point.parameters
         plan = Plan(told["waves"], told["live"], told["pressure"])
-        tuples = drawn(plan.tuples, VIP, PORT, slots=CONNECTION_SLOTS, corner=told["corner"], seed=SEED)
-        with ManyLab(tuples) as lab:
+        tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=told["corner"], seed=SEED)
+        with ConnectionsLab(tuples) as lab:
             return Programme(lab, plan, say).run().values()
 
     yield measure
@@ -72,17 +72,6 @@ COMPARED = {
     "disowned": ("resets", "disowned"),
 }
 """What the observer, or the clients, and the switch count: their names there."""
-
-
-def exact(phase: Phase) -> bool:
-    """Whether the switch counts what is seen, where it can tell."""
-    switch = phase["switch"]
-    return phase["unpinned_syns"] == switch["unpinned_new"] and phase["resets"] == switch["disowned"]
-
-
-def bounded(phase: Phase) -> bool:
-    """Whether it counts every move by a SYN. A port that is used again is one, too, where it dropped the first SYN."""
-    return 0 <= phase["switch"]["moved"] - phase["moved"] <= phase["switch"]["no_server"]
 
 
 def _row(one: Mapping[str, Any]) -> list[str]:

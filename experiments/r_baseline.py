@@ -13,10 +13,9 @@ from experiments.repetitions import number_of
 from experiments.turns import turns_of
 from experiments.variants import BEHIND_HOP, EQUAL, IPTABLES, Variant
 from experiments.webpool import pool
-from testbed.processes import run_in
-from topo.network import Lab
-from workload.load import Load
-from workload.plan import SERVER_NAMES, THREE
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES, THREE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +74,7 @@ def place(group: str, say: Say) -> Generator[Measure]:
 
 
 def _counters(lab: Lab, name: str) -> Mapping[str, int]:
-    text = run_in(lab.pid(name), ["nstat", "--json", "-a", "-s", "-z", OPENED, OVERFLOWS])
+    text = lab.call(name, "nstat", "--json", "-a", "-s", "-z", OPENED, OVERFLOWS)
     return json.loads(text)["kernel"]
 
 

@@ -14,10 +14,10 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import SAMPLE_S, pool, quiet
-from topo.httperf import Load
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import SERVER_NAMES, Balance
+from topo.labs.web import Lab
+from topo.measure.httperf import Load
+from topo.plan.network import SERVER_NAMES, Balance
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,13 +15,13 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import passed_since, pool, quiet
-from testbed.processes import await_true
-from topo.apache import LONG
-from topo.downloads import Download, Downloads
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.labs.web import Lab
+from topo.labs.webservers import LONG
+from topo.measure.downloads import Download, Downloads
+from topo.plan.load import Load
+from topo.plan.network import DOWNLOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT, Balance
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import await_true
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

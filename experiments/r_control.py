@@ -10,10 +10,10 @@ from experiments.direct import ONE, DirectLab, RoutedLab
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
 from experiments.webpool import pool, quiet
-from topo.httperf import Load
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import Balance
+from topo.labs.web import Lab
+from topo.measure.httperf import Load
+from topo.plan.network import Balance
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

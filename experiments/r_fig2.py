@@ -12,11 +12,11 @@ from experiments.intervals import mean_of
 from experiments.simulated import grouped
 from experiments.syntimers import FIRST_S, SynTimers, timers
 from experiments.webpool import pool, quiet
-from topo import apache
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, Balance
+from topo.labs import webservers
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, Balance
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ little of the next. The longer one of the other experiments overflows where the 
 connection loses one SYN after the other."""
 RATES_PER_S: Mapping[int, Sequence[float]] = {
     BACKLOG: (10.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 20.0, 24.0),
-    apache.BACKLOG: (20.0, 22.0, 24.0),
+    webservers.BACKLOG: (20.0, 22.0, 24.0),
 }
 """By accept queue."""
 QUICK_RATES_PER_S: Mapping[int, Sequence[float]] = {BACKLOG: (12.0, 14.0, 16.0, 20.0)}

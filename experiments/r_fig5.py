@@ -21,8 +21,8 @@ from experiments.variants import (
     Variant,
 )
 from experiments.webpool import pool
-from topo.httperf import Load
-from workload.plan import SERVER_NAMES, THREE
+from topo.measure.httperf import Load
+from topo.plan.network import SERVER_NAMES, THREE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,10 +16,10 @@ from experiments.simpool import GIVEN_UP_S, LOADED, simulated
 from experiments.variants import PERIOD_S, WINDOW_S
 from experiments.webpool import pool, quiet
 from sim.demo import PAGE_S
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import SERVER_NAMES, Balance
+from topo.labs.web import Lab
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES, Balance
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

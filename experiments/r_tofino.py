@@ -11,9 +11,9 @@ from experiments import demoruns
 from experiments.experiment import Experiment, Goal, Point, Record, Report, Say, Table, Values
 from experiments.intervals import mean_of
 from experiments.labruns import LabRuns, below_results
-from topo.demo import LOADED
-from topo.switches import switch_kind
-from workload.plan import SERVER_NAMES
+from topo.demo.__main__ import LOADED
+from topo.plan.network import SERVER_NAMES
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

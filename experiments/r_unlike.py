@@ -20,9 +20,9 @@ from experiments.variants import (
     Variant,
 )
 from experiments.webpool import pool
-from topo.apache import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
-from workload.load import Load
-from workload.plan import PoolPlan, pool_of
+from topo.labs.webservers import HEAVY, HEAVY_BYTES, WORK, WORK_BYTES
+from topo.plan.load import Load
+from topo.plan.network import PoolPlan, pool_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from experiments.labruns import LabRuns
 from experiments.machine import this_machine
 from experiments.progress import Progress
 from experiments.store import Store, StoreError, without_nan
-from topo.program import program
+from topo.results import program
 
 PR_SET_PDEATHSIG = 1
 """<linux/prctl.h>: the signal that the kernel sends a process when its parent has ended."""

@@ -14,9 +14,8 @@ from scipy.special import erf, erfinv
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import Mean, mean_of
-from experiments.sabtnet import Way
-from experiments.sabtshared import SETTLE_S, STARTING_S, SharedPlace
 from experiments.simulated import grouped
+from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +94,7 @@ def send(how: str, kb: int) -> Mapping[str, object] | None:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with SharedPlace(WAYS) as one:
+    with SharingLab(WAYS) as one:
         yield lambda point: one.share(
             send(point.parameters["how"], point.parameters["kb"]),
             [EACH] * len(WAYS),

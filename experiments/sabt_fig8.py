@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table
 from experiments.intervals import mean_of
-from experiments.sabtnet import Way
-from experiments.sabtshared import SETTLE_S, STARTING_S, SharedPlace
 from experiments.simulated import grouped
+from topo.labs.sharing import SETTLE_S, STARTING_S, SharingLab, Way
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +61,7 @@ def points(quick: bool) -> Sequence[Point]:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with SharedPlace(WAYS) as one:
+    with SharingLab(WAYS) as one:
         yield lambda point: one.share(
             SENDS[point.parameters["how"]], (1, point.parameters["slow"]), point.parameters["seconds"]
         )

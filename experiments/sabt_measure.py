@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from experiments.experiment import Experiment, Goal, Measure, Point, Record, Report, Say, Table, Values
-from experiments.sabtnet import Distance
-from experiments.sabtplace import MeasuredPlace
+from experiments.sabtplace import CapturedPlace
+from topo.labs.transfers import Distance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,8 +78,8 @@ def points(quick: bool) -> Sequence[Point]:
 def place(group: str, say: Say) -> Generator[Measure]:
     """Open the place."""
     del group, say
-    with MeasuredPlace(DISTANCES) as one:
-        yield lambda point: one.run(**point.parameters)
+    with CapturedPlace(DISTANCES) as one:
+        yield lambda point: one.captured(**point.parameters)
 
 
 def paths(records: Sequence[Record]) -> Iterator[Path]:

@@ -10,21 +10,20 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from pathlib import Path
 
-from topo.errors import LabError
-from topo.interrupts import Interrupted, interruptible
+from topo.labs.crowds.network import CrowdLab
+from topo.load.client import ReplayClients
 from topo.load.server import BLOCK_BYTES
-from topo.news.network import NewsLab
-from topo.switches import switch_kind
-from workload.crowd.configuration import controller_config
-from workload.crowd.plan import CROWD, PORT, TARGET, TARGET_ADDRESS
-from workload.crowd.scenarios import NONE, SERVER
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending, read_outcomes
-from workload.requestlog import Request, write_log
+from topo.plan.crowd.network import CROWD, PORT, TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import NONE, SERVER, Settings
+from topo.plan.outcomes import Ending, read_outcomes
+from topo.plan.requests import Request, write_log
+from topo.testbed import REPOSITORY
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import run_command
+from topo.testbed.nodes import switch_kind
 
 LOADS = ((1, 200.0), (8, 60.0))
 """Turns of an answer, and requests per second: a third and a half of the CPU time that the server may have."""
@@ -48,28 +47,27 @@ def beside(loads: Sequence[tuple[int, float]], turn_cost_us: float) -> Beside:
     return Beside(short_us - few * each_us, each_us - turn_cost_us)
 
 
-def request_us(lab: NewsLab, turns: int, rate_per_s: float, number: int) -> float:
-    """Load the slow server and return the CPU time of a request; raise LabError unless it answered all of them."""
+def request_us(lab: CrowdLab, turns: int, rate_per_s: float, number: int) -> float:
+    """Load the slow server and return the CPU time of a request; raise SetupError unless it answered all of them."""
     host = CROWD[0]
     count = round(rate_per_s * SECONDS)
     log, output = (lab.directory / f"cost-{turns}-{number}{end}" for end in (".log.csv", ".csv"))
     write_log(log, [Request(one / rate_per_s, one, TARGET, turns * BLOCK_BYTES) for one in range(count)])
     before_s = lab.slow.used_s()
-    client = lab.start_program(
-        host.name,
-        "replay",
+    clients = ReplayClients(
         str(log),
-        f"--pool={host.pool}",
-        f"--server={TARGET}={TARGET_ADDRESS}:{PORT}",
-        f"--start={time.time() + LEAD_S}",
-        f"--seconds={SECONDS + END_S}",
-        f"--output={output}",
+        str(host.pool),
+        {TARGET: f"{TARGET_ADDRESS}:{PORT}"},
+        time.time() + LEAD_S,
+        SECONDS + END_S,
+        str(output),
     )
+    client = lab.start_program(clients, host.name)
     if client.wait(LEAD_S + SECONDS + END_S + LEAD_S):
         client.require_running()
     answered = sum(one.ending is Ending.FINISHED for one in read_outcomes(output))
     if answered < count:
-        raise LabError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
+        raise SetupError(f"the slow server answered {answered} of {count} requests: something else uses its CPU")
     return 1e6 * (lab.slow.used_s() - before_s) / count
 
 
@@ -77,17 +75,8 @@ def measure(kind: str) -> list[Beside]:
     """Measure both, repeatedly, in one lab."""
     settings = SERVER.settle(Settings())
 
-    def configure(control_socket: Path, place: Path, thrift: bool) -> Mapping[str, object]:
-        return controller_config(
-            SERVER.server,
-            control_socket=control_socket,
-            thrift=thrift,
-            settings=settings,
-            news=NONE.news(settings, str(place / "trace.csv")),
-        )
-
     found: list[Beside] = []
-    with NewsLab(kind, settings, configure) as lab:
+    with CrowdLab(kind, settings, SERVER.server, news=NONE.news(settings)) as lab:
         for number in range(REPETITIONS):
             loads = [(turns, request_us(lab, turns, rate_per_s, number)) for turns, rate_per_s in LOADS]
             found.append(one := beside(loads, settings.slow_turn_us))
@@ -98,18 +87,14 @@ def measure(kind: str) -> list[Beside]:
 
 def main() -> int:
     """Run from the command line; return the exit code."""
-    with interruptible():
-        try:
-            found = measure(switch_kind())
-        except LabError as error:
-            print(f"sluice servercost: {error}", file=sys.stderr)
-            return 1
-        except Interrupted as interrupted:
-            print(f"sluice servercost: ended by {interrupted}", file=sys.stderr)
-            return 128 + interrupted.number
-    request, turn = (statistics.median(values) for values in zip(*(astuple(one) for one in found), strict=True))
-    print(f"medians: {request:.0f} us a request, {turn:.0f} us a turn")
-    return 0
+
+    def work() -> int:
+        found = measure(switch_kind())
+        request, turn = (statistics.median(values) for values in zip(*(astuple(one) for one in found), strict=True))
+        print(f"medians: {request:.0f} us a request, {turn:.0f} us a turn")
+        return 0
+
+    return run_command("servercost", work, REPOSITORY)
 
 
 if __name__ == "__main__":

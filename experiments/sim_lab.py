@@ -20,8 +20,8 @@ from experiments.labruns import LabRuns, below_results, simulated_beside
 from experiments.ratios import NEAR
 from experiments.variants import EQUAL, PAPER, PRODUCTION, WITHOUT
 from sim.demo import EQUAL_S, Phases, simulate_demo
-from topo.switches import switch_kind
-from workload.crowd.scenarios import NETWORK, SERVER
+from topo.plan.crowd.scenarios import NETWORK, SERVER
+from topo.testbed.nodes import switch_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

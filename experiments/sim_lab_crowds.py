@@ -14,9 +14,9 @@ from experiments.intervals import Mean, by_chance, mean_of
 from experiments.labruns import LabRuns, simulated_beside
 from experiments.news_lab_runs import CROWD
 from sim.lab import simulate_lab
-from topo.switches import switch_kind
-from workload.crowd.measures import figures
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC, VARIANTS
+from topo.plan.crowd.measures import figures
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NEWS, NONE, PRODUCTION, SERVER, STATIC, VARIANTS
+from topo.testbed.nodes import switch_kind
 
 BELOW, NEAR = (next(one for one in STATIC if one.static_per_s == rate_per_s) for rate_per_s in (30, 40))
 """Limits well below what the slow server answers, and near it."""

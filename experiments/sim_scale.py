@@ -16,7 +16,7 @@ from experiments.ratios import course
 from experiments.simulated import grouped
 from sim.pool import PoolPlan, PoolRun, ServerPlan, simulate
 from sim.secondlook import SecondLook
-from workload.load import HOGS
+from topo.plan.load import HOGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

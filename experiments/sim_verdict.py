@@ -8,7 +8,7 @@ from experiments.experiment import Experiment, Point, Values
 from experiments.verdicts import draw, report, values
 from sim.causes import judged, plan
 from sim.crowd import simulate
-from workload.causes import Label
+from topo.plan.causes import Label
 
 SEEDS, QUICK_SEEDS = 50, 8
 _SECONDS = 3.0

@@ -14,9 +14,9 @@ from sim.arrivals import as_in_the_lab
 from sim.demo import PAGE_S
 from sim.pool import PoolPlan, PoolRun, ServerPlan, Simulation, simulate
 from sim.secondlook import SecondLook
-from topo.handshakes import ConnectTimes
-from workload.load import HOGS
-from workload.plan import SERVER_CPUS, SERVER_NAMES
+from topo.measure.handshakes import ConnectTimes
+from topo.plan.load import HOGS
+from topo.plan.network import SERVER_CPUS, SERVER_NAMES
 
 GIVEN_UP_S = 5.0
 PAGE_WAY_S = 0.75e-3

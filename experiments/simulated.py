@@ -11,11 +11,11 @@ from experiments.experiment import Point, Record, Values
 from experiments.intervals import mean_of
 from sim.crowd import CrowdPlan
 from sim.dumbbell import Dumbbell, plan, simulate_dumbbell
-from workload.crowd.measures import Records, figures
-from workload.crowd.plan import TARGET_ADDRESS
-from workload.crowd.scenarios import VARIANTS
-from workload.crowd.trace import measured
-from workload.outcomes import Ending
+from topo.plan.crowd.measures import Records, figures
+from topo.plan.crowd.network import TARGET_ADDRESS
+from topo.plan.crowd.readings import measured
+from topo.plan.crowd.scenarios import VARIANTS
+from topo.plan.outcomes import Ending
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

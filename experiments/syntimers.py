@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from topo.hosts import syn_sysctls
+from topo.testbed.nodes import syn_sysctls
 
 FIRST_S = 1.0
 """TCP_TIMEOUT_INIT (include/net/tcp.h; RFC 6298, section 2)."""

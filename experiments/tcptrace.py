@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
 
 MAY_TAKE_S = 120.0
 COMMENT = "#"
@@ -25,7 +25,7 @@ class Traced:
 
 
 def traced(capture: Path, port: int) -> dict[int, Traced]:
-    """By the client's port, the connections of a server's port.  Raises LabError when tcptrace fails."""
+    """By the client's port, the connections of a server's port.  Raises SetupError when tcptrace fails."""
     done = subprocess.run(
         ["tcptrace", "--csv", "-l", "-r", "-n", str(capture)],
         capture_output=True,
@@ -34,7 +34,7 @@ def traced(capture: Path, port: int) -> dict[int, Traced]:
         timeout=MAY_TAKE_S,
     )
     if done.returncode:
-        raise LabError(f"tcptrace fails on {capture}: {done.stderr.strip()}")
+        raise SetupError(f"tcptrace fails on {capture}: {done.stderr.strip()}")
     return parsed(done.stdout.splitlines(), port)
 
 

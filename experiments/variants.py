@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from experiments.experiment import Say
 from experiments.webpool import quiet
-from topo.alternatives import AlternativeLab
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import Balance, PoolPlan
+from topo.labs.alternatives import AlternativeLab
+from topo.labs.web import Lab
+from topo.plan.network import Balance, PoolPlan
+from topo.testbed.nodes import switch_kind
 
 PERIOD_S = 1.0
 WINDOW_S = 10.0

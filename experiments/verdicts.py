@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.news import Cause
 
 from experiments.experiment import Goal, Record, Report, Table, Values
-from workload.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label
+from topo.plan.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

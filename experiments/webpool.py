@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.experiment import Say
-from topo.alternatives import AlternativeLab
-from topo.apache import PAGE
-from topo.conservation import PacketCounts
-from topo.handshakes import ConnectTimes, Handshakes
-from topo.httperf import Httperf
-from topo.network import Lab
-from topo.observation import Observation
-from workload.load import Load
+from topo.labs.alternatives import AlternativeLab
+from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
+from topo.measure.counts import Observation, PacketCounts
+from topo.measure.handshakes import ConnectTimes, Handshakes
+from topo.measure.httperf import Httperf
+from topo.plan.load import Load
 
 SAMPLE_S = 1.0
 

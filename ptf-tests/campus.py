@@ -28,8 +28,8 @@ import finsy as fy  # noqa: E402 (needs the path)
 from harness import targets  # noqa: E402
 from harness.frames import IP, UDP, Ether, octets  # noqa: E402
 
-from testbed import namespaces  # noqa: E402
-from testbed.errors import SetupError  # noqa: E402
+from topo.testbed import namespaces  # noqa: E402
+from topo.testbed.errors import SetupError  # noqa: E402
 
 CAMPUS = ROOT / "switch/tofino/tests/campus"
 LOGS = ROOT / "results/ptf/campus"

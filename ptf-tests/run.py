@@ -29,11 +29,11 @@ from sluice.switch.errors import SwitchError  # noqa: E402
 from sluice.switch.pipeline import load  # noqa: E402
 from sluice.switch.targets import TARGETS  # noqa: E402
 
-from testbed import namespaces  # noqa: E402
-from testbed.errors import SetupError  # noqa: E402
-from testbed.processes import with_parent  # noqa: E402
-from testbed.switches import KINDS  # noqa: E402
-from topo.program import program  # noqa: E402
+from topo.results import program  # noqa: E402
+from topo.testbed import namespaces  # noqa: E402
+from topo.testbed.errors import SetupError  # noqa: E402
+from topo.testbed.processes import with_parent  # noqa: E402
+from topo.testbed.switches import KINDS  # noqa: E402
 
 PORTS = [1, 2, 3, 4, 5]
 PIPELINE = ROOT / "p4src" / "build"

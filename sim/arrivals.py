@@ -7,7 +7,7 @@ import heapq
 import math
 from collections.abc import Iterator
 
-from workload.load import Load
+from topo.plan.load import Load
 
 _MULTIPLIER, _INCREMENT, _MODULUS = 0x5DEECE66D, 0xB, 1 << 48
 """Of erand48 (POSIX)."""

@@ -1,4 +1,4 @@
-"""Labelled runs (`workload.causes`), simulated.
+"""Labelled runs (`topo.plan.causes`), simulated.
 
 The service, its clients and its link are alike in all of them; everything of the controller is as configured by
 default, but for the second look.
@@ -14,7 +14,7 @@ import yaml
 from sluice.config.load import parse
 from sluice.config.model import Config
 
-from workload.causes import (
+from topo.plan.causes import (
     BACKLOG,
     CROWDED_TURN_S,
     FLOODS,
@@ -30,14 +30,14 @@ from workload.causes import (
     SPOOFED_PER_S,
     TURN_S,
     WORKERS,
+    Decision,
     Judged,
     Label,
-    Said,
     rates,
 )
-from workload.causes import judged as judged_by
-from workload.requestlog import Request
-from workload.synthesise import synthesise
+from topo.plan.causes import judged as judged_by
+from topo.plan.requests import Request
+from topo.plan.synthesis import synthesise
 
 from .answers import AnswerServer, FastServer, SlowServer
 from .clock import Clock
@@ -172,7 +172,7 @@ def _flood(seed: int) -> Iterator[Request]:
 def judged(run: CrowdRun) -> Judged:
     """What was decided."""
     said = [
-        Said(
+        Decision(
             one.time_s,
             str(one.verdict.cause),
             frozenset(f"s{server}" for server in one.verdict.servers),

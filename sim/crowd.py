@@ -11,9 +11,8 @@ from sluice.config.model import Config
 from sluice.news import Decision
 from sluice.switch.plan import Server
 
-from workload.outcomes import Ending, Outcome
-from workload.patience import draw_wait
-from workload.requestlog import Request
+from topo.plan.outcomes import Ending, Outcome
+from topo.plan.requests import Request, draw_wait
 
 from . import syn
 from .answers import AnswerServer

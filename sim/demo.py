@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sluice.balance import BalanceOptions, Mode
 
-from workload.load import HOGS
+from topo.plan.load import HOGS
 
 from .arrivals import as_in_the_lab
 from .balancing import Pin

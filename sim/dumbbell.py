@@ -17,12 +17,11 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workload.crowd.measures import Records
-from workload.crowd.plan import BYSTANDER, OTHER, TARGET
-from workload.crowd.scenarios import NETWORK, Variant
-from workload.crowd.settings import Settings
-from workload.requestlog import Request
-from workload.synthesise import Crowd, synthesise
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import BYSTANDER, OTHER, TARGET
+from topo.plan.crowd.scenarios import NETWORK, Settings, Variant
+from topo.plan.requests import Request
+from topo.plan.synthesis import Crowd, synthesise
 
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from pathlib import Path
 
 import yaml
 from sluice.addresses import Address, number
@@ -14,15 +13,13 @@ from sluice.config.load import parse
 from sluice.config.model import Config
 from sluice.news import Decision
 
-from workload.crowd.configuration import controller_config
-from workload.crowd.measures import Records
-from workload.crowd.plan import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
-from workload.crowd.samples import Sample
-from workload.crowd.scenarios import SERVER, Scenario, Variant
-from workload.crowd.settings import FRAME_BYTES, Settings
-from workload.crowd.trace import Row
-from workload.crowd.traffic import bystander_requests, target_requests
-from workload.requestlog import Request
+from topo.plan.crowd.configuration import controller_config
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import BYSTANDER, CROWD, OTHER, PORT, TARGET, WITNESS
+from topo.plan.crowd.readings import Row, Sample
+from topo.plan.crowd.scenarios import FRAME_BYTES, SERVER, Scenario, Settings, Variant
+from topo.plan.crowd.traffic import bystander_requests, target_requests
+from topo.plan.requests import Request
 
 from . import syn
 from .answers import AnswerServer, FastServer, SlowServer
@@ -62,17 +59,10 @@ def configuration(
     others_period_s: float = 10.0,
 ) -> Config:
     """The controller's configuration of a run in the lab, with so many other destinations, decided on so often."""
-    content = controller_config(
-        scenario.server,
-        control_socket=Path("/run/sluice.sock"),
-        thrift=False,
-        settings=settings,
-        static_per_s=static_per_s,
-        news=variant.news(settings, ""),
-    )
-    news, services, routes = content["news"], content["services"], content["routes"]
-    assert isinstance(news, dict) and isinstance(services, list) and isinstance(routes, list)
-    news.pop("trace_file")
+    news = variant.news(settings)
+    content = controller_config(scenario.server, settings=settings, static_per_s=static_per_s, news=news)
+    services, routes = content["services"], content["routes"]
+    assert isinstance(services, list) and isinstance(routes, list)
     content["services"] = [*services, *(_service(other(number), others_period_s) for number in range(others))]
     content["routes"] = [*routes, *([{"to": str(_OTHERS_SERVERS), "via": str(OTHER.address)}] if others else [])]
     return parse(yaml.safe_dump(content))

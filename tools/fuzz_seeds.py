@@ -11,7 +11,7 @@ from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
 from tools.differential.frames import Frames
-from tools.target.process import ROOT
+from topo.testbed import REPOSITORY as ROOT
 
 CORPUS = ROOT / "switch/fuzz/corpus"
 KEPT = ROOT / "switch/fuzz/seeds"

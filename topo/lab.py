@@ -15,22 +15,22 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from topo.apache import PAGE
-from topo.content import HINT as CONTENT_HINT
-from topo.content import ContentLab
-from topo.controller import CONFIGURATION
-from topo.errors import LabError
-from topo.httperf import Httperf
-from topo.interrupts import Interrupted, interruptible
-from topo.mn import CLI
-from topo.network import Lab
-from topo.page import start_page
-from topo.record import Recorder
-from topo.resources import HINT as RESOURCES_HINT
-from topo.resources import ResourcesLab
-from topo.switches import SWITCHES, switch_kind
-from workload.load import Load
-from workload.plan import Balance
+from topo.labs.content import HINT as CONTENT_HINT
+from topo.labs.content import ContentLab
+from topo.labs.page import start_page
+from topo.labs.resources import HINT as RESOURCES_HINT
+from topo.labs.resources import ResourcesLab
+from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
+from topo.measure.capture import Recorder
+from topo.measure.httperf import Httperf
+from topo.plan.load import Load
+from topo.plan.network import Balance
+from topo.testbed.controller import CONFIGURATION
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.mininet import CLI
+from topo.testbed.nodes import SWITCHES, switch_kind
 
 BALANCE = Balance("production", 2.0, 10.0)
 """The algorithm as `sluice run` has it, five times (T) and twenty times (window) as fast as its default."""
@@ -48,13 +48,13 @@ Try:  load {rate:g} 120    {rate:g} connections per second for 120 s from c1, in
 
 
 def parse_load(line: str) -> Load:
-    """Read `RATE SECONDS`; raise LabError with the usage otherwise."""
+    """Read `RATE SECONDS`; raise SetupError with the usage otherwise."""
     try:
         rate, seconds = (float(word) for word in line.split())
     except ValueError:
-        raise LabError("usage: load RATE SECONDS, for example: load 130 120") from None
+        raise SetupError("usage: load RATE SECONDS, for example: load 130 120") from None
     if not (0 < rate <= 10_000 and 0 < seconds <= 3600):
-        raise LabError("load: RATE is above 0 and at most 10,000 per second, SECONDS at most 3,600")
+        raise SetupError("load: RATE is above 0 and at most 10,000 per second, SECONDS at most 3,600")
     return Load(rate, seconds)
 
 
@@ -83,7 +83,7 @@ def _capture_file(text: str) -> Path:
 
 
 def record(lab: Lab, capture: Path) -> None:
-    """Record a lab from now to its end; at the end, copy its configuration and the controller's decisions beside it.
+    """Record a lab until its end; then copy its configuration and the controller's decisions beside it.
 
     From the beginning of the lab on: what the controller decides follows from everything before.
     """
@@ -133,13 +133,13 @@ class LabCLI(CLI):
         try:
             load = parse_load(line)
             self._loads.append(self._lab.start_load(load, PAGE))
-        except LabError as error:
+        except SetupError as error:
             print(error)
             return
         print(f"{load.rate_per_s:g} connections/s for {load.seconds:g} s; the result follows a later command")
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Report loads that have ended meanwhile."""
+        """Print the results of loads that have ended."""
         self._report_ended()
         return super().postcmd(stop, line)
 
@@ -152,11 +152,11 @@ class LabCLI(CLI):
         act(name)
 
     def _report_ended(self) -> None:
-        for load in [one for one in self._loads if not one.running()]:
+        for load in [httperf for httperf in self._loads if not httperf.running()]:
             self._loads.remove(load)
             try:
                 result = load.result()
-            except LabError as error:
+            except SetupError as error:
                 print(error)
                 continue
             print(
@@ -166,7 +166,7 @@ class LabCLI(CLI):
 
 
 def _chosen(options: argparse.Namespace) -> tuple[Lab, str]:
-    """A lab, and what there is to try in it."""
+    """Return the chosen lab, and hints for its prompt."""
     kind = switch_kind()
     if options.content:
         return ContentLab(kind), CONTENT_HINT
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 start_page(lab, print)
                 print(hint, flush=True)
                 LabCLI(lab)
-        except (LabError, OSError) as error:
+        except (SetupError, OSError) as error:
             print(f"sluice lab: {error}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:

@@ -29,10 +29,10 @@ from sluice.views.explain import explain
 from sluice.views.status import gather
 from sluice.views.statustext import render
 
-from testbed.ports import free_port
-from testbed.switches.embedded import BINARY
-from testbed.switches.started import StartedSwitch as Switch
-from testbed.switches.started import start
+from topo.testbed.namespaces import free_port
+from topo.testbed.switches.embedded import BINARY
+from topo.testbed.switches.started import StartedSwitch as Switch
+from topo.testbed.switches.started import start
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it")
 

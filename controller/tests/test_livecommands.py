@@ -33,7 +33,7 @@ from sluice.views.statustext import render
 from test_cli import ENV, SLUICE
 from test_embedded_switch import pytestmark as built
 
-from testbed.switches.started import start as start_switch
+from topo.testbed.switches.started import start as start_switch
 
 
 @dataclass

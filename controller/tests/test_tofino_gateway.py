@@ -18,8 +18,8 @@ from sluice.switch.targets import TOFINO
 from sluice.switch.targets.detect import detect
 from sluice.views.status import gather
 
-from testbed.ports import free_port
-from testbed.switches.tofino import GATEWAY
+from topo.testbed.namespaces import free_port
+from topo.testbed.switches.tofino import GATEWAY
 
 DRIVER = GATEWAY.with_name("examples") / "stand_in_driver"
 

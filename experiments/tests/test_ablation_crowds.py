@@ -13,7 +13,7 @@ from experiments.crowd_cases import BOTH, CASES, DURING, NOTHING, SERVER, SMALL,
 from experiments.experiment import Point, Record, Values
 from experiments.tests.small import measured, report_text, tables_of
 from sim.crowd import simulate
-from workload.outcomes import Ending
+from topo.plan.outcomes import Ending
 
 SHORT = Case([Surge(50.0, 70.0, 80.0, 5.0)], {"web": 8.0})
 

@@ -23,7 +23,7 @@ from experiments.labruns import RESULTS, LabRuns
 from experiments.machine import this_machine
 from experiments.registry import EXPERIMENTS
 from experiments.store import Store, StoreError
-from topo.switches import REPOSITORY
+from topo.testbed import REPOSITORY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,7 +177,7 @@ def test_results_of_older_programs_are_read_and_kept(tmp_path: Path) -> None:
     assert [one.result for one in Store(tmp_path, "lab").of(points)][1:] == [{"made_s": 1e9 - 86400}, {"nothing": None}]
 
 
-def test_a_full_disk_is_said_with_the_place(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_an_error_with_the_place(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "squares").mkdir()
     (tmp_path / "squares/runs.part").symlink_to("/dev/full")
     assert run(squares(square)) == 1

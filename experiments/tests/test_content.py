@@ -20,11 +20,11 @@ from experiments.contentplace import AGENT, CHAIN, CLIENT, FIRST, HIT, KILO, LAS
 from experiments.contentrivals import Rules, haproxy_configuration, map_file, nginx_configuration
 from experiments.experiment import Experiment, Record
 from experiments.tests.small import goal_of, report_text
-from topo.alternatives import PROGRAMS
-from topo.content import AGENT as AGENT_PROGRAM
-from topo.errors import LabError
-from workload.content import AGENTS, GROUPS
-from workload.plan import HostPlan, switch_config
+from topo.labs.alternatives import PROGRAMS
+from topo.labs.content import AGENT as AGENT_PROGRAM
+from topo.plan.content import AGENTS, GROUPS
+from topo.plan.network import HostPlan, switch_config
+from topo.testbed.errors import SetupError
 
 
 def record(parameters: Mapping[str, Any], **result: Any) -> Record:
@@ -42,13 +42,13 @@ def test_answers_are_read_with_what_failed() -> None:
 
 
 def test_an_answer_without_the_whole_page_ends_the_run() -> None:
-    with pytest.raises(LabError, match="1 answers were shorter than the page of 1000 bytes: one had 90"):
+    with pytest.raises(SetupError, match="1 answers were shorter than the page of 1000 bytes: one had 90"):
         contentload.read("500 900 90\nfailed 0: none\nlate 0\n", 1000)
 
 
 @pytest.mark.parametrize("output", ["", "usage: first_byte", "500 900 1100\nlate 0\n"])
 def test_a_load_that_says_something_else_is_named(output: str) -> None:
-    with pytest.raises(LabError, match="something else"):
+    with pytest.raises(SetupError, match="something else"):
         contentload.read(output, 1000)
 
 
@@ -59,7 +59,7 @@ def example(directory: Path, name: str, script: str) -> None:
 
 def test_examples_say_what_is_missing_and_what_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(contentload, "EXAMPLES", tmp_path)
-    with pytest.raises(LabError, match="first_byte is not there: cargo build --release --examples"):
+    with pytest.raises(SetupError, match="first_byte is not there: cargo build --release --examples"):
         contentload.command("10.0.0.1", 80, Requests(["/"], 1.0, 1.0))
     example(tmp_path, "first_byte", "")
     words = contentload.command("10.0.0.1", 80, Requests(["/a", "/b"], 0.0, 2.5, 1_000_000))
@@ -67,12 +67,12 @@ def test_examples_say_what_is_missing_and_what_failed(monkeypatch: pytest.Monkey
     example(tmp_path, "decide", 'echo "{\\"kind\\": \\"$3\\"}"')
     assert content_rules.bench("host", 0.1) == {"lines": [{"kind": "host"}]}
     example(tmp_path, "decide", "echo no route >&2; exit 101")
-    with pytest.raises(LabError, match=r"exit code 101: no route"):
+    with pytest.raises(SetupError, match=r"exit code 101: no route"):
         content_rules.bench("host", 0.1)
     example(tmp_path, "handshakes", 'echo "4804 ns a connection, 208133 connections/s"')
     assert content_agent.engine_per_s() == 208_133
     example(tmp_path, "handshakes", "echo done")
-    with pytest.raises(LabError, match="exit code 0: done"):
+    with pytest.raises(SetupError, match="exit code 0: done"):
         content_agent.engine_per_s()
 
 
@@ -82,7 +82,7 @@ def test_examples_say_what_is_missing_and_what_failed(monkeypatch: pytest.Monkey
 def test_everybodys_services_are_a_good_configuration() -> None:
     controls = {agent.name: f"unix:///run/{agent.name}.sock" for agent in AGENTS}
     listed = contentplace.services(RULES, controls)
-    config = parse(yaml.safe_dump({**switch_config(contentplace.POOL.hosts, thrift=False), "services": listed}))
+    config = parse(yaml.safe_dump(switch_config(contentplace.POOL.hosts, listed)))
     shop, ahead = (service for service in config.services if service.content)
     assert shop.content and ahead.content and (shop.content.guess, ahead.content.guess) == (False, True)
     assert [rule.name for rule in shop.content.rules] == ["client", *(f"r{n}" for n in range(RULES)), "xml"]

@@ -27,8 +27,8 @@ from experiments.progress import Progress
 from experiments.registry import EXPERIMENTS, UnknownError, chosen
 from experiments.runner import measure, missing, plan, write
 from experiments.store import Store, StoreError
-from topo.program import program
-from topo.switches import REPOSITORY
+from topo.results import program
+from topo.testbed import REPOSITORY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

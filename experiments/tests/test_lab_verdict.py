@@ -10,13 +10,13 @@ from experiments import lab_verdict
 from experiments.experiment import Point, Record
 from experiments.tests.small import goal_of, report_text
 from experiments.verdicts import values
-from workload.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Judged, Label, Said, judged
+from topo.plan.causes import CAUSES, CROWDS, FAILING, SICK_NAME, Decision, Judged, Label, judged
 
 ONSET_S = 26.0
 
 
-def decision(after_s: float, cause: str, *servers: str, limited: bool = False) -> Said:
-    return Said(ONSET_S + after_s, cause, frozenset(servers), limited)
+def decision(after_s: float, cause: str, *servers: str, limited: bool = False) -> Decision:
+    return Decision(ONSET_S + after_s, cause, frozenset(servers), limited)
 
 
 @pytest.mark.parametrize(("quick", "times"), [(True, 1), (False, 3)])

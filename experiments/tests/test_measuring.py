@@ -10,7 +10,7 @@ from experiments import syntimers
 from experiments.intervals import chance, mean_of
 from experiments.syntimers import SynTimers
 from experiments.webpool import times
-from topo.handshakes import ConnectTimes, Handshakes, Segment
+from topo.measure.handshakes import ConnectTimes, Handshakes, Segment
 
 
 def test_syns_are_repeated_as_linux_does() -> None:

@@ -21,14 +21,13 @@ from experiments.news_lab_verdicts import findings
 from experiments.runner import recorded
 from experiments.store import without_nan
 from experiments.tests.small import tables_of
-from topo.errors import LabError
-from topo.news.run import Run
-from topo.router import KERNEL
-from workload.crowd.measures import Records
-from workload.crowd.samples import Sample
-from workload.crowd.settings import Settings
-from workload.crowd.trace import Row
-from workload.outcomes import Ending, Outcome
+from topo.labs.crowds.run import Run
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.readings import Row, Sample
+from topo.plan.crowd.scenarios import Settings
+from topo.plan.outcomes import Ending, Outcome
+from topo.testbed.errors import SetupError
+from topo.testbed.nodes import KERNEL
 
 QUIET_AR, PERIOD_S, ONSET_S, END_S = 1e6, 8.0, 80.0, 160.0
 
@@ -367,7 +366,7 @@ def test_runs_are_made_once_and_take_limits_from_each_other(monkeypatch: pytest.
     assert [run.static_per_s for run in kept.runs.values()][-2:] == [None, pytest.approx(40.0)]
     assert [run.settings.seed for run in kept.runs.values()] == [1, 1, 101, 101]
     limit_per_s = math.nan
-    with pytest.raises(LabError, match="static-news takes its limit from news-hsi, which limited nothing"):
+    with pytest.raises(SetupError, match="static-news takes its limit from news-hsi, which limited nothing"):
         measure(same)
 
 

@@ -21,7 +21,7 @@ from experiments import (
 from experiments.experiment import Experiment, Record
 from experiments.tests.small import crowd, goal_of, measured, report_text
 from sim.clock import Clock
-from workload.crowd.plan import TARGET
+from topo.plan.crowd.network import TARGET
 
 SMALL = {"period_s": 10.0, "onset_s": 35.0, "end_s": 70.0, "crowd_per_s": 100.0, "link_bit_per_s": 1.5e6}
 

@@ -17,11 +17,11 @@ from experiments.experiment import Goal, Record
 from experiments.ratios import course, reversals
 from experiments.simpool import simulated
 from experiments.variants import PERIOD_S, VARIANTS
-from topo.alternatives import dnat_rules, haproxy_configuration
-from topo.apache import HEAVY, WORK
-from topo.downloads import Download
-from topo.httperf import Load
-from workload.plan import SERVER_CPUS, SERVER_NAMES, pool_of
+from topo.labs.alternatives import dnat_rules, haproxy_configuration
+from topo.labs.webservers import HEAVY, WORK
+from topo.measure.downloads import Download
+from topo.measure.httperf import Load
+from topo.plan.network import SERVER_CPUS, SERVER_NAMES, pool_of
 
 CALM = {"received": 9, "dropped": 0, "lost_before": 0, "lost_after": 0}
 

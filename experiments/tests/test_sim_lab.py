@@ -30,12 +30,11 @@ from experiments.store import Store
 from experiments.tests.small import report_text
 from sim.demo import READERS, simulate_demo
 from sim.lab import simulate_lab
-from topo.errors import LabError
-from topo.program import program
-from workload.crowd.measures import Records
-from workload.crowd.scenarios import Scenario, Variant
-from workload.crowd.settings import Settings
-from workload.plan import SERVER_NAMES
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.scenarios import Scenario, Settings, Variant
+from topo.plan.network import SERVER_NAMES
+from topo.results import program
+from topo.testbed.errors import SetupError
 
 
 def test_what_the_lab_has_run_is_only_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -320,11 +319,11 @@ def test_a_crowd_that_news_lab_does_not_have_is_made_in_the_lab(
 ) -> None:
     def take(point: Point, labs: LabRuns, say: Say) -> dict[str, Any]:
         del labs, say
-        raise LabError(point.key)
+        raise SetupError(point.key)
 
     monkeypatch.setattr(sim_lab_crowds.news_lab, "EXPERIMENT", replace(news_lab.EXPERIMENT, take=take))
     flash = next(one for one in sim_lab.points(False) if "scenario" in one.parameters)
-    with pytest.raises(LabError, match=r"^network-limited/none, 8 \+ 11 intervals, embedded #0$"):
+    with pytest.raises(SetupError, match=r"^network-limited/none, 8 \+ 11 intervals, embedded #0$"):
         sim_lab.take(flash, LabRuns(tmp_path, tmp_path), print)
 
 

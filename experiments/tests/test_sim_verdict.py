@@ -7,7 +7,7 @@ import pytest
 from experiments import sim_verdict
 from experiments.experiment import Point, Values
 from experiments.tests.small import measured, report_text
-from workload.causes import CAUSES, Label
+from topo.plan.causes import CAUSES, Label
 
 
 @pytest.mark.parametrize("label", [Label.UNANSWERED, Label.SLOW, Label.SERVERS])

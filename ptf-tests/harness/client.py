@@ -11,8 +11,8 @@ from finsy.proto import p4r
 from sluice.switch.answers import Sender, senders, subscription
 from sluice.switch.pipeline import Pipeline
 
-from tools.target import client
-from tools.target.client import NotPrimary
+from topo.testbed import p4runtime as client
+from topo.testbed.p4runtime import NotPrimary
 
 __all__ = ["Client", "NotPrimary", "Readable"]
 

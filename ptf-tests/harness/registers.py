@@ -14,7 +14,7 @@ from sluice.names import REGISTER_SIZES, Register
 from sluice.switch import bmv2thrift
 from sluice.switch.celldata import member_widths, value_of
 
-from tools.target.client import RPC_S
+from topo.testbed.p4runtime import RPC_S
 
 from .client import Client
 

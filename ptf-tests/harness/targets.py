@@ -1,4 +1,4 @@
-"""Switches that the packet tests start, of any kind in testbed.switches."""
+"""Switches that the packet tests start, of any kind of topo.testbed.switches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sluice.names import CPU_PORT
 
-from testbed.namespaces import Cable
-from testbed.processes import Process
-from testbed.switches import KINDS, Endpoints
+from topo.testbed.namespaces import Cable
+from topo.testbed.processes import Process
+from topo.testbed.switches import KINDS, Endpoints
 
 READY_S = 30.0
 """Seconds after which a switch that does not serve has failed."""

@@ -22,12 +22,11 @@ from sim.crowd import Place, simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.dumbbell import Dumbbell, clients, places, plan, requests
 from sim.lab import lab_plan, simulate_lab
-from workload.crowd.measures import Records, figures
-from workload.crowd.plan import BYSTANDER, TARGET, TARGET_ADDRESS
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending
-from workload.requestlog import Request
+from topo.plan.crowd.measures import Records, figures
+from topo.plan.crowd.network import BYSTANDER, TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, SERVER, Settings
+from topo.plan.outcomes import Ending
+from topo.plan.requests import Request
 
 SHORT = replace(Settings(), before=3, after=4)
 

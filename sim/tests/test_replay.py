@@ -21,8 +21,7 @@ from sluice.switch.plan import Server, Service
 from sim.crowd import simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.lab import lab_plan
-from workload.crowd.scenarios import NETWORK, NEWS
-from workload.crowd.settings import Settings
+from topo.plan.crowd.scenarios import NETWORK, NEWS, Settings
 
 CLIENT = 0x0A640001
 Place = tuple[Packed, int]

@@ -25,9 +25,8 @@ from sim import crowd
 from sim.crowd import simulate
 from sim.crowdswitch import CrowdSwitch, Flow
 from sim.lab import lab_plan
-from workload.crowd.plan import PORT, TARGET, TARGET_ADDRESS
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, PRODUCTION, Variant
-from workload.crowd.settings import Settings
+from topo.plan.crowd.network import PORT, TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, PRODUCTION, Settings, Variant
 
 CLIENT, PORTS = 0x0A640001, 50_000
 Place = tuple[Packed, int]

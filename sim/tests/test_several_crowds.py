@@ -8,8 +8,8 @@ from sluice.addresses import from_packed
 from sim.crowd import CrowdRun, simulate
 from sim.dumbbell import Dumbbell, Further, plan
 from sim.lab import other
-from workload.crowd.plan import TARGET, TARGET_ADDRESS
-from workload.crowd.scenarios import PRODUCTION
+from topo.plan.crowd.network import TARGET, TARGET_ADDRESS
+from topo.plan.crowd.scenarios import PRODUCTION
 
 ONSET_S, END_S = 60.0, 170.0
 OTHERS = 8

@@ -21,10 +21,10 @@ from tools.bench.conntrack import roomy_conntrack
 from tools.bench.measure import Times, measure
 from tools.bench.network import LARGE_BUILD
 from tools.bench.report import Found, table, verdicts, write
-from topo.errors import LabError
-from topo.interrupts import Interrupted, interruptible
-from topo.mn import setLogLevel
-from topo.prerequisites import require_prerequisites
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.mininet import setLogLevel
+from topo.testbed.prerequisites import require_prerequisites
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -81,7 +81,7 @@ def run(asked: list[str], rounds: int, *, quick: bool) -> Found:
 def _measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
     try:
         measure(who, set_up, times, found, say)
-    except (LabError, subprocess.TimeoutExpired) as error:
+    except (SetupError, subprocess.TimeoutExpired) as error:
         failure = f"{who}, {set_up.servers:,} servers: {error}"
         found.failures.append(failure)
         say(f"FAILED {failure}")
@@ -112,7 +112,7 @@ def main() -> int:
             require_prerequisites()
             setLogLevel("error")
             found = run(forwarders(options.who), options.rounds or (1 if options.quick else 3), quick=options.quick)
-        except LabError as error:
+        except SetupError as error:
             print(f"sluice bench: {error}", file=sys.stderr)
             return 1
         except Interrupted as interrupted:

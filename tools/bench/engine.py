@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "switch/target/release/examples/bench"
@@ -23,7 +23,7 @@ COUNTED = "sluice_engine::engine::Engine::receive*"
 
 
 def packets_per_second(seconds: float) -> float:
-    """Data and answers in turn, on one core: the median of some trials; LabError when the example fails."""
+    """Data and answers in turn, on one core: the median of some trials; SetupError when the example fails."""
     return statistics.median(_trial(seconds) for _ in range(TRIALS))
 
 
@@ -31,7 +31,7 @@ def _trial(seconds: float) -> float:
     text = _run([str(EXAMPLE), str(PROGRAM), "--seconds", str(seconds)])
     found = re.search(r"^engine_pps (\d+)", text, re.MULTILINE)
     if found is None:
-        raise LabError(f"{EXAMPLE.name} does not say engine_pps:\n{text}")
+        raise SetupError(f"{EXAMPLE.name} does not say engine_pps:\n{text}")
     return float(found[1])
 
 
@@ -48,7 +48,7 @@ def _instructions(packets: int) -> int:
         text = _run([*tool, str(EXAMPLE), str(PROGRAM), "--packets", str(packets)])
     found = re.search(r"Collected : (\d+)", text)
     if found is None:
-        raise LabError(f"valgrind does not say how many instructions it collected:\n{text}")
+        raise SetupError(f"valgrind does not say how many instructions it collected:\n{text}")
     return int(found[1])
 
 
@@ -56,5 +56,5 @@ def _run(command: list[str]) -> str:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     text = done.stdout + done.stderr
     if done.returncode:
-        raise LabError(f"{' '.join(command)}: exit code {done.returncode}:\n{text}")
+        raise SetupError(f"{' '.join(command)}: exit code {done.returncode}:\n{text}")
     return text

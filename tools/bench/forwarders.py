@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from testbed.processes import Process, run_in
 from tools.bench.addresses import (
     CLIENT_MAC,
     CLIENTS,
@@ -19,9 +18,9 @@ from tools.bench.addresses import (
     server_addresses,
 )
 from tools.bench.load import EXAMPLES
-from topo.hosts import turn_offloads_off
-from topo.mn import Node, Switch
-from topo.switches import READY_TIMEOUT_S, SWITCHES, ProcessSwitch
+from topo.testbed.mininet import Node, Switch
+from topo.testbed.nodes import READY_TIMEOUT_S, SWITCHES, ProcessSwitch, turn_offloads_off
+from topo.testbed.processes import Process, run_in
 
 
 class CopyForward(ProcessSwitch):

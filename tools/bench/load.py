@@ -9,11 +9,11 @@ from pathlib import Path
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
-from testbed.processes import command_in
 from tools.bench.addresses import CLIENT_MAC
 from tools.bench.search import Trial
-from topo.errors import LabError
-from topo.interrupts import held_back
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import held_back
+from topo.testbed.processes import command_in
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "switch/target/release/examples"
@@ -86,7 +86,7 @@ class Load:
                 process.communicate()
             raise
         if process.returncode:
-            raise LabError(said.strip() or f"packet_load: exit code {process.returncode}")
+            raise SetupError(said.strip() or f"packet_load: exit code {process.returncode}")
         return out.split()
 
 

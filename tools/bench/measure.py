@@ -10,7 +10,7 @@ from tools.bench.network import Bench, bench
 from tools.bench.report import Found
 from tools.bench.search import Trial, largest_rate
 from tools.bench.usage import idle_cpu_percent
-from topo.usage import process_usage
+from topo.testbed.processes import process_usage
 
 WINDOW = 64
 """Handshakes under way at a time."""

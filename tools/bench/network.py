@@ -9,18 +9,17 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from testbed.namespaces import interface_packets
-from testbed.processes import await_true, run_in
 from tools.bench.addresses import PORT, ROUTER_MACS, VIP
 from tools.bench.cases import PIPELINES, Case
 from tools.bench.forwarders import KernelDnat, kind_of
 from tools.bench.load import Load, trial
 from tools.bench.program import order
 from tools.bench.search import LOSS, Trial
-from topo.errors import LabError
-from topo.hosts import LabHost
-from topo.mn import Mininet
-from topo.switches import ProcessSwitch
+from topo.testbed.errors import SetupError
+from topo.testbed.mininet import Mininet
+from topo.testbed.namespaces import interface_packets
+from topo.testbed.nodes import LabHost, ProcessSwitch
+from topo.testbed.processes import await_true, run_in
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGE_BUILD = ROOT / "p4src/build/large"
@@ -85,7 +84,7 @@ class Bench:
         return self.load.frame(ROUTER_MACS[0], (VIP, PORT), flags, case.frame)
 
     def open(self, connections: int) -> None:
-        """Open connections that are not open yet; LabError when their frames do not come through."""
+        """Open connections that are not open yet; SetupError when their frames do not come through."""
         if self.who == "copy-forward" or connections <= self.opened:
             return
         # Connection tracking takes an ACK for a connection under way, and translates nothing after a SYN unanswered.
@@ -100,7 +99,7 @@ class Bench:
             if best >= count * (1 - LOSS):
                 self.opened = connections
                 return
-        raise LabError(f"{self.who}: of {count} connections only {best} came through")
+        raise SetupError(f"{self.who}: of {count} connections only {best} came through")
 
     def received(self) -> int:
         """Frames that have come out of the forwarder so far."""

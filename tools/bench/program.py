@@ -27,7 +27,7 @@ from tools.bench.addresses import (
     extra_routes,
     server_addresses,
 )
-from workload.plan import GRPC_PORT, THRIFT_PORT
+from topo.plan.network import GRPC_PORT, THRIFT_PORT
 
 
 def order(*, servers: int, entries: int, thrift: bool, pipeline: Path | None, fresh: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from topo.usage import process_usage
+from topo.testbed.processes import process_usage
 
 
 def idle_cpu_percent(pid: int, seconds: float) -> float:

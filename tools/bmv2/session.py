@@ -17,7 +17,7 @@ from finsy.proto import p4i
 from tools.stf.control import Control
 from tools.stf.entries import find
 from tools.stf.statements import COMMANDS, Add, Call, Command, SetDefault, StfError
-from tools.target.client import Refused
+from topo.testbed.p4runtime import Refused
 
 _LAST_PRIORITY = (1 << 31) - 2
 """The smallest number wins on BMv2, the largest one of 31 bits in P4Runtime, and STF's are one less than those."""

@@ -20,12 +20,12 @@ from typing import cast
 from finsy.proto import p4i
 from google.protobuf import text_format
 
-from testbed.errors import SetupError
-from testbed.processes import Process
-from testbed.switches import EMBEDDED, Endpoints
 from tools.stf.control import Control
-from tools.target.client import Client, Refused
-from tools.target.process import Switch, embedded_binary
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Client, Refused
+from topo.testbed.processes import Process
+from topo.testbed.switches import EMBEDDED, Endpoints
+from topo.testbed.switches.piped import Switch, embedded_binary
 
 from .p4info import p4info_of
 from .session import Session

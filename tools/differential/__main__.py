@@ -17,12 +17,13 @@ from finsy.proto import p4i
 from google.protobuf import text_format
 from sluice.names import RATE_TICK_US
 
-from testbed import namespaces
-from testbed.errors import SetupError
-from testbed.switches import BMV2, TOFINO
-from tools.target.client import Refused
-from tools.target.entities import Entities
-from tools.target.process import ROOT, embedded_binary
+from topo.testbed import REPOSITORY as ROOT
+from topo.testbed import namespaces
+from topo.testbed.entities import Entities
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Refused
+from topo.testbed.switches import BMV2, TOFINO
+from topo.testbed.switches.piped import embedded_binary
 
 from . import compare, content, model, selectors
 from .frames import Frames

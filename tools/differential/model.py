@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from finsy.proto import p4r
 from sluice.names import Counter
 
-from tools.target.entities import Value
+from topo.testbed.entities import Value
 
 from . import frames, world
 from .side import State

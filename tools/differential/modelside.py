@@ -22,11 +22,11 @@ from finsy.proto import p4i, p4r
 from ptf import afpacket
 from sluice.names import Counter
 
-from testbed import namespaces
-from testbed.errors import SetupError
-from testbed.processes import Process
-from testbed.switches import TOFINO, Endpoints
-from tools.target.client import Client
+from topo.testbed import namespaces
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Client
+from topo.testbed.processes import Process
+from topo.testbed.switches import TOFINO, Endpoints
 
 from .side import State, answer_to, cells_of, counters_of, enable_digests, to_controller
 

@@ -14,13 +14,12 @@ from typing import Protocol
 from finsy.proto import p4i, p4r, rpc_code
 from sluice.switch import bmv2thrift
 
-from testbed import captures
-from testbed.errors import SetupError
-from testbed.processes import Process
-from tools.target.client import Client, Refused
-from tools.target.entities import Entities
-from tools.target.process import Pipes, start
-from tools.target.quiet import await_quiet
+from topo.testbed import captures
+from topo.testbed.entities import Entities
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Client, Refused
+from topo.testbed.processes import Process
+from topo.testbed.switches.piped import Pipes, await_quiet, start
 
 QUIET_S = 120.0
 """A round takes seconds; a switch that works on after this is stuck."""
@@ -109,7 +108,7 @@ class Side:
         self._clock += len(frames) + 1
 
     def await_quiet(self, watch: Callable[[], None]) -> None:
-        """Wait until the switch has nothing left to do; ``watch`` is called meanwhile (see `tools.target.quiet`)."""
+        """Wait until the switch has nothing left to do; ``watch`` is called meanwhile (see `switches.piped`)."""
         deadline = time.monotonic() + QUIET_S
         while any(feeder.is_alive() for feeder in self._feeders) and time.monotonic() < deadline:
             watch()  # a pipe that a dead switch does not read stays full

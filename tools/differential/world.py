@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from finsy.proto import p4r
 
-from tools.target.entities import Entities, Value
+from topo.testbed.entities import Entities, Value
 
 PORTS = (1, 2, 3, 4)
 CPU_PORT = 510

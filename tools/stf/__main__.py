@@ -9,8 +9,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed.errors import SetupError
-from tools.target.process import embedded_binary
+from topo.testbed.errors import SetupError
+from topo.testbed.switches.piped import embedded_binary
 
 from .runner import Outcome, Result, run
 

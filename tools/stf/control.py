@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from finsy.proto import p4d, p4i, p4r
 
-from tools.target.client import Client
-from tools.target.entities import canonical
+from topo.testbed.entities import canonical
+from topo.testbed.p4runtime import Client
 
 from .entries import Entries, find
 from .statements import Add, CheckCounter, Command, SetDefault, StfError, number

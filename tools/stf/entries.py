@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from finsy.proto import p4i, p4r
 
-from tools.target.entities import canonical
+from topo.testbed.entities import canonical
 
 from .statements import Add, Call, SetDefault, StfError, number
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from sluice.replay.capturefile import CaptureError
 
-from testbed import captures
-from testbed.errors import SetupError
-from tools.target.client import Client, Refused
-from tools.target.process import Pipes, Switch, start
+from topo.testbed import captures
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Client, Refused
+from topo.testbed.switches.piped import Pipes, Switch, start
 
 from .control import Control
 from .expectations import differences

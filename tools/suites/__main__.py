@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from testbed.errors import SetupError
-from testbed.switches import BMV2
-from tools.target.process import embedded_binary
+from topo.testbed.errors import SetupError
+from topo.testbed.switches import BMV2
+from topo.testbed.switches.piped import embedded_binary
 
 from . import guide, onos, tutorials
 from .errors import SuiteError

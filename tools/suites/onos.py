@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sluice.replay.capturefile import CaptureError
 
-from testbed.errors import SetupError
-from tools.target.client import Refused
+from topo.testbed.errors import SetupError
+from topo.testbed.p4runtime import Refused
 
 from .errors import SuiteError
 from .onos_basic import BASIC

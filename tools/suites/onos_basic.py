@@ -8,8 +8,8 @@ from finsy.proto import p4r
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from tools.target.client import Client, NotPrimary
-from tools.target.entities import canonical
+from topo.testbed.entities import canonical
+from topo.testbed.p4runtime import Client, NotPrimary
 
 from .errors import UnmetError, expect
 from .onos_controller import ELECTION_ID, Onos, clone_session, matched, multicast_group

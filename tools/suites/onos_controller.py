@@ -12,8 +12,8 @@ from pathlib import Path
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
-from tools.target.client import Client
-from tools.target.entities import Entities, canonical
+from topo.testbed.entities import Entities, canonical
+from topo.testbed.p4runtime import Client
 
 from .errors import expect
 from .wired import Wired

@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.processes import with_parent
-from tools.target.process import ROOT
+from topo.testbed import REPOSITORY as ROOT
+from topo.testbed.processes import with_parent
 
 from .errors import SuiteError, TooLateError
 

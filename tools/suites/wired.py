@@ -8,10 +8,9 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import captures
-from testbed.errors import SetupError
-from tools.target.process import Pipes, Switch, start
-from tools.target.quiet import await_quiet
+from topo.testbed import captures
+from topo.testbed.errors import SetupError
+from topo.testbed.switches.piped import Pipes, Switch, await_quiet, start
 
 FED = 1
 """The port by which frames come."""

@@ -11,7 +11,7 @@ from tools.bench import __main__ as run_module
 from tools.bench.cases import SetUp
 from tools.bench.measure import Times
 from tools.bench.report import Found
-from topo.errors import LabError
+from topo.testbed.errors import SetupError
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_a_set_up_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatc
     def measure(who: str, set_up: SetUp, times: Times, found: Found, say: Callable[[str], None]) -> None:
         del times, say
         if who == "bmv2":
-            raise LabError("it has died")
+            raise SetupError("it has died")
         for case in set_up.cases:
             found.pps.setdefault((who, case), []).append(1.0)
 

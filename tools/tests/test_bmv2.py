@@ -13,13 +13,13 @@ import pytest
 from finsy.proto import p4i
 from google.protobuf import text_format
 
-from testbed import captures
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.bmv2.p4info import p4info_of
 from tools.bmv2.session import Session
 from tools.stf.control import Control
 from tools.stf.statements import Add, Call, Command, SetDefault
-from tools.target.process import Pipes
+from topo.testbed import captures
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
+from topo.testbed.switches.piped import Pipes
 
 ROOT = Path(__file__).resolve().parents[2]
 FRONT_ENDS = ROOT / "tools/bmv2"

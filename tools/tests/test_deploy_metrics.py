@@ -38,10 +38,10 @@ from sluice.switch.rules import Rules
 from sluice.views import metrics
 from sluice.views.metrics import families
 
-from testbed.ports import free_port
-from testbed.switches.embedded import BINARY
-from testbed.switches.started import start
 from tools import gen_docs
+from topo.testbed.namespaces import free_port
+from topo.testbed.switches.embedded import BINARY
+from topo.testbed.switches.started import start
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy/prometheus"

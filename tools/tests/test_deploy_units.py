@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from fakesystemd import PATIENCE_S, Systemd, hanging
 
-from testbed.switches.embedded import BINARY
+from topo.testbed.switches.embedded import BINARY
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))

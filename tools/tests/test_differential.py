@@ -18,15 +18,15 @@ import pytest
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 
-from testbed.errors import SetupError
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.differential import compare, frames, model, side
 from tools.differential.frames import Frames, checksum
 from tools.differential.side import Side, State, last_words, require_running
 from tools.differential.world import CLIENTS, CPU_PORT, PORTS, TCP, UDP, VIPS, World
-from tools.target.entities import Entities
-from tools.target.process import ROOT
-from tools.target.quiet import await_quiet
+from topo.testbed import REPOSITORY as ROOT
+from topo.testbed.entities import Entities
+from topo.testbed.errors import SetupError
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
+from topo.testbed.switches.piped import await_quiet
 
 BITS = re.compile(r"#define CLOSING_(\w+) (\d+):(\d+)")
 P4INFO = text_format.Parse((ROOT / "p4src/build/sluice.p4info.txtpb").read_text(), p4i.P4Info())

@@ -16,8 +16,8 @@ import pytest
 from sluice.config.load import parse
 from sluice.config.model import Config
 
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.tests.test_bench_interrupt import marked, processes_of
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "examples/sluice.yaml"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from topo.switches import REPOSITORY
+from topo.testbed import REPOSITORY
 
 HEAD = "# Only to fall.\n\n"
 

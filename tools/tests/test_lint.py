@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from topo.switches import REPOSITORY
+from topo.testbed import REPOSITORY
 
 
 def test_every_python_file_of_the_repository_is_linted() -> None:

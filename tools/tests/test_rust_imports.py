@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.rust_imports import circles, crate_files, imports
-from topo.switches import REPOSITORY
+from topo.testbed import REPOSITORY
 
 
 def crate(folder: Path, files: dict[str, str]) -> Path:

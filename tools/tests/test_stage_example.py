@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.docs.markdown import ROOT
 from tools.p4 import COMPILER
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 FILES = 6
 """At most so many by hand."""
@@ -31,7 +31,7 @@ p4.compile_one(p4.BUILDS[""], p4.BUILD)
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """What the example changes and its packet test needs, with the patch applied."""
-    for folder in ("p4src", "controller", "tools", "testbed", "topo", "workload", "ptf-tests"):
+    for folder in ("p4src", "controller", "tools", "topo", "ptf-tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(
         ["git", "apply", "--whitespace=error", str(PATCH)],

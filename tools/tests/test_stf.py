@@ -8,8 +8,6 @@ from finsy.proto import p4i, p4r
 from google.protobuf import text_format
 from sluice.replay.capturefile import CaptureError
 
-from testbed import captures
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.stf.__main__ import main
 from tools.stf.entries import Entries
 from tools.stf.expectations import differences, matches
@@ -26,6 +24,8 @@ from tools.stf.statements import (
     StfError,
     parse,
 )
+from topo.testbed import captures
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from testbed.switches.embedded import BINARY as EMBEDDED
 from tools.suites import guide, onos, ptf, tutorials
 from tools.suites.__main__ import main
 from tools.suites.errors import SuiteError, TooLateError, UnmetError
@@ -19,6 +18,7 @@ from tools.suites.place import Place, Program, place
 from tools.suites.prompt import fields, mininet, packets
 from tools.suites.report import Outcome, Result, as_json, status, summary
 from tools.tests.test_bench_interrupt import processes_of
+from topo.testbed.switches.embedded import BINARY as EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "switch/p4runtime/tests/p4/everything.json"
@@ -270,9 +270,9 @@ sys.path.insert(0, "{ROOT}")
 import grpc
 from finsy.proto import p4i, p4r
 from google.protobuf import text_format
-from tools.target.client import Client
-from tools.target.entities import Entities
-from topo.mn import CLI, Mininet, Node, Switch
+from topo.testbed.p4runtime import Client
+from topo.testbed.entities import Entities
+from topo.testbed.mininet import CLI, Mininet, Node, Switch
 
 ADDRESS = "127.0.0.1:50051"
 
@@ -372,8 +372,8 @@ from google.protobuf import text_format
 from ptf import testutils
 from ptf.base_tests import BaseTest
 import ptf
-from tools.target.client import Client
-from tools.target.entities import Entities
+from topo.testbed.p4runtime import Client
+from topo.testbed.entities import Entities
 
 class Forwarded(BaseTest):
     def setUp(self):

@@ -1,5 +1,4 @@
-"""Load for the lab: request logs (World Cup 98 or synthesised), their replay, and servers that answer with any size.
+"""The programs of a load: `client` and `server`, `delay` (a delay line) and `flood` (SYNs without clients).
 
-`replay`, `server`, `bulk` and `delay` are programs of their own, one process each in the namespace of a host; they
-import nothing but the standard library and this package, so that they start fast.
+Each runs in a process of its own in the namespace of a host; those without numpy start fast.
 """

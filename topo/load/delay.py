@@ -1,24 +1,23 @@
-"""A delay line for kernels without netem: packets towards the servers are held for the time their client is away.
-
-    python -m topo.load.delay --device delay0 --class 10.101.0.0/16=0.010 --class 10.102.0.0/16=0.020
+"""A delay line for kernels without netem: packets towards the servers wait for the delay of their client.
 
 The router in front of the clients routes what comes from them into a TUN device.  This program reads it, waits and
 writes it back, and the kernel routes it on.  What comes from the servers goes straight through: a round trip is longer
-by the whole delay.  Order is kept within a class.
+by the whole delay.  Order is kept within a network of clients.
 """
 
 from __future__ import annotations
 
-import argparse
 import fcntl
-import ipaddress
 import os
 import select
 import struct
-import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from topo.load.program import main
 
 TUNSETIFF = 0x400454CA
 IFF_TUN = 0x0001
@@ -29,32 +28,40 @@ MTU_MAX = 2048
 
 
 class DelayLine:
-    """One queue for each class, which is a /16 of sources; others are not held."""
+    """A queue for each /16 of sources with a delay in seconds; packets of other sources are not delayed."""
 
-    def __init__(self, classes: dict[bytes, float]) -> None:
-        self._delays = classes
-        self._held: dict[bytes, deque[tuple[float, bytes]]] = {prefix: deque() for prefix in classes}
+    def __init__(self, delays_s: Mapping[str, float]) -> None:
+        """Raises ValueError for a network that is no /16."""
+        self._delays = {_prefix(network): delay_s for network, delay_s in delays_s.items()}
+        self._queues: dict[bytes, deque[tuple[float, bytes]]] = {prefix: deque() for prefix in self._delays}
 
     def take(self, packet: bytes, now: float) -> bool:
-        """Hold a packet; False if it is of no class."""
+        """Queue a packet; return False if its source has no delay."""
         prefix = packet[12:14]
-        queue = self._held.get(prefix)
+        queue = self._queues.get(prefix)
         if queue is None:
             return False
         queue.append((now + self._delays[prefix], packet))
         return True
 
     def next(self) -> float | None:
-        """Return when the next packet is to go."""
-        return min((queue[0][0] for queue in self._held.values() if queue), default=None)
+        """Return the time at which the next packet is due; None without a packet."""
+        return min((queue[0][0] for queue in self._queues.values() if queue), default=None)
 
     def due(self, now: float) -> list[bytes]:
-        """Return the packets whose time has come, and forget them."""
+        """Remove and return the packets that are due."""
         packets: list[bytes] = []
-        for queue in self._held.values():
+        for queue in self._queues.values():
             while queue and queue[0][0] <= now:
                 packets.append(queue.popleft()[1])
         return packets
+
+
+def _prefix(network: str) -> bytes:
+    prefix = IPv4Network(network)
+    if prefix.prefixlen != 16:
+        raise ValueError(f"{network!r} is no /16")
+    return prefix.network_address.packed[:2]
 
 
 def open_tun(name: str) -> int:
@@ -64,8 +71,8 @@ def open_tun(name: str) -> int:
     return tun
 
 
-def run(tun: int, line: DelayLine) -> None:
-    """Hold and pass on packets for ever."""
+def pass_on(tun: int, line: DelayLine) -> None:
+    """Delay and forward packets for ever."""
     while True:
         wake = line.next()
         wait = None if wake is None else max(0.0, wake - time.monotonic())
@@ -82,26 +89,19 @@ def run(tun: int, line: DelayLine) -> None:
             os.write(tun, packet)
 
 
-def parse_class(text: str) -> tuple[bytes, float]:
-    """Read PREFIX/16=SECONDS."""
-    network, _, delay = text.partition("=")
-    prefix = ipaddress.IPv4Network(network)
-    if prefix.prefixlen != 16:
-        raise argparse.ArgumentTypeError(f"{text!r}: a class is a /16")
-    return prefix.network_address.packed[:2], float(delay)
+@dataclass(frozen=True)
+class Delay:
+    """The program: a TUN device of this name, and seconds by network of sources (A.B.0.0/16)."""
 
+    device: str
+    delays_s: dict[str, float]
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m topo.load.delay", description="Hold packets for a time.")
-    parser.add_argument("--device", required=True)
-    parser.add_argument("--class", dest="classes", type=parse_class, action="append", default=[])
-    options = parser.parse_args(arguments)
-    tun = open_tun(options.device)
-    print("delay line ready", flush=True)
-    run(tun, DelayLine(dict(options.classes)))
-    return 0
+    def run(self) -> None:
+        """Delay packets until the process ends; print a line with `ready` once the device exists."""
+        tun = open_tun(self.device)
+        print("delay line ready", flush=True)
+        pass_on(tun, DelayLine(self.delays_s))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(globals())

@@ -1,34 +1,36 @@
-"""A web server that answers `GET /N` with N bytes; with a worker limit and a cost, the slow target of Chen & Heidemann.
+"""The servers of a load: one answers `GET /N` with N bytes, one sends a bulk transfer, one measures its connections.
 
-    python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --cost-us U --memory-mb M --answer-kb K]
-    python -m topo.load.server --address 10.0.11.1 --port 80 [--workers N --turn-us T --slow-us S]
-
-Without a cost an answer goes out at once, as from the in-kernel server of 2005.  With one, workers take turns, one
-block of an answer each, and every turn costs CPU time: many requests at once then make every answer slower, as a
-server does that swaps.  An answer also holds memory from its beginning to its end.  CPU and memory are limited from
-outside, by a cgroup; the server keeps below its memory limit, since the kernel would end it there.  Whoever finds no
-worker free, or no memory, waits in the kernel's accept queue.
-
-With ``--turn-us`` a turn takes that long on the wall and no CPU time; from SIGUSR1 on it takes ``--slow-us``.
+Without a cost `SizedServer` sends an answer at once, as the in-kernel server of 2005 did. With a worker limit and a
+cost it is the slow target of Chen & Heidemann: workers take turns, one block of an answer each, and every turn costs
+CPU time. Many requests at once then make every answer slower, as on a server that swaps. An answer also holds memory
+from its beginning to its end. CPU and memory are limited from outside, by a cgroup; the server keeps below its memory
+limit, since the kernel would end it there. A request that finds no worker free, or no memory, waits in the kernel's
+accept queue.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import mmap
 import os
 import select
+import selectors
 import signal
 import socket
-import sys
+import struct
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from topo.load.program import main
 
 HEADER = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n"
 BAD_REQUEST = b"HTTP/1.0 400 Bad Request\r\n\r\n"
 BLOCK_BYTES = 2048
-"""What a worker sends in one turn."""
+"""Bytes that a worker sends in a turn."""
 SIZE_MAX = 1 << 24
 ACCEPTS_AT_ONCE = 64
 REQUEST_BYTES = 4096
@@ -37,68 +39,85 @@ POLLS_EVERY_TURNS = 8
 HELD = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
 STATM_BYTES = 128
 SPARE_BYTES = 2 << 20
-"""Of the memory limit, for what the kernel keeps for connections and is charged to the server, too."""
+"""Bytes of the memory limit that are reserved for the kernel's buffers, which are charged to the server, too."""
+PIECE = bytes(8192)
+"""A piece of a bulk transfer (Chen & Heidemann, section 8.6)."""
+LATE_S = 1.0
 
 
+@dataclass
+class SizedServer:
+    """The program that answers with as many bytes as a request asks for."""
+
+    address: str
+    port: int
+    backlog: int = 4096
+    workers: int = 100_000
+    """Requests that are answered at the same time."""
+    cost_us: float = 0.0
+    """CPU time of a turn, in us; 0: an answer is sent at once."""
+    turn_us: float = 0.0
+    """Elapsed time of a turn in us, in place of CPU time; 0: none."""
+    slow_us: float = 0.0
+    """Elapsed time of a turn from SIGUSR1 on, in us; 0: unchanged."""
+    memory_mb: float = 0.0
+    """Memory for everything, in MiB; 0: no limit."""
+    answer_kb: float = 0.0
+    """Memory that an answer holds, in KiB; 0: none."""
+
+    def run(self) -> None:
+        """Serve until the process ends."""
+        server = Server(self)
+
+        def slow_down(*_: object) -> None:
+            server.turn_s = self.slow_us / 1e6
+
+        if self.slow_us:
+            signal.signal(signal.SIGUSR1, slow_down)
+        while True:
+            server.step()
+
+
+@dataclass(slots=True)
 class Answer:
-    """A connection and what is left to send on it."""
+    """A connection and what remains to be sent on it."""
 
-    __slots__ = ("connection", "header", "left", "memory")
-
-    def __init__(self, connection: socket.socket, memory: mmap.mmap | None) -> None:
-        self.connection = connection
-        self.memory = memory
-        self.header = b""
-        self.left = -1
-        """Bytes of the body; negative until the request has come."""
+    connection: socket.socket
+    memory: mmap.mmap | None
+    header: bytes = b""
+    left: int = -1
+    """Bytes of the body; negative until the request has come."""
 
 
 class Server:
-    """One listening socket, one thread."""
+    """The server of one listening socket, in one thread."""
 
-    def __init__(
-        self,
-        address: str,
-        port: int,
-        *,
-        backlog: int,
-        workers: int,
-        cost_us: float,
-        memory_bytes: int = 0,
-        answer_bytes: int = 0,
-        turn_s: float = 0.0,
-    ) -> None:
-        """Listen.  An answer holds `answer_bytes`, the process at most `memory_bytes` (0: none; no limit)."""
-        self.turn_s = turn_s
-        """Time on the wall of a turn, in place of a cost; 0: there is none."""
-        self._workers = workers
-        self._cost_s = cost_us / 1e6
-        self._memory_bytes = memory_bytes
-        self._answer_bytes = answer_bytes
+    def __init__(self, options: SizedServer) -> None:
+        """Listen."""
+        self.turn_s = options.turn_us / 1e6
+        self._workers = options.workers
+        self._cost_s = options.cost_us / 1e6
+        self._memory_bytes = round(options.memory_mb * 2**20)
+        self._answer_bytes = round(options.answer_kb * 2**10)
         self._statm = os.open("/proc/self/statm", os.O_RDONLY)
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listener.bind((address, port))
-        self._listener.listen(backlog)
+        self._listener.bind((options.address, options.port))
+        self._listener.listen(options.backlog)
         self._epoll = select.epoll()
         self._epoll.register(self._listener.fileno(), select.EPOLLIN)
         self._accepting = True
         self._answers: dict[int, Answer] = {}
         self._turns: deque[Answer] = deque()
 
-    def run(self) -> None:
-        """Serve for ever."""
-        while True:
-            self.step()
-
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address and port of the listening socket."""
         return self._listener.getsockname()
 
     @property
     def waiting(self) -> int:
-        """How many answers wait for their turn."""
+        """The number of answers that wait for a turn."""
         return len(self._turns)
 
     def own_bytes(self) -> int:
@@ -107,7 +126,7 @@ class Server:
         return (int(resident) - int(shared)) * mmap.PAGESIZE
 
     def step(self) -> None:
-        """Do what there is to do now; wait if there is nothing."""
+        """Handle events and turns; wait for an event if no answer waits for a turn."""
         for descriptor, events in self._epoll.poll(0 if self._turns else None):
             if descriptor == self._listener.fileno():
                 self._accept()
@@ -138,7 +157,7 @@ class Server:
             self._ready(answer)
 
     def _is_full(self) -> bool:
-        """Whether another answer would be one too many; the first one never is, so that it always goes on."""
+        """Return whether another answer would exceed a limit; the first answer never does."""
         if len(self._answers) >= self._workers:
             return True
         if not self._memory_bytes or not self._answers:
@@ -181,7 +200,7 @@ class Server:
             self._close(answer)
 
     def _send(self, answer: Answer, at_most: int) -> bool:
-        """Send the next part and say whether that was all."""
+        """Send the next part of an answer; return whether the answer is complete."""
         flags = 0
         if answer.header:
             flags = socket.MSG_MORE if answer.left else 0
@@ -215,38 +234,152 @@ def answer_to(request: bytes) -> tuple[bytes, int]:
     return HEADER % size, size
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m topo.load.server", description="Answer GET /N with N bytes.")
-    parser.add_argument("--address", required=True)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--backlog", type=int, default=4096)
-    parser.add_argument("--workers", type=int, default=100_000, help="requests that are answered at the same time")
-    parser.add_argument("--cost-us", type=float, default=0.0, help="CPU time of a turn, in us; 0: answer at once")
-    parser.add_argument("--turn-us", type=float, default=0.0, help="time on the wall of a turn, in us")
-    parser.add_argument("--slow-us", type=float, default=0.0, help="the same from SIGUSR1 on; 0: it stays")
-    parser.add_argument("--memory-mb", type=float, default=0.0, help="memory for everything; 0: no limit")
-    parser.add_argument("--answer-kb", type=float, default=0.0, help="memory that an answer holds; 0: none")
-    options = parser.parse_args(arguments)
-    server = Server(
-        options.address,
-        options.port,
-        backlog=options.backlog,
-        workers=options.workers,
-        cost_us=options.cost_us,
-        memory_bytes=round(options.memory_mb * 2**20),
-        answer_bytes=round(options.answer_kb * 2**10),
-        turn_s=options.turn_us / 1e6,
-    )
+@dataclass(frozen=True)
+class BulkServer:
+    """The program that sends a bulk transfer limited by its application: pieces of 8 KB at a steady rate."""
 
-    def slow_down(*_: object) -> None:
-        server.turn_s = options.slow_us / 1e6
+    address: str
+    port: int
+    bytes_per_s: float
 
-    if options.slow_us:
-        signal.signal(signal.SIGUSR1, slow_down)
-    server.run()
-    return 0
+    def run(self) -> None:
+        """Serve one receiver after the other until the process ends.
+
+        A piece that the link holds up is sent late; none is left out unless it is more than LATE_S late.
+        """
+        with socket.create_server((self.address, self.port)) as listener:
+            while True:
+                connection, _ = listener.accept()
+                with connection, suppress(OSError):
+                    due = time.monotonic()
+                    while True:
+                        time.sleep(max(0.0, due - time.monotonic()))
+                        connection.sendall(PIECE)
+                        due = max(due + len(PIECE) / self.bytes_per_s, time.monotonic() - LATE_S)
+
+
+# -- transfers whose round trips are measured
+
+SO_MAX_PACING_RATE = 47
+"""include/uapi/asm-generic/socket.h"""
+INFO_BYTES = 160
+_RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT = 68, 100, 148, 156
+"""Offsets in struct tcp_info (include/uapi/linux/tcp.h), 32 bits each; times in microseconds."""
+_BYTES_ACKED = 120
+"""Offset in struct tcp_info, 64 bits."""
+SAMPLE_S = 0.05
+PATIENCE_S = 30.0
+CHUNK = bytes(65_536)
+
+
+@dataclass(frozen=True)
+class Sender:
+    """The program that sends to clients as fast as TCP lets it, and prints the kernel's figures of each connection.
+
+    It prints `listening` first, and a line of JSON in the end.
+    """
+
+    port: int
+    connections: int
+    congestion: str
+    rate: int
+    """Highest rate of a connection, in bytes per second."""
+    seconds: float
+    settle: float = 0.0
+    """Seconds at the beginning whose bytes do not count."""
+
+    def run(self) -> None:
+        """Wait for all connections, then send."""
+        connections = accept(self.port, self.connections, self.congestion, self.rate)
+        send(connections, self.seconds, self.settle)
+        print(json.dumps([followed.report() for followed in connections]), flush=True)
+        for (
+            connection
+        ) in connections:  # what is in the buffers is not sent any more: the switch and the kernel end alike
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.socket.close()
+
+
+@dataclass
+class Followed:
+    """A connection, and the kernel's smoothed round trips of it."""
+
+    socket: socket.socket
+    address: str
+    port: int
+    total_us: int = 0
+    samples: int = 0
+    acked_before: int = 0
+    """Bytes acknowledged at the end of the settling time."""
+
+    def info(self) -> tuple[int, int, int, int]:
+        """Return smoothed round trip, retransmissions, least round trip and segments with data."""
+        raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        rtt, again, least, segments = (
+            struct.unpack_from("=I", raw, place)[0] for place in (_RTT, _TOTAL_RETRANS, _MIN_RTT, _DATA_SEGS_OUT)
+        )
+        return rtt, again, least, segments
+
+    def sample(self) -> None:
+        """Record the smoothed round trip."""
+        self.total_us += self.info()[0]
+        self.samples += 1
+
+    def acked(self) -> int:
+        """Return the bytes that the client has acknowledged."""
+        raw = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        return struct.unpack_from("=Q", raw, _BYTES_ACKED)[0]
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures that the program prints."""
+        _, again, least, segments = self.info()
+        mean_us = self.total_us / self.samples
+        return {
+            "client": self.address,
+            "port": self.port,
+            "rtt_s": mean_us / 1e6,
+            "least_rtt_s": least / 1e6,
+            "again": again,
+            "segments": segments,
+            "acked": self.acked() - self.acked_before,
+        }
+
+
+def accept(port: int, number: int, congestion: str, rate: int) -> list[Followed]:
+    """Accept all connections."""
+    found: list[Followed] = []
+    with socket.create_server(("", port), backlog=number) as listening:
+        listening.settimeout(PATIENCE_S)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+        listening.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rate)
+        print("listening", flush=True)
+        for _ in range(number):
+            one, (address, client_port) = listening.accept()
+            one.setblocking(False)
+            found.append(Followed(one, address, client_port))
+    return found
+
+
+def send(connections: Sequence[Followed], seconds: float, settle_s: float = 0.0) -> None:
+    """Keep every connection's buffer full, and sample; what is acknowledged counts once all has settled."""
+    now = time.monotonic()
+    end, due, settled = now + seconds, now + SAMPLE_S, now + settle_s
+    with selectors.DefaultSelector() as ready:
+        for connection in connections:
+            ready.register(connection.socket, selectors.EVENT_WRITE)
+        while (now := time.monotonic()) < end:
+            for key, _ in ready.select(max(0.0, due - now)):
+                try:
+                    key.fileobj.send(CHUNK)  # type: ignore[union-attr]
+                except BlockingIOError:
+                    continue
+            if time.monotonic() >= due:
+                due += SAMPLE_S
+                for followed in connections:
+                    followed.sample()
+                    if now < settled:
+                        followed.acked_before = followed.acked()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(globals())

@@ -1,10 +1,12 @@
-"""A controller that closes what it is told to, and a way to the switch of topo.closing, in its own namespace."""
+"""A controller that closes connections on demand, and its configuration of the switch of topo.labs.closing."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import yaml
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
@@ -16,37 +18,40 @@ from sluice.names import Action, Table
 from sluice.switch.choice import program_for
 from sluice.switch.closing import Closing, services_of
 from sluice.switch.plan import make_plan
+from sluice.switch.programmer import Programmer
 from sluice.switch.registers import open_registers
 from sluice.switch.secondlook import read_loads
 from sluice.switch.session import Session
 
-from workload.plan import WEB_PORT
+from topo.labs.closing import NEIGHBOURS, ClosingNetwork, configuration
+from topo.plan.network import GRPC_PORT
+from topo.testbed.network import SWITCH
+from topo.tests.reached import reached
 
 TIMEOUT_S = 30.0
 
 
-def configured(address: str, service: str, server: str) -> Config:
-    """One service with one server, on a switch whose P4Runtime is at this address."""
-    text = {
-        "switch": {"address": address},
-        "interfaces": [
-            {"port": 1, "mac": "02:00:00:00:00:01", "address": "192.0.2.1/24"},
-            {"port": 2, "mac": "02:00:00:00:00:02", "address": "198.51.100.1/24"},
-        ],
-        "services": [
-            {
-                "name": "web",
-                "address": service,
-                "port": WEB_PORT,
-                "servers": [{"name": "s1", "address": server, "port": WEB_PORT}],
-            }
-        ],
-    }
-    return parse(yaml.safe_dump(text))
+@contextmanager
+def configured(
+    net: ClosingNetwork,
+    change: Callable[[dict[str, Any]], None] = lambda document: None,
+    neighbours: Mapping[str, tuple[int, str]] = NEIGHBOURS,
+) -> Generator[Config]:
+    """Yield the configuration of a network's switch, with one service and one server; P4Runtime is reachable from here.
+
+    ``change`` changes that configuration; ``neighbours`` are ports and MAC addresses by address.
+    """
+    with reached(net.pid(SWITCH), GRPC_PORT) as address:
+        document: dict[str, Any] = {**configuration(), "routes": [], "switch": {"address": address}}
+        change(document)
+        config = parse(yaml.safe_dump(document))
+        with Programmer(config, neighbours):
+            pass
+        yield config
 
 
 class Closer:
-    """A controller that closes what it is told to."""
+    """A controller that closes the connections of its caller's choice."""
 
     def __init__(self, config: Config, session: Session, closing: Closing, load: Callable[[], Awaitable[int]]) -> None:
         self.session = session
@@ -55,25 +60,25 @@ class Closer:
         ((self.server, self.service),) = services_of(make_plan(config)).items()
 
     async def idle(self, number: int) -> list[int]:
-        """Flows of so many idle connections, as soon as there are so many."""
+        """Return the flows of ``number`` idle connections once there are as many."""
         end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             noted = (await self.closing.read_idle(time.monotonic())).flow.tolist()
             found = await self.closing.confirm_idle(noted, time.monotonic())
-            assert {one.server for one in found} <= {self.server}
+            assert {facts.server for facts in found} <= {self.server}
             if len(found) == number:
-                return [one.flow for one in found]
+                return [facts.flow for facts in found]
             await asyncio.sleep(0.02)
         raise AssertionError(f"{number} idle connections are not found")
 
     async def close(self, number: int) -> None:
-        """Close all idle connections, of which there are so many."""
+        """Close all idle connections, ``number`` of them."""
         for flow in await self.idle(number):
             await self.closing.tickle(flow, self.service, 0.0)
 
 
 def closing(config: Config, act: Callable[[Closer], Awaitable[None]]) -> None:
-    """Run a test with the server's closing on."""
+    """Run a test while the server's idle connections may be closed."""
 
     async def run() -> None:
         at = config.switch

@@ -2,15 +2,15 @@
 
 import pytest
 
-from testbed.namespaces import enter_new
+from topo.testbed.namespaces import enter_new
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A worker has `workerinput`; whoever runs the tests alone stays where they are."""
+    """Give a worker of pytest-xdist a namespace; without workers the tests stay in the current one."""
     if hasattr(config, "workerinput"):
         enter_new()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long first, each file in one piece; else the order stays."""
+    """Order the slowest files first, each file in one piece; keep the order otherwise."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -1,8 +1,7 @@
-"""Clients and a server that are no hosts: TCP segment by segment over raw sockets, as many connections as there are.
+"""Clients and a server without kernels: TCP segment by segment over raw sockets, for thousands of connections.
 
-A client fetches a page, acknowledges it, and then does what it is told.  The server answers segments that do not fit
-with its own numbers (RFC 9293, section 3.10.7.4), and obeys a RST only with the number that it expects (RFC 5961); so
-do clients.
+A client fetches a page, acknowledges it, and then acts on the test's calls.  Clients and server answer segments out of
+sequence with their own numbers (RFC 9293, section 3.10.7.4), and accept a RST only with the expected number (RFC 5961).
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from functools import partial
 
 from sluice.addresses import Packed
 
-from testbed.namespaces import socket_in
-from topo.closing import ClosingNet
-from workload.plan import WEB_PORT
+from topo.labs.closing import SERVER, ClosingNetwork
+from topo.plan.network import CLIENT, WEB_PORT
+from topo.testbed.namespaces import socket_in
 
 ETH_P_IP = 0x0800
 SO_RCVBUFFORCE = 33
@@ -31,7 +30,7 @@ GET = b"GET / HTTP/1.1\r\n\r\n"
 PAGE = b"HTTP/1.1 200 OK\r\n\r\na whole page"  # not of 25 bytes, as "100 Continue" is
 BUFFER = 16 << 20
 QUIET_S = 0.2
-"""Nothing came for so long: everything has arrived."""
+"""Seconds without a segment after which all segments have arrived."""
 
 Key = tuple[Packed, int]
 """A client's address and port."""
@@ -39,7 +38,7 @@ Key = tuple[Packed, int]
 
 @dataclass(slots=True)
 class Segment:
-    """What TCP says."""
+    """A TCP segment."""
 
     source: Packed
     source_port: int
@@ -52,11 +51,11 @@ class Segment:
 
     @property
     def behind(self) -> int:
-        """The number behind it."""
+        """The sequence number behind the segment."""
         return (self.sequence + len(self.payload) + bool(self.flags & FIN) + bool(self.flags & SYN)) % WRAP
 
     def frame(self, macs: bytes) -> bytes:
-        """With Ethernet and IPv4."""
+        """Return the segment with its Ethernet and IPv4 headers."""
         tcp = struct.pack(
             "!HHIIBBHHH",
             *(self.source_port, self.target_port, self.sequence, self.acknowledgement, 5 << 4, self.flags, 64_000),
@@ -72,7 +71,7 @@ class Segment:
 
 
 def checksum(data: bytes) -> int:
-    """As the Internet has it; right only for what was sent with 0 in its place."""
+    """Return the Internet checksum (RFC 1071) of data whose checksum field is 0."""
     data += bytes(len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
@@ -81,7 +80,7 @@ def checksum(data: bytes) -> int:
 
 
 def parsed(frame: bytes) -> Segment | None:
-    """A TCP segment over IPv4, without what is behind the datagram; None for all else."""
+    """Read a TCP segment over IPv4, without padding; None for other frames."""
     if frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_TCP:
         return None
     datagram = frame[14 : 14 + int.from_bytes(frame[16:18], "big")]
@@ -95,7 +94,7 @@ def parsed(frame: bytes) -> Segment | None:
 
 @dataclass(slots=True)
 class End:
-    """One end of a connection: its next number, and the one that it expects."""
+    """An end of a connection: the next sequence number it sends, and the number it expects."""
 
     next: int
     expected: int = 0
@@ -108,38 +107,38 @@ class Fetching(End):
     pages: int = 0
     asked: int = 0
     races: bool = False
-    """Its next request leaves before the FIN is there."""
+    """Whether the next request leaves before the FIN arrives."""
     saw_fin: bool = False
     was_reset: bool = False
 
     @property
     def waits(self) -> bool:
-        """For a page."""
+        """Whether the client awaits a page."""
         return self.pages < self.asked
 
 
 @dataclass
 class Endpoints:
-    """Both hosts of a net."""
+    """The clients and the server of a network."""
 
-    net: ClosingNet
+    net: ClosingNetwork
     service: Packed
     server: Packed
-    macs: tuple[bytes, bytes]
-    """Ethernet's addresses of a client's and of the server's frames."""
     clients: dict[Key, Fetching] = field(default_factory=dict[Key, Fetching])
     served: dict[Key, End] = field(default_factory=dict[Key, End])
     tickles: dict[Key, Segment] = field(default_factory=dict[Key, Segment])
     """Answers to tickles that are slower than a client's next request, not sent yet."""
     overtaken: set[Key] = field(default_factory=set[Key])
-    """Those whose clients' requests are faster."""
+    """Connections whose client's next request is faster than the answer to the tickle."""
     seen: Counter[str] = field(default_factory=Counter[str])
-    """What was wrong, and resets of the server's connections."""
+    """Counts of faults, and of resets of the server's connections."""
 
     def __post_init__(self) -> None:
-        self._sockets = [self._raw(host) for host in ("client", "server")]
+        hosts = (CLIENT, SERVER)
+        self._sockets = [self._raw(host.name) for host in hosts]
+        macs = [bytes.fromhex(f"{host.gateway_mac}{host.mac}".replace(":", "")) for host in hosts]
         self._send: tuple[Callable[[Segment], object], ...] = tuple(
-            partial(self._out, one, macs) for one, macs in zip(self._sockets, self.macs, strict=True)
+            partial(self._out, one, addresses) for one, addresses in zip(self._sockets, macs, strict=True)
         )
 
     def _raw(self, host: str) -> socket.socket:
@@ -165,13 +164,13 @@ class Endpoints:
     # -- clients
 
     def opens(self, key: Key) -> None:
-        """A client connects; it fetches a page as soon as it may."""
+        """Connect a client; it requests a page once it is connected."""
         first = random.randrange(WRAP)
         self.clients[key] = Fetching((first + 1) % WRAP)
         self._from_client(key, SYN, sequence=first, acknowledgement=0)
 
     def asks(self, key: Key) -> None:
-        """It fetches a page."""
+        """Have a client request a page."""
         client = self.clients[key]
         client.asked += 1
         self._asks_again(key)
@@ -181,12 +180,12 @@ class Endpoints:
         self._from_client(key, PSH | ACK, GET)
 
     def repeats(self, key: Key) -> None:
-        """It sends the same request once more, as when its timer runs out."""
+        """Have a client repeat its request, as when its timer expires."""
         client = self.clients[key]
         self._from_client(key, PSH | ACK, GET, sequence=(client.next - len(GET)) % WRAP)
 
     def ends(self, key: Key) -> None:
-        """It closes."""
+        """Have a client close."""
         self._from_client(key, FIN | ACK)
         self.clients[key].next = (self.clients[key].next + 1) % WRAP
 
@@ -226,7 +225,7 @@ class Endpoints:
     # -- the server
 
     def answers(self) -> None:
-        """Those answers that were overtaken are there, too."""
+        """Send the answers that requests have overtaken."""
         for segment in self.tickles.values():
             self._send[1](segment)
         self.tickles.clear()
@@ -281,7 +280,7 @@ class Endpoints:
     # -- both
 
     def exchange(self, quiet_s: float = QUIET_S) -> None:
-        """Everybody reacts to what comes, until nothing has come for so long."""
+        """Have clients and server answer segments until none has arrived for ``quiet_s`` seconds."""
         takers = dict(zip(self._sockets, (self._to_client, self._to_server), strict=True))
         while ready := select.select(self._sockets, [], [], quiet_s)[0]:
             for one in ready:

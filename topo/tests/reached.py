@@ -1,4 +1,4 @@
-"""Reaches what listens in another network namespace."""
+"""Access to TCP ports in another network namespace."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from threading import Thread
 
-from testbed.namespaces import socket_in
+from topo.testbed.namespaces import socket_in
 
 
 @contextmanager
 def reached(pid: int, port: int) -> Generator[str]:
-    """An address of ours behind which is a port of the loopback interface of another namespace."""
+    """Yield a local address that forwards to a port of another namespace's loopback interface."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:

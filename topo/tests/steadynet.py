@@ -1,62 +1,60 @@
-"""A client that keeps and makes connections, a switch, two servers: for tests that replace parts beneath the load."""
+"""A network with a client under steady load, a switch and two servers: for tests that replace parts meanwhile."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from testbed.processes import Process
-from topo.nets import GRPC_PORT, READY_S, SWITCH, Net
-from topo.switches import REPOSITORY
-from topo.tests.talker import READY
-from workload.plan import WEB_PORT
+from topo.plan.network import CLIENT, SERVICE, VIP, WEB_PORT, servers_behind, service, switch_config
+from topo.testbed import REPOSITORY
+from topo.testbed.network import READY_S, SWITCH, NamespaceNetwork
+from topo.testbed.processes import Process
+from topo.tests.client import Outcome, Requests
+from topo.tests.server import Server
 
-CLIENT, VIP = "192.0.2.10", "198.18.0.80"
-SERVERS = {"s1": "198.51.100.11", "s2": "203.0.113.11"}
-MACS = {"client": "02:00:00:00:01:10", "s1": "02:00:00:00:02:11", "s2": "02:00:00:00:03:11"}
-HERE = Path(__file__).parent
+SERVERS = servers_behind(2)
+HOSTS = (CLIENT, *SERVERS)
 PROGRAM = REPOSITORY / "p4src/build"
 KEPT, PER_S = 20, 40
-"""Connections that the load keeps, and new ones a second, by default."""
+"""Default numbers of long-lived connections, and of new connections per second."""
+PAUSE_S = 0.1
+"""Seconds between two requests of a long-lived connection."""
 
 
-class SteadyNet(Net):
+class SteadyNetwork(NamespaceNetwork):
     """Client, switch and two servers, and controllers with programs of several sizes."""
 
-    def __init__(self, prefix: str = "sluice-steady-") -> None:
-        super().__init__(prefix)
-
     def build(self) -> None:
-        """See Net."""
-        self.hosts(("client", SWITCH, *SERVERS))
-        self.attach("client", 1, MACS["client"], CLIENT)
-        for port, (name, address) in enumerate(SERVERS.items(), 2):
-            self.attach(name, port, MACS[name], address)
-            command = [sys.executable, str(HERE / "talker.py"), name, address, str(WEB_PORT)]
-            self.start(name, command, name).await_output(READY, READY_S)
-        self.serve((1, 2, 3))
+        """Lay the cables, start servers and switch."""
+        self.hosts((SWITCH, *(host.name for host in HOSTS)))
+        for host in HOSTS:
+            self.attach(host)
+        for server in SERVERS:
+            process = self.start_program(Server(server.name, str(server.address)), server.name)
+            self.await_listening(process, server.name, WEB_PORT)
+        self.serve([host.port for host in HOSTS])
 
     def version(self, name: str, table: str = "", size: int = 0) -> Path:
-        """A controller's configuration, whose program has a table of another size."""
+        """Return the file of a controller's configuration, whose program has a table of another size."""
         folder = self.directory / name
         folder.mkdir()
-        wanted: dict[str, Any] = {"address": f"127.0.0.1:{GRPC_PORT}"}
+        document: dict[str, Any] = switch_config(HOSTS, [service(SERVICE, VIP, SERVERS)])
         if table:
-            wanted["pipeline"] = str(folder)
+            document["switch"]["pipeline"] = str(folder)
             for file in ("sluice.json", "sluice.p4info.txtpb"):
                 shutil.copy(PROGRAM / file, folder)
             _resize(folder, table, size)
-        text = yaml.safe_dump(configuration(wanted, folder / "s.sock"))
-        (folder / "sluice.yaml").write_text(text)
+        (folder / "sluice.yaml").write_text(yaml.safe_dump({**document, "control": str(folder / "s.sock")}))
         return folder / "sluice.yaml"
 
-    def controller(self, config: Path, *options: str) -> Process:
-        """Start one; it may have to stand by."""
+    def start_version(self, config: Path, *options: str) -> Process:
+        """Start a controller, possibly as stand-by."""
         sluice = str(Path(sys.executable).with_name("sluice"))
         return self.start("controller", [sluice, "run", "--config", str(config), *options], SWITCH)
 
@@ -64,7 +62,7 @@ class SteadyNet(Net):
 def _resize(folder: Path, table: str, size: int) -> None:
     """In both files of a compiled program."""
     program = json.loads((folder / "sluice.json").read_text())
-    (found,) = [one for pipe in program["pipelines"] for one in pipe["tables"] if one["name"] == table]
+    (found,) = [row for pipe in program["pipelines"] for row in pipe["tables"] if row["name"] == table]
     before, found["max_size"] = found["max_size"], size
     (folder / "sluice.json").write_text(json.dumps(program))
     info = (folder / "sluice.p4info.txtpb").read_text()
@@ -73,51 +71,40 @@ def _resize(folder: Path, table: str, size: int) -> None:
     (folder / "sluice.p4info.txtpb").write_text(head + name + rest.replace(f"size: {before}\n", f"size: {size}\n", 1))
 
 
-def configuration(switch: dict[str, Any], control: Path) -> dict[str, Any]:
-    """One service, two servers."""
-    gateways = {1: "192.0.2.1/24", 2: "198.51.100.1/24", 3: "203.0.113.1/24"}
-    return {
-        "switch": switch,
-        "interfaces": [{"port": n, "mac": f"02:00:00:00:00:0{n}", "address": at} for n, at in gateways.items()],
-        "control": str(control),
-        "services": [
-            {
-                "name": "web",
-                "address": VIP,
-                "port": WEB_PORT,
-                "servers": [{"name": name, "address": at, "port": WEB_PORT} for name, at in SERVERS.items()],
-            }
-        ],
-    }
-
-
 class Progress(NamedTuple):
-    """What steady.py has counted so far."""
+    """The counts of a load's clients so far."""
 
     kept_answers: int
-    """On the connections that it keeps."""
+    """Requests answered on long-lived connections."""
     new_answers: int
-    """A connection each."""
-    faults: list[str]
-    """What failed, a text each."""
+    """Requests answered on connections of their own."""
+    faults: Sequence[object]
+    """Descriptions of failures."""
 
 
 class Load:
-    """steady.py in the client's namespace: it keeps ``connections``, and makes ``per_s`` new ones a second."""
+    """Clients of the service: ``connections`` long-lived connections, and ``per_s`` new connections a second."""
 
-    def __init__(self, net: SteadyNet, connections: int = KEPT, per_s: float = PER_S) -> None:
+    def __init__(self, net: SteadyNetwork, connections: int = KEPT, per_s: float = PER_S) -> None:
         self._connections = connections
-        words = [str(HERE / "steady.py"), VIP, str(WEB_PORT), str(connections), str(per_s)]
-        self.process = net.start("load", [sys.executable, *words], "client")
+        endless: dict[str, Any] = {"requests": 1 << 62, "pause_s": PAUSE_S}
+        kept = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, connections=connections, at_once=connections, **endless)
+        workers = max(1, round(per_s))
+        fresh = Requests(f"{VIP}:{WEB_PORT}", most_bytes=10, at_once=workers, apart_s=workers / per_s)
+        self._processes = [net.start_program(clients, CLIENT.name) for clients in (kept, fresh)]
 
     def progress(self) -> Progress:
-        """The last whole line of steady.py."""
-        whole = self.process.output().rpartition("\n")[0].splitlines()
-        kept, new, faults = json.loads(whole[-1]) if whole else (0, 0, [])
-        return Progress(kept, new, faults)
+        """Return the counts in the last complete lines of the clients."""
+        outcomes = [_last(process) for process in self._processes]
+        faults = [
+            fault
+            for outcome in outcomes
+            for fault in (*outcome.wrong, *outcome.broken, *([outcome.mixed] if outcome.mixed else []))
+        ]
+        return Progress(outcomes[0].answered, outcomes[1].answered, faults)
 
     def goes_on(self) -> None:
-        """Return once servers have answered on kept and new connections again. AssertionError if any has failed."""
+        """Return once servers have answered on long-lived and new connections again. AssertionError after a failure."""
         before = self.progress()
 
         def more() -> bool:
@@ -125,5 +112,15 @@ class Load:
             have_kept_ones = now.kept_answers - before.kept_answers >= 3 * self._connections
             return bool(now.faults) or (have_kept_ones and now.new_answers >= before.new_answers + 10)
 
-        self.process.await_true("goes on", more, READY_S)
+        self._processes[0].await_true("goes on", more, READY_S)
         assert self.progress().faults == []
+
+    def stop(self) -> None:
+        """End the load, and await connections that are being made."""
+        for process in self._processes:
+            process.stop()
+
+
+def _last(process: Process) -> Outcome:
+    lines = process.output().rpartition("\n")[0].splitlines()
+    return Outcome(**json.loads(lines[-1])) if lines else Outcome()

@@ -1,43 +1,38 @@
-"""The lab with talkers for servers, connections to them, and strangers who want those connections' slots."""
+"""The web lab with line-based servers, connections to them, and other clients' SYNs for those connections' slots."""
 
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
-import yaml
 from harness.slots import Tuple5, colliding
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
-from testbed.namespaces import socket_in
-from testbed.processes import Process
-from topo.controller import CONFIGURATION
-from topo.network import Lab
-from topo.switches import switch_kind
-from topo.tests.talker import READY
-from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
+from topo.labs.web import Lab
+from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT, Balance
+from topo.testbed.namespaces import connect_in, socket_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process
+from topo.tests.server import Server
 
-HERE = Path(__file__).parent
 INTERFACE = f"{LOAD_CLIENT.name}-eth0"
 TIMEOUT_S = 20.0
 
 SHORT = {"pending_s": 1, "answered_s": 2, "idle_s": 4, "idle_least_s": 4, "half_closed_s": 6, "linger_s": 0.5}
-"""A pin's times, so short that a test can outlast them.  Keepalives come every second."""
+"""Ages of pins, short enough for a test.  Keepalive probes come every second."""
 STRANGERS = "20.0.0.0/8"
-"""Where the connections of harness.slots.colliding come from."""
+"""Network of the clients of harness.slots.colliding."""
 PRESSES_PER_S = 4
 
 
 class TalkingLab(Lab):
-    """The lab, with a talker in place of each Apache."""
+    """The web lab with a server of `topo.tests.server` in place of each Apache."""
 
     def __init__(self) -> None:
         super().__init__(switch_kind(), Balance("fixed", 1.0, 10.0, second_look=True))
@@ -50,35 +45,26 @@ class TalkingLab(Lab):
 
     def _start_servers(self) -> None:
         for server in SERVERS:
-            self.talkers[server.name] = process = Process(
-                f"talker {server.name}",
-                [sys.executable, str(HERE / "talker.py"), server.name, str(server.address), str(WEB_PORT)],
-                log=self.directory / f"{server.name}.log",
-                namespace_pid=self.pid(server.name),
-                cores=self._cores.servers,
-            )
+            program = Server(server.name, str(server.address))
+            process = self.start_program(program, server.name, cores=self._cores.servers)
+            self.talkers[server.name] = self.await_listening(process, server.name, WEB_PORT)
             self._servers.append(process)
-            self._stack.callback(process.stop)
-            process.await_output(READY, TIMEOUT_S)
 
     @contextmanager
     def configured(self, change: Callable[[dict[str, Any]], None]) -> Generator[None]:
-        """Within this, the controller runs with a changed configuration."""
-        path = self.directory / CONFIGURATION
-        before = path.read_text()
-        wanted = yaml.safe_load(before)
+        """Change the controller's configuration for the block."""
+        before = self.controller.configuration
+        wanted = {**self.controller.configuration}
         change(wanted)
-        self.controller.configure(wanted)
         try:
-            self.controller.ask(command="reload")
+            self.controller.reload(wanted)
             yield
         finally:
-            path.write_text(before)
-            self.controller.ask(command="reload")
+            self.controller.reload(before)
 
     @contextmanager
     def pressed(self) -> Generator[None]:
-        """Within this, the table's times are short, and the strangers who press it have a route."""
+        """Shorten the ages of pins for the block, and add a route to the clients whose SYNs claim slots."""
 
         def change(wanted: dict[str, Any]) -> None:
             wanted["connections"] = SHORT
@@ -89,7 +75,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def draining(self, name: str) -> Generator[None]:
-        """Within this, a server drains."""
+        """Drain a server for the block."""
         self.controller.drain(name, drain=True)
         try:
             yield
@@ -98,7 +84,7 @@ class TalkingLab(Lab):
 
     @contextmanager
     def removed(self, name: str) -> Generator[None]:
-        """Within this, the configuration does not have a server."""
+        """Remove a server from the configuration for the block."""
 
         def change(wanted: dict[str, Any]) -> None:
             (service,) = wanted["services"]
@@ -110,14 +96,14 @@ class TalkingLab(Lab):
 
 @dataclass
 class Connection:
-    """An established connection of the load client's, and the server that it had at the beginning."""
+    """An established connection of the load client's, and its first server."""
 
     port: int
     socket: socket.socket
     server: str = ""
 
     def says(self, line: str) -> str:
-        """Send a line and return the server's; the empty string if there is no server that knows the connection."""
+        """Send a line and return the server's; the empty string if no server has the connection."""
         try:
             self.socket.sendall(f"{line}\n".encode())
             answer = b""
@@ -131,42 +117,45 @@ class Connection:
         return answer.decode().strip()
 
     def holds(self) -> bool:
-        """Say whether the server still answers."""
+        """Return whether the first server still answers."""
         return self.says("name") == self.server
 
     def read(self) -> bytes:
-        """Return what comes up to the server's end."""
+        """Return the bytes up to the server's FIN."""
         data = bytearray()
         while more := self.socket.recv(1 << 16):
             data += more
         return bytes(data)
 
 
+def connect(lab: TalkingLab, port: int) -> Connection:
+    """Return a new connection from a port; raise OSError if it is not established."""
+    client = lab.pid(LOAD_CLIENT.name)
+    made = Connection(port, connect_in(client, (str(VIP), WEB_PORT), TIMEOUT_S, source=("", port)))
+    made.server = made.says("name")
+    return made
+
+
 @contextmanager
 def connections(
     lab: TalkingLab, number: int, prepare: Callable[[Connection], object] = lambda _: None
 ) -> Generator[list[Connection]]:
-    """Established connections, each prepared as soon as it is there."""
+    """Yield established connections, each prepared as soon as it is open."""
     with ExitStack() as stack:
         made: list[Connection] = []
         for _ in range(number):
             port = lab.port()
-            one = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
-            stack.enter_context(one)
-            one.settimeout(TIMEOUT_S)
-            one.bind(("", port))
-            one.connect((str(VIP), WEB_PORT))
-            made.append(Connection(port, one))
-            made[-1].server = made[-1].says("name")
+            made.append(connect(lab, port))
+            stack.enter_context(made[-1].socket)
             prepare(made[-1])
         yield made
 
 
 def press(lab: TalkingLab, pressed: Sequence[Connection], seconds: float) -> None:
-    """For some time, have SYNs of strangers claim the connections' slots, both ways, as soon as they are vacant."""
+    """For some time, send SYNs that claim the connections' slots of both ways as soon as they are free."""
     frames: list[bytes] = []
-    for one in pressed:
-        key = Tuple5(str(LOAD_CLIENT.address), one.port, str(VIP), WEB_PORT)
+    for connection in pressed:
+        key = Tuple5(str(LOAD_CLIENT.address), connection.port, str(VIP), WEB_PORT)
         for stranger in islice(colliding(key, slot_1=key.slot_1, slot_2=key.slot_2), 3):
             ethernet = Ether(src=LOAD_CLIENT.mac, dst=LOAD_CLIENT.gateway_mac)
             addresses = IP(src=stranger.client, dst=str(VIP))

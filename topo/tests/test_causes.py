@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from pathlib import Path
 
-import pytest
 from scapy.layers.inet import IP, TCP
 from sluice.news import Cause
 
-from topo.causes import CausesLab
-from topo.load.flood import packets
-from workload.causes import SICK_NAME, Label
+from topo.labs.causes import CausesLab
+from topo.load.flood import Flood
+from topo.plan.causes import SICK_NAME, Label
+from topo.tests import needs
 
 ONSET_S, END_S = 3.0, 16.0
 """A silent server is known without knowing what is usual."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs.ROOT
 def test_a_server_that_is_killed_is_named_and_loses_its_share() -> None:
     with CausesLab(Label.KILLED, onset_s=ONSET_S, end_s=END_S) as lab:
         found = lab.run(seed=1)
@@ -28,14 +27,14 @@ def test_a_server_that_is_killed_is_named_and_loses_its_share() -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in left), "it ends what it started"
 
 
-def test_a_flood_is_syns_of_addresses_that_are_nobodys() -> None:
+def test_a_flood_is_syns_of_addresses_without_hosts() -> None:
     sources = ipaddress.IPv4Network("10.120.0.0/16")
-    made = [IP(packet) for packet in packets(("10.0.0.100", 80), sources, 100, seed=1)]
-    assert len({(one.src, one[TCP].sport) for one in made}) == len(made) == 100
-    for one in made:
-        sums = one.chksum, one[TCP].chksum
-        del one.chksum, one[TCP].chksum
-        again = IP(bytes(one))
+    made = [IP(packet) for packet in Flood("10.0.0.100:80", str(sources), 100.0, 1.0).packets()]
+    assert len({(packet.src, packet[TCP].sport) for packet in made}) == len(made) == 100
+    for packet in made:
+        sums = packet.chksum, packet[TCP].chksum
+        del packet.chksum, packet[TCP].chksum
+        again = IP(bytes(packet))
         assert (again.chksum, again[TCP].chksum) == sums
-        assert ipaddress.ip_address(one.src) in sources
-        assert (one.dst, one[TCP].dport, one[TCP].flags) == ("10.0.0.100", 80, "S")
+        assert ipaddress.ip_address(packet.src) in sources
+        assert (packet.dst, packet[TCP].dport, packet[TCP].flags) == ("10.0.0.100", 80, "S")

@@ -9,19 +9,15 @@ import asyncio
 import os
 import random
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4UpdateType
 from finsy.proto import p4r
-from sluice.config.load import parse
 from sluice.config.model import Config
 from sluice.names import Action, Register, Table
 from sluice.resources.columns import NONE
@@ -29,17 +25,17 @@ from sluice.resources.sharer import Caps
 from sluice.switch import caps, transfers
 from sluice.switch.choice import program_for
 from sluice.switch.plan import make_plan
-from sluice.switch.programmer import Programmer
 from sluice.switch.registers import Registers, open_registers
 from sluice.switch.session import Session
 
-from testbed.processes import run_in
-from topo.closing import CLIENT, MACS, SERVER, VIP, ClosingNet, configuration, told
-from topo.nets import GRPC_PORT, READY_S
-from topo.tests.reached import reached
-from workload.plan import WEB_PORT
+from topo.labs.closing import SERVER, ClosingNetwork
+from topo.plan.network import CLIENT, VIP, WEB_PORT
+from topo.tests import needs
+from topo.tests.client import Transfers
+from topo.tests.closer import configured
+from topo.tests.server import Server
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs.ROOT
 
 FULL = bool(os.environ.get("FULL"))
 TRANSFERS, AT_ONCE, CHANGE_S = (10_000, 100, 1.0) if FULL else (800, 40, 0.2)
@@ -58,7 +54,7 @@ RTO_S = 0.2
 class Seen:
     """What became of the transfers, and what was done to them."""
 
-    told: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    transfers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     changes: int = 0
     capped: int = 0
     """Caps of single transfers."""
@@ -67,48 +63,39 @@ class Seen:
     twins_windows: list[int] = field(default_factory=list[int])
 
 
-def configured(net: ClosingNet, address: str) -> Config:
-    """Two services, of which the second is nobody's to manage."""
-    document = dict(configuration(None, net.directory / "control"))
-    (service,) = document["services"]  # type: ignore[misc]
-    twin = {"name": "twin", "port": TWIN_PORT, "servers": [{"name": "s2", "address": SERVER, "port": TWIN_PORT}]}
-    del document["routes"]
-    return parse(
-        yaml.safe_dump({**document, "switch": {"address": address}, "services": [service, {**service, **twin}]})
-    )
+def add_twin(document: dict[str, Any]) -> None:
+    """Add a second service, whose transfers are not managed."""
+    (web,) = document["services"]
+    servers = [{"name": "s2", "address": str(SERVER.address), "port": TWIN_PORT}]
+    document["services"] = [web, {**web, "name": "twin", "port": TWIN_PORT, "servers": servers}]
 
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Seen]:
-    with ClosingNet() as net, ExitStack() as stack:
-        config = configured(net, stack.enter_context(reached(net.pid("switch"), GRPC_PORT)))
-        with Programmer(config, {CLIENT: (1, MACS[1]), SERVER: (2, MACS[2])}):
-            pass
-        load = [sys.executable, "-m", "topo.load.exchange"]
-        ports = [word for port in (WEB_PORT, TWIN_PORT) for word in ("--port", str(port))]
-        net.start("server", [*load, "serve", *ports], "server").await_output("ready", READY_S)
-        yield asyncio.run(changing(net, config, load))
+    with ClosingNetwork() as net, configured(net, add_twin) as config:
+        server = Server("server", "0.0.0.0", (WEB_PORT, TWIN_PORT))
+        net.await_listening(net.start_program(server, SERVER.name), SERVER.name, *server.ports)
+        yield asyncio.run(changing(net, config))
 
 
-async def changing(net: ClosingNet, config: Config, load: list[str]) -> Seen:
+async def changing(net: ClosingNetwork, config: Config) -> Seen:
     """Change caps as long as there are transfers."""
     found, random_caps = Seen(), random.Random(36)
     at = config.switch
     async with Session(at.address, at.device_id, await program_for(at), at.election_id) as session:
         registers = await open_registers(session, None)
         await manage(session, config, random_caps, P4UpdateType.INSERT)
-        ways = ("--to", f"{VIP}:{WEB_PORT}", "--twin", f"{VIP}:{TWIN_PORT}")
-        many = ("--transfers", str(TRANSFERS), "--at-once", str(AT_ONCE))
-        users = net.start("users", [*load, "run", *ways, *many], "client")
-        task = asyncio.create_task(asyncio.to_thread(told, users, TIMEOUT_S))
+        load = Transfers(f"{VIP}:{WEB_PORT}", f"{VIP}:{TWIN_PORT}", TRANSFERS, AT_ONCE)
+        users = net.start_program(load, CLIENT.name)
+        task = asyncio.create_task(asyncio.to_thread(users.result, TIMEOUT_S))
         while not (await asyncio.wait({task}, timeout=CHANGE_S))[0]:
             await manage(session, config, random_caps, P4UpdateType.MODIFY)
             found.capped += await cap_some(registers, random_caps)
             found.changes += 1
             found.windows += await asyncio.to_thread(windows, net, WEB_PORT)
             found.twins_windows += await asyncio.to_thread(windows, net, TWIN_PORT)
-        found.told = await task
-    print({**found.told, "changes": found.changes, "capped": found.capped})
+        found.transfers = await task
+    print({**found.transfers, "changes": found.changes, "capped": found.capped})
     return found
 
 
@@ -137,15 +124,15 @@ async def cap_some(registers: Registers, source: random.Random) -> int:
     return len(flow)
 
 
-def windows(net: ClosingNet, port: int) -> list[int]:
+def windows(net: ClosingNetwork, port: int) -> list[int]:
     """Of a service's uploads, at the client; those that have used up what the handshake promised."""
-    lines = run_in(net.pid("client"), ["ss", "-HtinO", "dport", "=", f":{port}"]).splitlines()
-    told = [re.search(r"bytes_acked:(\d+) .*snd_wnd:(\d+)", line) for line in lines]
-    return [int(one[2]) for one in told if one and int(one[1]) > PROMISED]
+    lines = net.call(CLIENT.name, "ss", "-HtinO", "dport", "=", f":{port}").splitlines()
+    matches = [re.search(r"bytes_acked:(\d+) .*snd_wnd:(\d+)", line) for line in lines]
+    return [int(match[2]) for match in matches if match and int(match[1]) > PROMISED]
 
 
 def test_every_byte_is_right(seen: Seen) -> None:
-    assert (seen.told["transfers"], seen.told["wrong"], seen.told["errors"]) == (TRANSFERS, 0, [])
+    assert (seen.transfers["transfers"], seen.transfers["wrong"], seen.transfers["errors"]) == (TRANSFERS, 0, [])
     assert seen.changes >= 3 and seen.capped > 0
 
 
@@ -155,4 +142,4 @@ def test_windows_keep_to_the_caps_and_those_of_twins_do_not(seen: Seen) -> None:
 
 @pytest.mark.calm
 def test_none_stalls_longer_than_the_twins_by_a_timeout(seen: Seen) -> None:
-    assert seen.told["longest_s"] <= seen.told["longest_twin_s"] + RTO_S
+    assert seen.transfers["longest_s"] <= seen.transfers["longest_twin_s"] + RTO_S

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from http.client import HTTPResponse
 
 import pytest
 from sluice.config.model import Config
-from sluice.switch.programmer import Programmer
 
-from testbed.namespaces import socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.apache import start_apache
-from topo.closing import CLIENT, MACS, PAGE, SERVER, VIP, ClosingNet
-from topo.nets import GRPC_PORT
+from topo.labs.closing import PAGE, SERVER, ClosingNetwork
+from topo.labs.webservers import apache_command, apache_configuration
+from topo.plan.network import CLIENT, VIP, WEB_PORT
+from topo.testbed.processes import await_true, run_in
+from topo.tests import needs
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
-from topo.tests.reached import reached
-from workload.plan import WEB_PORT
+from topo.tests.server import keep_alive
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs.ROOT
 
 KEPT_S = 300
 """Apache's KeepAliveTimeout: it closes nothing itself."""
@@ -34,30 +30,31 @@ LARGE = b"a large page\n" * 200_000
 GET_LARGE = GET.replace(b"/page", b"/large")
 
 
-@dataclass
-class Net:
-    """Hosts and the switch's configuration."""
+class Net(ClosingNetwork):
+    """The network with Apache's prefork, and the switch's configuration."""
 
-    place: ClosingNet
     config: Config
 
-    def connected(self, receive_buffer: int | None = None) -> socket.socket:
-        """A connection of the client's to the service, with a buffer of so many bytes."""
-        made = socket_in(self.place.pid("client"), socket.AF_INET, socket.SOCK_STREAM)
-        made.settimeout(TIMEOUT_S)
-        if receive_buffer is not None:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        made.connect((VIP, WEB_PORT))
-        return made
+    def build(self) -> None:
+        """Build the network, and start Apache."""
+        super().build()
+        files, directory, file = self.directory / "files", self.directory / "s1", self.directory / "apache.conf"
+        for folder in (files, directory):
+            folder.mkdir()
+        (files / "page").write_bytes(PAGE)
+        (files / "large").write_bytes(LARGE)
+        keep = f"KeepAliveTimeout {KEPT_S}"
+        file.write_text(apache_configuration(directory, "s1", str(SERVER.address), files, keep))
+        self.await_listening(self.start("apache", apache_command(file), SERVER.name), SERVER.name, WEB_PORT)
 
     def sockets(self, host: str, port: int) -> list[str]:
         """States of a host's sockets of the connection with this port of the client's."""
-        lines = run_in(self.place.pid(host), ["ss", "-Htan"]).splitlines()
+        lines = self.call(host, "ss", "-Htan").splitlines()
         return [line.split()[0] for line in lines if any(word.endswith(f":{port}") for word in line.split()[3:5])]
 
     def waits_for_window(self, port: int) -> bool:
         """Whether the server asks the client of this port for a larger window."""
-        lines = run_in(self.place.pid("server"), ["ss", "-Htno"]).splitlines()
+        lines = self.call(SERVER.name, "ss", "-Htno").splitlines()
         return any(f":{port} " in line and "persist" in line for line in lines)
 
 
@@ -77,30 +74,8 @@ def answer(connection: socket.socket) -> bytes:
 
 @pytest.fixture(scope="module")
 def net() -> Iterator[Net]:
-    with ClosingNet() as place, ExitStack() as stack:
-        stack.callback(_apache(place).stop)
-        config = configured(stack.enter_context(reached(place.pid("switch"), GRPC_PORT)), VIP, SERVER)
-        with Programmer(config, {CLIENT: (1, MACS[1]), SERVER: (2, MACS[2])}):
-            pass
-        yield Net(place, config)
-
-
-def _apache(place: ClosingNet) -> Process:
-    files = place.directory / "files"
-    files.mkdir()
-    (files / "page").write_bytes(PAGE)
-    (files / "large").write_bytes(LARGE)
-    return start_apache(
-        "s1",
-        SERVER,
-        namespace_pid=place.pid("server"),
-        cgroup_procs=(),
-        cores=(),
-        backlog=16,
-        directory=place.directory / "s1",
-        files=files,
-        more=f"KeepAliveTimeout {KEPT_S}",
-    )
+    with Net() as running, configured(running) as running.config:
+        yield running
 
 
 async def becomes(what: str, condition: Callable[[], bool]) -> None:
@@ -112,7 +87,7 @@ def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Ne
     """The server's socket is gone at once, without TIME_WAIT; a client that did not look is reset, and tries again."""
 
     async def act(closer: Closer) -> None:
-        with net.connected() as connection:
+        with net.connect(TIMEOUT_S) as connection:
             port = connection.getsockname()[1]
             assert await asyncio.to_thread(asks, connection) == PAGE
             assert net.sockets("server", port) == ["ESTAB"]
@@ -127,7 +102,7 @@ def test_an_idle_connection_is_closed_and_the_next_request_is_made_again(net: Ne
                 while True:
                     connection.sendall(GET)
                     await asyncio.sleep(0.01)
-        with net.connected() as again:
+        with net.connect(TIMEOUT_S) as again:
             assert await asyncio.to_thread(asks, again) == PAGE
         counts = (await closer.closing.counts([closer.server]))[closer.server]
         assert (counts.closed, counts.taken_back, counts.raced) == (1, 0, 1)
@@ -140,11 +115,11 @@ def test_many_are_closed_and_their_clients_end_without_a_trace(net: Net) -> None
 
     async def act(closer: Closer) -> None:
         with ExitStack() as stack:
-            many = [stack.enter_context(net.connected()) for _ in range(6)]
-            ports = [one.getsockname()[1] for one in many]
+            many = [stack.enter_context(net.connect(TIMEOUT_S)) for _ in range(6)]
+            ports = [client.getsockname()[1] for client in many]
             for one in many:
                 assert await asyncio.to_thread(asks, one) == PAGE
-            waits = stack.enter_context(net.connected())
+            waits = stack.enter_context(net.connect(TIMEOUT_S))
             waits.sendall(GET[:-2])
             await closer.close(len(many))
             for one in many:
@@ -163,7 +138,7 @@ def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
     """All that was sent is acknowledged and nobody says anything more, for the client's window is closed."""
 
     async def act(closer: Closer) -> None:
-        with net.connected(receive_buffer=20_000) as paused, net.connected() as other:
+        with net.connect(TIMEOUT_S, receive_buffer=20_000) as paused, net.connect(TIMEOUT_S) as other:
             paused.sendall(GET_LARGE)
             port = paused.getsockname()[1]
             await becomes("the client's window is closed", lambda: net.waits_for_window(port))
@@ -175,25 +150,14 @@ def test_a_download_that_its_client_pauses_is_not_cut_off(net: Net) -> None:
     closing(net.config, act)
 
 
-def keeps_alive(connection: socket.socket) -> None:
-    """Ask for the peer every second, and give up behind three silences."""
-    for option, value in (
-        (socket.TCP_KEEPIDLE, 1),
-        (socket.TCP_KEEPINTVL, 1),
-        (socket.TCP_KEEPCNT, 3),
-    ):
-        connection.setsockopt(socket.IPPROTO_TCP, option, value)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-
-
 @pytest.mark.parametrize("stamps", [True, False])
 def test_a_client_whose_fin_got_lost_gets_it_again(net: Net, stamps: bool) -> None:
     """With its next keepalive, with TCP timestamps and without."""
-    client = net.place.pid("client")
+    client = net.pid(CLIENT.name)
     lost = ["INPUT", "-p", "tcp", "--tcp-flags", "FIN", "FIN", "-j", "DROP"]
 
     async def act(closer: Closer) -> None:
-        with net.connected() as connection, ExitStack() as stack:
+        with net.connect(TIMEOUT_S) as connection, ExitStack() as stack:
             port = connection.getsockname()[1]
             assert await asyncio.to_thread(asks, connection) == PAGE
             run_in(client, ["iptables", "-A", *lost])
@@ -203,7 +167,7 @@ def test_a_client_whose_fin_got_lost_gets_it_again(net: Net, stamps: bool) -> No
             await becomes("the socket is gone", lambda: not net.sockets("server", port))
             assert net.sockets("client", port) == ["ESTAB"]
             rule.close()
-            keeps_alive(connection)
+            keep_alive(connection, probes=3)
             assert await asyncio.to_thread(connection.recv, 1) == b""
             assert net.sockets("client", port) == ["CLOSE-WAIT"]
 
@@ -216,12 +180,12 @@ def test_a_client_whose_fin_got_lost_gets_it_again(net: Net, stamps: bool) -> No
 
 def test_a_client_that_does_not_close_does_not_take_its_peer_for_lost(net: Net) -> None:
     async def act(closer: Closer) -> None:
-        with net.connected() as connection:
+        with net.connect(TIMEOUT_S) as connection:
             port = connection.getsockname()[1]
             assert await asyncio.to_thread(asks, connection) == PAGE
             await closer.close(1)
             await becomes("the client has the FIN", lambda: net.sockets("client", port) == ["CLOSE-WAIT"])
-            keeps_alive(connection)
+            keep_alive(connection, probes=3)
             await asyncio.sleep(KEEPALIVES_S)
             assert net.sockets("client", port) == ["CLOSE-WAIT"], "three keepalives without an answer end it"
 
@@ -230,11 +194,11 @@ def test_a_client_that_does_not_close_does_not_take_its_peer_for_lost(net: Net) 
 
 def test_a_server_whose_reset_got_lost_gets_it_again(net: Net) -> None:
     """With its next keepalive."""
-    server = net.place.pid("server")
+    server = net.pid(SERVER.name)
     lost = ["INPUT", "-p", "tcp", "--tcp-flags", "RST", "RST", "-j", "DROP"]
 
     async def act(closer: Closer) -> None:
-        with net.connected() as connection:
+        with net.connect(TIMEOUT_S) as connection:
             port = connection.getsockname()[1]
             assert await asyncio.to_thread(asks, connection) == PAGE
             run_in(server, ["iptables", "-A", *lost])

@@ -14,13 +14,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from experiments.eatbt_fig3 import expected_races
-from testbed.processes import await_true
-from topo.closing import PAGE, ClosingLab, told
+from topo.labs.closing import PAGE, ClosingLab, expected_races
+from topo.labs.webservers import WebServer
+from topo.testbed.processes import await_true
+from topo.tests import needs
 from topo.tests.test_closing import asks
-from topo.webservers import WebServer
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 KEPT_S = 300
 """Apache closes nothing itself."""
@@ -54,7 +54,7 @@ def test_above_the_threshold_the_longest_idle_go_and_new_users_get_in(lab: Closi
     with ExitStack() as stack:
 
         def user() -> socket.socket:
-            made = stack.enter_context(lab.connected(TIMEOUT_S))
+            made = stack.enter_context(lab.connect(TIMEOUT_S))
             assert asks(made) == PAGE
             time.sleep(APART_S)
             return made
@@ -83,19 +83,12 @@ def test_of_thousands_that_are_closed_no_page_is_lost() -> None:
     with ClosingLab(WebServer("prefork", CROWD_WORKERS, KEPT_S), CROWD_IDLE) as lab:
         shown = lab.idle()
         for number in range(MOST_ROUNDS):
-            users = lab.users(
-                *("--users", str(USERS), "--think", str(THINK_S), "--objects", "1", "--session", "1000"),
-                *("--seconds", str(ROUND_S), "--seed", str(number)),
-            )
-            one = told(users, ROUND_S + TIMEOUT_S)
-            assert one["lost"] == []
-            seen["pages"] += one["pages"]
-            seen["raced"] += sum(one["raced"].values())
-            ended = {
-                source: one["found_closed"].get(source, 0) + one["raced"].get(source, 0) for source in one["connected"]
-            }
-            round_trips = {source: one["connect_s"][source] / many for source, many in one["connected"].items()}
-            seen["expected"] += expected_races(ended, round_trips, THINK_S)
+            users = lab.users(users=USERS, think=THINK_S, objects=1, session=1000, seconds=ROUND_S, seed=number)
+            pages = users.result(ROUND_S + TIMEOUT_S)
+            assert pages["lost"] == []
+            seen["pages"] += pages["pages"]
+            seen["raced"] += sum(pages["raced"].values())
+            seen["expected"] += expected_races(pages, THINK_S)
             if (shown := lab.idle())["closed"] >= CLOSINGS:
                 break
         print(f"{shown}; {seen}")

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
 
-from testbed.processes import await_true
-from topo.closing import SERVER, VIP, ClosingLab
-from topo.tests.pausing import WHOLE
-from topo.webservers import WebServer
-from workload.plan import WEB_PORT
+from topo.labs.closing import SERVER, ClosingLab
+from topo.labs.webservers import WebServer
+from topo.load.program import command
+from topo.plan.network import VIP
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.server import Server, body
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs.ROOT
 
 RESPONSES, LONGEST_S = 400, 5.0
 EVERY = RESPONSES // 4
@@ -32,19 +31,22 @@ LIMIT = 25
 """Connections that the server can have; those that are idle alone are more than the threshold."""
 
 
-@dataclass(frozen=True, slots=True)
+BYTES = 6_000
+WHOLE = body(0, BYTES)
+
+
 class PausingServer(WebServer):
-    """The server of topo.tests.pausing."""
+    """The server of the lab's tests."""
 
     def files(self, directory: Path, address: str) -> Mapping[str, str]:
-        """See WebServer."""
+        """Return no files."""
         del directory, address
         return {}
 
     def command(self, directory: Path) -> Sequence[str]:
-        """See WebServer."""
+        """Return what starts it."""
         del directory
-        return [sys.executable, str(Path(__file__).parent / "pausing.py"), SERVER, str(WEB_PORT)]
+        return command(Server("server", str(SERVER.address)))
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def lab() -> Iterator[ClosingLab]:
 
 def get(what: str, seconds: float) -> bytes:
     """A request."""
-    return f"GET /{what}/{seconds:.2f} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
+    return f"GET /?{what}={seconds:.2f}&bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\n\r\n".encode()
 
 
 def page(connection: socket.socket) -> bytes:
@@ -67,23 +69,25 @@ def page(connection: socket.socket) -> bytes:
 
 def paused(lab: ClosingLab, seconds: float) -> bool:
     """A page that pauses within itself, and ends with its connection, is whole."""
-    with lab.connected(TIMEOUT_S) as connection:
+    with lab.connect(TIMEOUT_S) as connection:
         connection.sendall(get("pause", seconds))
         return page(connection) == WHOLE
 
 
 def pipelined(lab: ClosingLab, seconds: float) -> bool:
     """Two requests in one segment, the second of which takes its time, are both answered."""
-    with lab.connected(TIMEOUT_S) as connection, connection.makefile("rb") as file:
-        connection.sendall(get("think", 0) + get("think", seconds))
-        end = len(WHOLE) + len(b"HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n")
-        return file.read(2 * end).count(WHOLE) == 2
+    with lab.connect(TIMEOUT_S) as connection:
+        connection.sendall(get("wait", 0) + get("wait", seconds))
+        received = b""
+        while received.count(WHOLE) < 2 and (more := connection.recv(1 << 16)):
+            received += more
+        return received.count(WHOLE) == 2
 
 
 def continued(lab: ClosingLab, seconds: float) -> bool:
     """A client that was told to go on, and takes its time, is answered."""
-    with lab.connected(TIMEOUT_S) as connection:
-        connection.sendall(f"POST /think/0 HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
+    with lab.connect(TIMEOUT_S) as connection:
+        connection.sendall(f"POST /?bytes={BYTES} HTTP/1.1\r\nHost: {VIP}\r\nExpect: 100-continue\r\n".encode())
         connection.sendall(b"Content-Length: 4\r\n\r\n")
         assert connection.recv(1 << 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
         time.sleep(seconds)
@@ -93,8 +97,8 @@ def continued(lab: ClosingLab, seconds: float) -> bool:
 
 def worked(lab: ClosingLab, seconds: float) -> bool:
     """A page that is long in coming comes."""
-    with lab.connected(TIMEOUT_S) as connection:
-        connection.sendall(get("think", seconds))
+    with lab.connect(TIMEOUT_S) as connection:
+        connection.sendall(get("wait", seconds))
         return page(connection) == WHOLE
 
 
@@ -102,9 +106,9 @@ def test_no_response_is_cut_off_that_pauses_and_what_is_idle_is_closed(lab: Clos
     """There are more connections than the threshold all the while."""
     source = random.Random(5)
     with ExitStack() as stack:
-        idle = [stack.enter_context(lab.connected(TIMEOUT_S)) for _ in range(IDLE)]
+        idle = [stack.enter_context(lab.connect(TIMEOUT_S)) for _ in range(IDLE)]
         for one in idle:
-            one.sendall(get("think", 0))
+            one.sendall(get("wait", 0))
             assert page(one) == WHOLE
         pauses = [LONGEST_S * (number + source.random()) / EVERY for number in range(EVERY)]
         asked = [(how, seconds) for how in (paused, pipelined, continued, worked) for seconds in pauses]

@@ -9,61 +9,63 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from math import fsum
+from typing import Any
 
 import pytest
 from sluice.addresses import Packed, from_text
 from sluice.config.model import Config
 from sluice.dataplane.connection import Connection
 from sluice.dataplane.transfers import flow_index
-from sluice.switch.programmer import Programmer
 
-from testbed.processes import run_in
-from topo.closing import DISTANCES, MACS, VIP, ClosingNet
-from topo.nets import GRPC_PORT
+from topo.labs import closing as closing_lab
+from topo.labs.closing import DISTANCES, ClosingNetwork
+from topo.plan.network import CLIENT, VIP, WEB_PORT
+from topo.tests import needs
 from topo.tests.closer import TIMEOUT_S, Closer, closing, configured
 from topo.tests.endpoints import Endpoints, Key
-from topo.tests.reached import reached
-from workload.plan import WEB_PORT
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 CLOSINGS = 100_000 if os.environ.get("FULL") else 5_000
 BATCH = 500
-CLIENTS = [f"192.0.2.{number}" for number in range(20, 40)]
-SERVER = "198.51.100.12"
-"""Nobody's: their hosts' kernels have no such addresses."""
+CLIENTS = [f"10.0.1.{number}" for number in range(20, 40)]
+SERVER = "10.0.11.2"
+"""Addresses that the hosts' kernels do not have."""
 THINK_S = 1.0
 ANSWER_S = 0.002
 """From the tickle's passing the switch to the answer's."""
 RACES = 1.5
 FIRST_PORT, LAST_PORT = 1024, 65_000
-GATEWAYS = ("020000000001", "020000000002")
 
 
 @pytest.fixture
 def net() -> Iterator[tuple[Endpoints, Config]]:
-    with ClosingNet() as place, ExitStack() as stack:
-        for host in ("client", "server"):
-            run_in(place.pid(host), ["sysctl", "-qw", "net.ipv4.ip_forward=0"])
-        config = configured(stack.enter_context(reached(place.pid("switch"), GRPC_PORT)), VIP, SERVER)
-        neighbours = {SERVER: (2, MACS[2]), **dict.fromkeys(CLIENTS, (1, MACS[1]))}
-        with Programmer(config, neighbours):
-            pass
-        macs = [
-            bytes.fromhex(gateway + mac.replace(":", "")) for gateway, mac in zip(GATEWAYS, MACS.values(), strict=True)
-        ]
-        ends = Endpoints(place, from_text(VIP).packed, from_text(SERVER).packed, (macs[0], macs[1]))
+    neighbours = {SERVER: (closing_lab.SERVER.port, closing_lab.SERVER.mac)}
+    neighbours |= dict.fromkeys(CLIENTS, (CLIENT.port, CLIENT.mac))
+    with ClosingNetwork() as place, configured(place, served_by(SERVER), neighbours) as config, ExitStack() as stack:
+        for host in (CLIENT, closing_lab.SERVER):
+            place.call(host.name, "sysctl", "-qw", "net.ipv4.ip_forward=0")
+        ends = Endpoints(place, VIP.packed, from_text(SERVER).packed)
         stack.callback(ends.close)
         yield ends, config
 
 
+def served_by(address: str) -> Callable[[dict[str, Any]], None]:
+    """Return what gives the service's server another address."""
+
+    def change(document: dict[str, Any]) -> None:
+        document["services"][0]["servers"][0]["address"] = address
+
+    return change
+
+
 def keys() -> Iterator[Key]:
     """Addresses and ports of clients; those of long ago come again."""
-    packed: Sequence[Packed] = [from_text(one).packed for one in CLIENTS]
+    packed: Sequence[Packed] = [from_text(client).packed for client in CLIENTS]
     while True:
         for port in range(FIRST_PORT, LAST_PORT):
             for address in packed:
@@ -72,8 +74,8 @@ def keys() -> Iterator[Key]:
 
 def flows_of(batch: Sequence[Key]) -> list[int]:
     """Where the connection table may have them."""
-    places = (Connection(*key, from_text(VIP).packed, WEB_PORT).place for key in batch)
-    return [flow for one in places for flow in (flow_index(0, one.slot_1), flow_index(1, one.slot_2))]
+    places = (Connection(*key, VIP.packed, WEB_PORT).place for key in batch)
+    return [flow for place in places for flow in (flow_index(0, place.slot_1), flow_index(1, place.slot_2))]
 
 
 class Round:

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from topo.apache import PAGE, PAGE_BYTES
-from topo.content import AGENT, ContentLab, curl, server_of
-from topo.switches import switch_kind
-from workload.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT
+from topo.labs.content import ContentLab, curl, server_of
+from topo.labs.webservers import PAGE, PAGE_BYTES
+from topo.plan.content import AGENTS, GROUPS, S1, S2, S3, SHOP_ADDRESS
+from topo.plan.network import DOWNLOAD_CLIENT
+from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
 
 URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
@@ -42,7 +40,7 @@ def test_a_page_comes_whole(lab: ContentLab) -> None:
         assert sizes == f"200 {PAGE_BYTES}"
 
 
-def test_pages_go_to_groups_by_what_the_path_says(lab: ContentLab) -> None:
+def test_pages_go_to_groups_by_path(lab: ContentLab) -> None:
     assert {server_of(curl(lab, "-I", f"{URL}/{number}.gif")) for number in range(12)} <= IMAGES
 
 

@@ -19,21 +19,20 @@ from typing import Any
 
 import pytest
 
-from testbed.namespaces import listening, socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, asked
-from topo.load.answering import PORT, body
-from topo.switches import switch_kind
-from workload.content import GROUPS, S1, S2, S3
-from workload.plan import LOAD_CLIENT, HostPlan
+from topo.plan.content import GROUPS, S1, S2, S3
+from topo.plan.network import LOAD_CLIENT, WEB_PORT, HostPlan
+from topo.testbed.namespaces import connect_in
+from topo.testbed.processes import await_true, run_in
+from topo.tests import answering, needs
+from topo.tests.answering import AnsweringLab, outcome_of
+from topo.tests.server import body, keep_alive
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
+lab = pytest.fixture(scope="module")(answering.running)
 
 CONNECTIONS, REQUESTS = (100, 100) if os.environ.get("FULL") else (20, 50)
 IMAGES = {server.name for server in GROUPS["images"]}
+PATHS = ("/images", "/fast", "/page")
 PATIENCE_S = 10.0
 WAIT_S = 2.0
 """How long a request may take to come, by default."""
@@ -44,19 +43,11 @@ XML = "Content-Type: text/xml\r\n"
 ORDER = b"<order>" + b" " * 20_000 + b"<total>6000</total></order>"
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[AnsweringLab]:
-    with AnsweringLab(switch_kind(), content={"guess": False}) as running:
-        yield running
-
-
 class Client:
     """A connection of c1 to the service."""
 
     def __init__(self, lab: AnsweringLab) -> None:
-        self.socket = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.settimeout(PATIENCE_S)
-        self.socket.connect((str(lab.target), PORT))
+        self.socket = connect_in(lab.pid(LOAD_CLIENT.name), (str(lab.target), WEB_PORT), PATIENCE_S)
         self._came = b""
 
     def say(self, *pieces: bytes) -> None:
@@ -109,9 +100,8 @@ def held(lab: AnsweringLab) -> int:
 
 @pytest.mark.parametrize("pipelined", [1, 7])
 def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipelined: int) -> None:
-    size = ("--connections", str(CONNECTIONS), "--at-once", str(CONNECTIONS), "--requests", str(REQUESTS))
-    paths = ("--paths", "/images", "/fast", "/page")
-    outcome = asked(lab.start_asking(*size, *paths, "--pipelined", str(pipelined)))
+    size: dict[str, Any] = {"connections": CONNECTIONS, "at_once": CONNECTIONS, "requests": REQUESTS}
+    outcome = outcome_of(lab.ask(*PATHS, **size, pipelined=pipelined))
     assert (outcome.wrong, outcome.broken, outcome.answered) == ([], {}, CONNECTIONS * REQUESTS)
     assert set(outcome.servers["/images"]) <= IMAGES
     assert set(outcome.servers["/fast"]) == {S3.name}
@@ -122,9 +112,8 @@ def test_each_request_of_a_connection_has_its_own_group(lab: AnsweringLab, pipel
 def test_late_copies_of_segments_take_no_connection_back(lab: AnsweringLab) -> None:
     """The last segments of a server that the agent has left come behind its reset."""
     copying = [lab.start_late_copies(server) for server in (S1, S2, S3)]
-    size = ("--connections", "20", "--at-once", "20", "--requests", "50", "--pipelined", "7")
-    for seed in map(str, range(1, 6)):
-        replies = asked(lab.start_asking(*size, "--paths", "/images", "/fast", "/page", "--seed", seed))
+    for seed in range(1, 6):
+        replies = outcome_of(lab.ask(*PATHS, connections=20, requests=50, pipelined=7, seed=seed))
         assert (replies.wrong, replies.broken, replies.answered) == ([], {}, 1000), f"seed {seed}"
         assert set(replies.servers["/images"]) <= IMAGES, f"seed {seed}: {replies.servers}"
         assert set(replies.servers["/fast"]) == {S3.name}, f"seed {seed}: {replies.servers}"
@@ -249,8 +238,8 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
         client.say(get("/fast"))
         assert client.answer()[0] == 503
     lab.servers[S3.name] = lab.start_server(S3)
-    drop = ["-p", "tcp", "--dport", str(PORT), "-j", "DROP"]
-    run_in(lab.pid(S3.name), ["iptables", "-A", "INPUT", *drop])
+    drop = ["-p", "tcp", "--dport", str(WEB_PORT), "-j", "DROP"]
+    lab.call(S3.name, "iptables", "-A", "INPUT", *drop)
     try:
         with connected(lab) as client:
             client.say(get("/fast"))
@@ -260,7 +249,7 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
             client.say(get("/fast"))
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     finally:
-        run_in(lab.pid(S3.name), ["iptables", "-D", "INPUT", *drop])
+        lab.call(S3.name, "iptables", "-D", "INPUT", *drop)
     with connected(lab) as client:
         client.say(get("/fast?bytes=9&seed=5"))
         assert client.answer()[::2] == (200, body(5, 9))
@@ -274,7 +263,7 @@ def test_a_server_that_refuses_or_is_silent(lab: AnsweringLab) -> None:
 
 def behind_synproxy(lab: AnsweringLab, action: str) -> None:
     """Have the kernel of S3 answer SYNs by cookies with a window of 0, and open it later (-A); or no more (-D)."""
-    pid, to_server = lab.pid(S3.name), ["-p", "tcp", "--dport", str(PORT)]
+    pid, to_server = lab.pid(S3.name), ["-p", "tcp", "--dport", str(WEB_PORT)]
     state = ["-m", "state", "--state"]
     run_in(pid, ["sysctl", "-q", "-w", "net.netfilter.nf_conntrack_tcp_loose=0"])
     for rule in (
@@ -304,7 +293,7 @@ def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
     of_all = int(Path("/proc/sys/net/core/rmem_max").read_text())
     wanted = {str(max(size, of_all).bit_length() - 16) for size in sizes.values()}
     for server, largest in sizes.items():
-        run_in(lab.pid(server.name), ["sysctl", "-q", "-w", f"net.ipv4.tcp_rmem=4096 131072 {largest}"])
+        lab.call(server.name, "sysctl", "-q", "-w", f"net.ipv4.tcp_rmem=4096 131072 {largest}")
     digest = hashlib.sha256(UPLOAD).hexdigest().encode()
     scales: set[str] = set()
     for _ in range(20):
@@ -321,20 +310,12 @@ def test_pool_with_window_scales_7_and_10(lab: AnsweringLab, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/fast", "/stay/fast"])
 def test_an_upload_to_a_slow_server_with_a_small_window(lab: AnsweringLab, path: str) -> None:
-    run_in(lab.pid(S3.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_rmem=4096 8192 16384"])
+    lab.call(S3.name, "sysctl", "-q", "-w", "net.ipv4.tcp_rmem=4096 8192 16384")
     head = f"PUT {path}?pace=0.01 HTTP/1.1\r\nHost: shop\r\nContent-Length: {len(UPLOAD)}\r\n\r\n"
     with connected(lab) as client:
         client.say(head.encode(), UPLOAD)
         status, _, received = client.answer()
     assert (status, received) == (200, hashlib.sha256(UPLOAD).hexdigest().encode())
-
-
-def keep_alive(client: Client) -> None:
-    """Have the client's kernel ask every second whether it is connected, and give up when it is not answered twice."""
-    connection = client.socket
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 2)):
-        connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
@@ -343,7 +324,7 @@ def test_keepalives_are_answered_at_every_moment(lab: AnsweringLab) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(lab)) for _ in moments]
         for client, path in zip(clients, moments, strict=True):
-            keep_alive(client)
+            keep_alive(client.socket, probes=2)
             if path is not None:
                 client.say(get(path))
                 assert client.answer()[::2] == (200, body(1, 9))
@@ -389,10 +370,7 @@ def start_tls(lab: AnsweringLab, server: HostPlan, directory: Path) -> bytes:
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", *subject]
     run_in(None, [*make, "-keyout", files[0], "-out", files[1]])
     serve = ["openssl", "s_server", "-accept", "443", "-key", files[0], "-cert", files[1], "-www"]
-    namespace_pid = lab.pid(server.name)
-    process = Process(f"TLS of {server.name}", serve, log=directory / server.name, namespace_pid=namespace_pid)
-    lab.at_end(process.stop)
-    process.await_true("listening", lambda: listening(namespace_pid, 443), PATIENCE_S)
+    lab.await_listening(lab.start(f"TLS of {server.name}", serve, server.name), server.name, 443)
     return ssl.PEM_cert_to_DER_cert(Path(files[1]).read_text())
 
 
@@ -408,10 +386,8 @@ def test_tls_goes_by_the_name_in_its_hello(lab: AnsweringLab, tmp_path: Path) ->
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(protocols)
-        with socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM) as plain:
-            plain.settimeout(PATIENCE_S)
-            plain.connect((SECURE, 443))
-            with context.wrap_socket(plain, server_hostname=name) as client:
-                assert client.getpeercert(binary_form=True) == certificates[server]
-                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                assert client.recv(15) == b"HTTP/1.0 200 ok"
+        plain = connect_in(lab.pid(LOAD_CLIENT.name), (SECURE, 443), PATIENCE_S)
+        with plain, context.wrap_socket(plain, server_hostname=name) as client:
+            assert client.getpeercert(binary_form=True) == certificates[server]
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert client.recv(15) == b"HTTP/1.0 200 ok"

@@ -8,23 +8,20 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
-from testbed.namespaces import interface_packets
-from testbed.processes import await_true
-from topo.apache import PAGE
-from topo.content import AGENT, ContentLab, curl, server_of
-from topo.switches import switch_kind
-from topo.tests.flooding import flood
-from workload.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
-from workload.plan import DOWNLOAD_CLIENT
+from topo.labs.content import ContentLab, curl, server_of
+from topo.labs.webservers import PAGE
+from topo.plan.content import AGENTS, GROUPS, S3, SHOP_ADDRESS
+from topo.plan.network import DOWNLOAD_CLIENT
+from topo.testbed.namespaces import interface_packets
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.answering import FLOOD_SYNS, flood
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
 
 URL = f"http://{SHOP_ADDRESS}"
 IMAGES = {server.name for server in GROUPS["images"]}
@@ -32,7 +29,6 @@ TOLD_S = 0.6
 """Agents tell the controller twice a second."""
 HEARD_S = 5.0
 TIMES = 20
-FLOOD_SYNS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +153,10 @@ def test_later_connections_of_a_sticky_client_pass_no_agent(lab: ContentLab) -> 
 def test_a_flood_of_syns_leaves_guesses_as_they_are(lab: ContentLab) -> None:
     guesses = settled(lab)
     before = counts(lab)["handshakes"]
-    flooding = Thread(target=flood, args=(lab, FLOOD_SYNS))
-    flooding.start()
-    during = 0
-    while flooding.is_alive() or not during:
+    flooding, during = flood(lab), 0
+    while flooding.exit_code() is None or not during:
         assert bought(lab) == S3.name
         during += 1
-    flooding.join()
     wanted = before + FLOOD_SYNS // 2
 
     def is_counted() -> bool:

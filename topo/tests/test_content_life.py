@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from testbed.errors import SetupError
-from testbed.namespaces import socket_in
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, asked
-from topo.load.answering import PORT
-from topo.switches import switch_kind
-from topo.tests.flooding import flood
-from workload.content import AGENTS, GROUPS, S3, SHOP
-from workload.plan import LOAD_CLIENT, SERVERS
+from topo.plan.content import AGENTS, GROUPS, S3, SHOP
+from topo.plan.network import LOAD_CLIENT, SERVERS, WEB_PORT
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import connect_in
+from topo.testbed.processes import Process, await_true
+from topo.tests import answering, needs
+from topo.tests.answering import FLOOD_END_S, FLOOD_SYNS, AnsweringLab, flood, outcome_of
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
+lab = pytest.fixture(scope="module")(answering.running)
 
 A1, A2 = AGENTS
 TRANSFERS = 100_000 if os.environ.get("FULL") else 1000
@@ -36,22 +31,15 @@ IMAGES = {server.name for server in GROUPS["images"]}
 RECOVERED_S = 10.0
 TOLD_S = 5.0
 """Agents tell of themselves twice a second."""
-SPLICED = ("--paths", "/stay/images", "/stay/fast")
+SPLICED = ("/stay/images", "/stay/fast")
 """For one request a connection."""
-LONG = ("--paths", "/stay/images")
-EACH = ("--paths", "/images", "/fast")
-FLOOD_SYNS = 20_000
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[AnsweringLab]:
-    with AnsweringLab(switch_kind(), content={"guess": False}) as running:
-        yield running
+LONG = ("/stay/images",)
+EACH = ("/images", "/fast")
 
 
 def shop(lab: AnsweringLab) -> Mapping[str, Any]:
     """What `sluice status` says of the service."""
-    return next(one for one in lab.controller.ask(command="status")["services"] if one["name"] == SHOP)
+    return next(service for service in lab.controller.ask(command="status")["services"] if service["name"] == SHOP)
 
 
 def counts(lab: AnsweringLab) -> Mapping[str, int]:
@@ -59,7 +47,7 @@ def counts(lab: AnsweringLab) -> Mapping[str, int]:
 
 
 def syns(lab: AnsweringLab, agent: str) -> int:
-    return next(one["syn"] for one in shop(lab)["servers"] if one["name"] == agent)
+    return next(server["syn"] for server in shop(lab)["servers"] if server["name"] == agent)
 
 
 def await_agents(lab: AnsweringLab, answering: Mapping[str, bool]) -> None:
@@ -77,17 +65,17 @@ def lossy(lab: AnsweringLab, probability: float) -> Generator[None]:
     rule = f"INPUT -p tcp -m statistic --mode random --probability {probability} -j DROP".split()
     hosts = (LOAD_CLIENT, *SERVERS)
     for host in hosts:
-        run_in(lab.pid(host.name), ["iptables", "-A", *rule])
+        lab.call(host.name, "iptables", "-A", *rule)
     try:
         yield
     finally:
         for host in hosts:
-            run_in(lab.pid(host.name), ["iptables", "-D", *rule])
+            lab.call(host.name, "iptables", "-D", *rule)
 
 
 def assert_right(client: Process, timeout_s: float = 60.0) -> int:
     """Every answer was right, and no connection broke; how many there were."""
-    outcome = asked(client, timeout_s)
+    outcome = outcome_of(client, timeout_s)
     assert (outcome.wrong, outcome.broken) == ([], {})
     for path, servers in outcome.servers.items():
         assert set(servers) <= ({S3.name} if path.endswith("fast") else IMAGES)
@@ -97,26 +85,25 @@ def assert_right(client: Process, timeout_s: float = 60.0) -> int:
 def test_a_drained_agent_gets_no_new_clients(lab: AnsweringLab) -> None:
     lab.controller.drain(f"{SHOP}/{A1.name}", drain=True)
     before = syns(lab, A1.name), syns(lab, A2.name)
-    assert assert_right(lab.start_asking("--connections", "60", *EACH, *("--requests", "3"))) == 180
+    assert assert_right(lab.ask(*EACH, connections=60, requests=3)) == 180
     assert syns(lab, A1.name) == before[0]
     assert syns(lab, A2.name) >= before[1] + 60
     lab.controller.drain(f"{SHOP}/{A1.name}", drain=False)
-    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    assert assert_right(lab.ask(*EACH, connections=60)) == 60
     assert syns(lab, A1.name) > before[0]
 
 
 def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
     """Nothing is refused, and each connection sees one set of rules: its requests for a path reach one server."""
-    options = ("--seconds", "5", "--at-once", "10", "--requests", "10", "--pause-s", "0.02")
-    client = lab.start_asking(*options, "--paths", "/swap")
-    spliced = lab.start_asking(*options, *LONG)
+    options: dict[str, Any] = {"seconds": 5, "at_once": 10, "requests": 10, "pause_s": 0.02}
+    client, spliced = lab.ask("/swap", **options), lab.ask(*LONG, **options)
     targets = 0
     while client.exit_code() is None:
         to = "fast" if targets % 2 else "images"
         lab.controller.reload(lab.with_rule({"name": "swap", "match": {"path": "/swap"}, "to": to, "sticky": "none"}))
         targets += 1
         time.sleep(0.3)
-    outcome = asked(client)
+    outcome = outcome_of(client)
     assert (outcome.wrong, outcome.broken, outcome.mixed) == ([], {}, 0)
     assert IMAGES | {S3.name} == set(outcome.servers["/swap"])
     assert assert_right(spliced) > 0
@@ -126,9 +113,9 @@ def test_rules_are_replaced_under_load(lab: AnsweringLab) -> None:
 def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     """Spliced connections do not notice. Requests that nobody acknowledged are answered by the other agent. Only
     connections whose every request the agent decides are lost, and counted."""
-    spliced = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "50", "--pause-s", "0.1", *LONG)
-    short = lab.start_asking("--seconds", "6", "--at-once", "10", *SPLICED)
-    held = lab.start_asking("--seconds", "4", "--at-once", "20", "--requests", "50", "--pause-s", "0.1", *EACH)
+    spliced = lab.ask(*LONG, connections=10, at_once=10, requests=50, pause_s=0.1)
+    short = lab.ask(*SPLICED, seconds=6, at_once=10)
+    held = lab.ask(*EACH, seconds=4, at_once=20, requests=50, pause_s=0.1)
     time.sleep(2.0)
     os.kill(lab.agents[A1.name].pid, signal.SIGKILL)
     lab.agents[A1.name].wait(5.0)
@@ -137,7 +124,7 @@ def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(spliced) == 500
     assert assert_right(short) > 0
-    outcome = asked(held)
+    outcome = outcome_of(held)
     assert outcome.wrong == []
     assert 0 < sum(outcome.broken.values()) <= 20
     await_true("they are counted", lambda: counts(lab)["lost"] >= sum(outcome.broken.values()), TOLD_S)
@@ -146,18 +133,18 @@ def test_an_agent_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     before = syns(lab, A1.name)
 
     def takes_clients() -> bool:
-        return assert_right(lab.start_asking("--connections", "60", *EACH)) == 60 and syns(lab, A1.name) > before
+        return assert_right(lab.ask(*EACH, connections=60)) == 60 and syns(lab, A1.name) > before
 
     await_true("the agent gets clients again", takes_clients, RECOVERED_S)
 
 
 def test_the_controller_is_killed_and_comes_back(lab: AnsweringLab) -> None:
     generation = shop(lab)["content"]["generation"]
-    load = lab.start_asking("--seconds", "5", "--at-once", "10", "--requests", "5", "--pause-s", "0.02", *EACH)
+    load = lab.ask(*EACH, seconds=5, at_once=10, requests=5, pause_s=0.02)
     assert lab.controller.process is not None
     os.kill(lab.controller.process.pid, signal.SIGKILL)
     lab.controller.process.wait(5.0)
-    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    assert assert_right(lab.ask(*EACH, connections=60)) == 60
     lab.controller.start()
     await_agents(lab, {A1.name: True, A2.name: True})
     assert assert_right(load) > 0
@@ -165,11 +152,11 @@ def test_the_controller_is_killed_and_comes_back(lab: AnsweringLab) -> None:
 
 
 def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> None:
-    options = ("--at-once", "30", "--most-bytes", "300000")
+    options: dict[str, Any] = {"at_once": 30, "most_bytes": 300_000}
     refused = shop(lab)["content"]["refused"]
     with lossy(lab, 0.01):
-        spliced = lab.start_asking("--connections", str(TRANSFERS), *options, *SPLICED)
-        each = lab.start_asking("--connections", str(TRANSFERS // 30), *options, "--requests", "10", *EACH)
+        spliced = lab.ask(*SPLICED, connections=TRANSFERS, **options)
+        each = lab.ask(*EACH, connections=TRANSFERS // 30, requests=10, **options)
         times = 0
         while spliced.exit_code() is None or each.exit_code() is None:
             to = "fast" if times % 2 else "images"
@@ -186,8 +173,8 @@ def test_transfers_under_loss_weight_changes_and_reloads(lab: AnsweringLab) -> N
 
 def test_a_flood_of_syns_takes_nothing(lab: AnsweringLab) -> None:
     before = counts(lab)
-    spliced = lab.start_asking("--seconds", "4", "--at-once", "10", "--requests", "20", *LONG)
-    flood(lab, FLOOD_SYNS)
+    spliced = lab.ask(*LONG, seconds=4, at_once=10, requests=20)
+    flood(lab).wait(FLOOD_END_S)
     assert assert_right(spliced) > 0
     agents = shop(lab)["content"]["agents"]
     assert sum(agent["memory"] for agent in agents) < 100_000
@@ -200,11 +187,8 @@ def test_a_flood_of_syns_takes_nothing(lab: AnsweringLab) -> None:
 def test_a_client_uses_a_port_again(lab: AnsweringLab) -> None:
     """The server ends the first connection, so that the client's port is free at once."""
     for _ in range(2):
-        with socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM) as client:
-            client.settimeout(TOLD_S)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            client.bind((str(LOAD_CLIENT.address), 4711))
-            client.connect((str(lab.target), PORT))
+        own = (str(LOAD_CLIENT.address), 4711)
+        with connect_in(lab.pid(LOAD_CLIENT.name), (str(lab.target), WEB_PORT), TOLD_S, source=own) as client:
             client.sendall(b"GET /stay/fast HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n")
             assert client.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
             while client.recv(1 << 16):
@@ -219,10 +203,10 @@ def test_the_switch_begins_anew(lab: AnsweringLab) -> None:
     def served() -> bool:
         curl = ["curl", "-sS", "--max-time", "2", f"http://{lab.target}/fast"]
         try:
-            run_in(lab.pid(LOAD_CLIENT.name), curl)
+            lab.call(LOAD_CLIENT.name, *curl)
         except SetupError:
             return False
         return True
 
     await_true("served again", served, 20.0)
-    assert assert_right(lab.start_asking("--connections", "60", *EACH, *SPLICED[1:])) == 60
+    assert assert_right(lab.ask(*EACH, *SPLICED, connections=60)) == 60

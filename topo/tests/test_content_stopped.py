@@ -5,30 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from testbed.processes import Process, run_in
-from topo.content import AGENT, AnsweringLab
-from topo.switches import switch_kind
+from topo.plan.network import LOAD_CLIENT
+from topo.testbed.processes import Process
+from topo.tests import answering, needs
+from topo.tests.answering import AnsweringLab
 from topo.tests.test_content_life import A1, A2, EACH, LONG, assert_right, await_agents, shop
-from workload.plan import LOAD_CLIENT
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
+lab = pytest.fixture(scope="module")(answering.running)
 
 STOPPED_S = 4.0
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[AnsweringLab]:
-    with AnsweringLab(switch_kind(), content={"guess": False}) as running:
-        yield running
 
 
 @contextmanager
@@ -47,7 +39,7 @@ def events(lab: AnsweringLab) -> list[Mapping[str, Any]]:
 
 def repeated_syns(lab: AnsweringLab) -> int:
     """SYNs that the load's client has sent again."""
-    printed = run_in(lab.pid(LOAD_CLIENT.name), ["nstat", "-asz", "TcpExtTCPSynRetrans"])
+    printed = lab.call(LOAD_CLIENT.name, "nstat", "-asz", "TcpExtTCPSynRetrans")
     return int(float(printed.split()[-2]))
 
 
@@ -58,8 +50,8 @@ def of_kinds(lab: AnsweringLab, since: int, *kinds: str) -> list[str]:
 def test_a_stopped_controller_blames_nothing(lab: AnsweringLab) -> None:
     await_agents(lab, {A1.name: True, A2.name: True})
     since, repeated = len(events(lab)), repeated_syns(lab)
-    held = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "80", "--pause-s", "0.1", *LONG)
-    fresh = lab.start_asking("--seconds", "12", "--at-once", "10", *EACH)
+    held = lab.ask(*LONG, connections=10, at_once=10, requests=80, pause_s=0.1)
+    fresh = lab.ask(*EACH, seconds=12, at_once=10)
     assert lab.controller.process is not None
     for _ in range(2):
         with stopped(lab.controller.process):
@@ -75,10 +67,10 @@ def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None
     since = len(events(lab))
     with stopped(lab.agents[A1.name]):
         await_agents(lab, {A1.name: False, A2.name: True})
-        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        assert assert_right(lab.ask(*EACH, connections=60)) == 60
         time.sleep(STOPPED_S)
     await_agents(lab, {A1.name: True, A2.name: True})
-    assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+    assert assert_right(lab.ask(*EACH, connections=60)) == 60
     changes = of_kinds(lab, since, "agent", "ejected")
     # By the name of its socket: the folder's has random letters.
     assert [text.rpartition("/")[2] for text in changes] == [f"{A1.name}.sock is gone", f"{A1.name}.sock is back"]
@@ -86,8 +78,8 @@ def test_a_stopped_agent_is_gone_and_comes_back_alone(lab: AnsweringLab) -> None
 
 def test_a_stopped_switch_leaves_agents_and_servers_in_place(lab: AnsweringLab) -> None:
     since = len(events(lab))
-    held = lab.start_asking("--connections", "10", "--at-once", "10", "--requests", "40", "--pause-s", "0.1", *LONG)
-    fresh = lab.start_asking("--seconds", "8", "--at-once", "10", *EACH)
+    held = lab.ask(*LONG, connections=10, at_once=10, requests=40, pause_s=0.1)
+    fresh = lab.ask(*EACH, seconds=8, at_once=10)
     assert lab.switch.process is not None
     with stopped(lab.switch.process):
         time.sleep(STOPPED_S)
@@ -95,4 +87,4 @@ def test_a_stopped_switch_leaves_agents_and_servers_in_place(lab: AnsweringLab) 
     assert assert_right(fresh) > 0
     await_agents(lab, {A1.name: True, A2.name: True})
     assert of_kinds(lab, since, "agent", "ejected") == []
-    assert all(one["state"] == "in" for one in shop(lab)["servers"])
+    assert all(server["state"] == "in" for server in shop(lab)["servers"])

@@ -6,23 +6,20 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
-import pytest
-
-from testbed.processes import await_true, run_in
-from topo.content import AGENT, ANSWERING_RULES, AnsweringLab
-from topo.switches import switch_kind
+from topo.plan.network import LOAD_CLIENT
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.answering import RULES, AnsweringLab
 from topo.tests.test_content_life import A1, A2, EACH, LONG, RECOVERED_S, assert_right, await_agents, shop
-from workload.plan import LOAD_CLIENT
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
 
 REFUSED = 7
 """curl's exit status: the connection was refused."""
-HELD = ("--connections", "10", "--at-once", "10", "--requests", "150", "--pause-s", "0.1")
+HELD: dict[str, Any] = {"connections": 10, "at_once": 10, "requests": 150, "pause_s": 0.1}
 
 
 @contextmanager
@@ -41,32 +38,29 @@ def without_agents(lab: AnsweringLab, does: str) -> Generator[None]:
 
 def test_new_connections_are_refused_at_once() -> None:
     with AnsweringLab(switch_kind(), content={"guess": False}) as lab:
-        held = lab.start_asking(*HELD, *LONG)
-        assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
+        held = lab.ask(*LONG, **HELD)
+        assert assert_right(lab.ask(*EACH, connections=20)) == 20
         with without_agents(lab, "refuse"):
-            output = run_in(
-                lab.pid(LOAD_CLIENT.name),
-                ["sh", "-c", f"curl -sS --max-time 20 http://{lab.target}/fast 2>&1; echo status=$?"],
+            output = lab.call(
+                LOAD_CLIENT.name, "sh", "-c", f"curl -sS --max-time 20 http://{lab.target}/fast 2>&1; echo status=$?"
             )
             assert output.endswith(f"status={REFUSED}\n"), output
-        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        assert assert_right(lab.ask(*EACH, connections=60)) == 60
         assert assert_right(held) == 1500
 
 
 def test_a_group_gets_new_connections_unread() -> None:
-    rules = [rule for rule in ANSWERING_RULES if "refuse" not in rule]
+    rules = [rule for rule in RULES if "refuse" not in rule]
     with AnsweringLab(switch_kind(), content={"guess": False, "without_agents": "images", "rules": rules}) as lab:
-        held = lab.start_asking(*HELD, *LONG)
-        assert assert_right(lab.start_asking("--connections", "20", *EACH)) == 20
+        held = lab.ask(*LONG, **HELD)
+        assert assert_right(lab.ask(*EACH, connections=20)) == 20
         with without_agents(lab, "images"):
-            assert assert_right(lab.start_asking("--connections", "60", *LONG, "--requests", "3")) == 180
-            output = run_in(
-                lab.pid(LOAD_CLIENT.name), ["curl", "-sSi", "--max-time", "10", f"http://{lab.target}/fast"]
-            )
+            assert assert_right(lab.ask(*LONG, connections=60, requests=3)) == 180
+            output = lab.call(LOAD_CLIENT.name, "curl", "-sSi", "--max-time", "10", f"http://{lab.target}/fast")
             assert output.startswith("HTTP/1.1 200 "), "by layer 4, whatever its path"
-            unread = lab.start_asking(*HELD, *LONG)
+            unread = lab.ask(*LONG, **HELD)
             await_true("connections without an agent", lambda: unread.exit_code() is None, RECOVERED_S)
-        assert assert_right(lab.start_asking("--connections", "60", *EACH)) == 60
+        assert assert_right(lab.ask(*EACH, connections=60)) == 60
         assert assert_right(held) == 1500
         assert assert_right(unread) == 1500
-        assert {one["name"] for one in shop(lab)["servers"] if one["state"] == "in"} == {A1.name, A2.name}
+        assert {server["name"] for server in shop(lab)["servers"] if server["state"] == "in"} == {A1.name, A2.name}

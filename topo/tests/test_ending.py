@@ -15,16 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import SetupError
-from testbed.namespaces import socket_in
-from topo.cgroups import PREFIX, mounted
-from topo.ground import Ground
-from topo.interrupts import Interrupted, interruptible
-from topo.mn import Node
-from topo.switches import REPOSITORY, SWITCHES, switch_kind
-from workload.plan import THREE
+from topo.plan.network import THREE
+from topo.testbed import REPOSITORY
+from topo.testbed.cgroups import PREFIX, mounted
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import Interrupted, interruptible
+from topo.testbed.mininet import Node
+from topo.testbed.namespaces import socket_in
+from topo.testbed.network import MininetNetwork
+from topo.testbed.nodes import SWITCHES, switch_kind
+from topo.tests import needs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
+pytestmark = needs.ROOT
 
 SO_NETNS_COOKIE = 71
 """Linux 5.14 (include/uapi/asm-generic/socket.h)."""
@@ -78,7 +80,7 @@ class Traces:
         return [
             *(f"process {pid}" for pid in self.processes & set(pids)),
             *(f"namespace {space}" for space in {network_namespace(pid) for pid in pids} & self.namespaces),
-            *(str(path) for one in mounted().distinct() for path in one.root.glob(f"{name}*")),
+            *(str(path) for hierarchy in mounted().distinct() for path in hierarchy.root.glob(f"{name}*")),
             *(str(path) for path in Path(tempfile.gettempdir()).glob(f"{name}*")),
         ]
 
@@ -133,12 +135,11 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, when: str, number: s
     assert interfaces() <= before
 
 
-class Network(Ground):
+class Network(MininetNetwork):
     """No more than a switch with hosts around it."""
 
     def build(self) -> None:
         """Put the lab's hosts around the switch."""
-        self._prepare()
         self._build_network(THREE.hosts)
 
 
@@ -164,12 +165,12 @@ def test_an_interrupt_waits_for_what_a_node_answers_to_mininet(monkeypatch: pyte
     assert interfaces() <= before
 
 
-def test_a_demo_whose_switch_dies_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_demo_whose_switch_dies_reports_it_and_leaves_nothing(tmp_path: Path) -> None:
     program = SWITCHES[switch_kind()].program
 
     def kill_switch(pid: int, traces: Traces) -> None:
         del pid
-        (switch,) = (one for one in traces.processes if executable(one) == program)
+        (switch,) = (process for process in traces.processes if executable(process) == program)
         os.kill(switch, signal.SIGKILL)
 
     code, output, traces = end_demo(tmp_path, "looking for a rate", kill_switch)

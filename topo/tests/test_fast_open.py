@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
-from testbed.namespaces import socket_in, tcp_counters
-from testbed.processes import Process, await_true, run_in
-from topo.content import AGENT, AnsweringLab, server_of
-from topo.load.answering import PORT
-from topo.switches import switch_kind
-from workload.content import GROUPS, S3, SHOP_ADDRESS
-from workload.plan import LOAD_CLIENT, HostPlan
+from topo.labs.content import server_of
+from topo.plan.content import GROUPS, S3, SHOP_ADDRESS
+from topo.plan.network import LOAD_CLIENT, WEB_PORT, HostPlan
+from topo.testbed.namespaces import socket_in, tcp_counters
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import Process, await_true, run_in
+from topo.tests import needs
+from topo.tests.answering import AnsweringLab
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
-]
+pytestmark = needs.AGENTS
 
 SERVERS_SETTING, CLIENTS_SETTING = 0x603, 0x5
 """Of net.ipv4.tcp_fastopen: every listener takes data, without a cookie too; a client sends it without one."""
@@ -35,7 +32,7 @@ class FastOpenLab(AnsweringLab):
 
     def start_server(self, server: HostPlan) -> Process:
         """Start a server: its kernel decides at ``listen`` what the socket takes."""
-        run_in(self.pid(server.name), ["sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={SERVERS_SETTING}"])
+        self.call(server.name, "sysctl", "-q", "-w", f"net.ipv4.tcp_fastopen={SERVERS_SETTING}")
         return super().start_server(server)
 
 
@@ -50,7 +47,7 @@ def lab() -> Iterator[FastOpenLab]:
 def asked(lab: FastOpenLab, path: str, *, in_syn: bool) -> str:
     """The name of the server that answers a request."""
     request = f"GET {path}?bytes=10 HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n".encode()
-    where = (str(SHOP_ADDRESS), PORT)
+    where = (str(SHOP_ADDRESS), WEB_PORT)
     with closing(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)) as connection:
         connection.settimeout(PATIENCE_S)
         if in_syn:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from topo.interrupts import Interrupted, held_back, interruptible
+from topo.testbed.interrupts import Interrupted, held_back, interruptible
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

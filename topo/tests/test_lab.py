@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from testbed.realtime import before_all_else
-from topo.apache import HEAVY, LONG, PAGE, WORK
-from topo.downloads import Downloads, spanning
-from topo.errors import LabError
-from topo.hosts import SYN_RETRIES, syn_sysctls
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import (
+from topo.labs.web import Lab
+from topo.labs.webservers import HEAVY, LONG, PAGE, WORK
+from topo.measure.downloads import Downloads, spanning
+from topo.plan.network import (
     DOWNLOAD_CLIENT,
     LOAD_CLIENT,
     PLAIN_HOST,
@@ -30,8 +24,13 @@ from workload.plan import (
     WEB_PORT,
     Balance,
 )
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import socket_in
+from topo.testbed.nodes import SYN_RETRIES, switch_kind, syn_sysctls
+from topo.testbed.processes import await_true, before_all_else, run_in
+from topo.tests import needs
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
+pytestmark = needs.ALONE
 
 URL = f"http://{VIP}/{PAGE}"
 EVERYONE = os.sched_getaffinity(0)
@@ -44,7 +43,7 @@ def lab() -> Iterator[Lab]:
 
 
 def curl(lab: Lab, url: str, *options: str) -> str:
-    return run_in(lab.pid(LOAD_CLIENT.name), ["curl", "-sS", "--max-time", "10", *options, url])
+    return lab.call(LOAD_CLIENT.name, "curl", "-sS", "--max-time", "10", *options, url)
 
 
 def test_a_hosts_syn_timers_are_its_namespaces_own(lab: Lab) -> None:
@@ -94,7 +93,7 @@ def test_a_page_comes_whole_through_the_switch(lab: Lab) -> None:
     assert (answered, completed) == (20, 20)
 
 
-def test_a_compressed_file_comes_whole_and_costs_what_its_size_says(lab: Lab) -> None:
+def test_a_compressed_file_arrives_complete_and_costs_cpu_by_its_size(lab: Lab) -> None:
     output = lab.directory / "fetched"
     for path in (WORK, HEAVY):
         curl(lab, f"http://{VIP}/{path}", "--fail", "--compressed", "-o", str(output))
@@ -114,8 +113,8 @@ def test_a_host_that_is_no_server_is_reached_and_so_are_router_and_service(lab: 
 
 
 def test_an_expired_ttl_is_answered(lab: Lab) -> None:
-    with pytest.raises(LabError, match=r"Time to live exceeded"):
-        run_in(lab.pid(LOAD_CLIENT.name), ["ping", "-c", "1", "-W", "2", "-t", "1", str(PLAIN_HOST.address)])
+    with pytest.raises(SetupError, match=r"Time to live exceeded"):
+        lab.call(LOAD_CLIENT.name, "ping", "-c", "1", "-W", "2", "-t", "1", str(PLAIN_HOST.address))
 
 
 def test_a_server_is_not_reached_past_its_service(lab: Lab) -> None:
@@ -154,7 +153,7 @@ def test_downloads_live_across_weight_changes(lab: Lab) -> None:
         finished = running.finish()
     finally:
         running.abort()
-    assert [one.fault for one in finished] == [""] * len(finished)
+    assert [outcome.fault for outcome in finished] == [""] * len(finished)
     assert all(spanning(finished, moment) == 4 for moment in changes)
 
 
@@ -181,10 +180,10 @@ def test_the_switch_goes_on_without_its_controller_and_the_next_one_takes_over(l
         finished = running.finish()
     finally:
         running.abort()
-    assert [one.fault for one in finished] == [""] * len(finished)
+    assert [outcome.fault for outcome in finished] == [""] * len(finished)
     after = lab.observe()
     assert after.ratios == before.ratios
-    assert sum(one.syn for one in after.counts.values()) >= sum(one.syn for one in before.counts.values()) + 10
+    assert sum(count.syn for count in after.counts.values()) >= sum(count.syn for count in before.counts.values()) + 10
 
 
 def test_every_packet_is_accounted_for(lab: Lab) -> None:

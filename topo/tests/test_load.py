@@ -8,24 +8,24 @@ import socket
 import statistics
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from topo.load.delay import DelayLine, parse_class
-from topo.load.replay import Replay
-from topo.load.server import BLOCK_BYTES, SPARE_BYTES, Server, answer_to
-from topo.switches import REPOSITORY
-from workload.outcomes import Ending, Outcome, read_outcomes, write_outcomes
-from workload.patience import draw_wait
-from workload.requestlog import LogFormatError, Request, read_log, write_log
-from workload.synthesise import Crowd, draw_size, synthesise
-from workload.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
+from topo.load.client import Replay, ReplayClients
+from topo.load.delay import DelayLine
+from topo.load.program import command
+from topo.load.server import BLOCK_BYTES, SPARE_BYTES, Server, SizedServer, answer_to
+from topo.plan.outcomes import Ending, Outcome, read_outcomes, write_outcomes
+from topo.plan.requests import LogFormatError, Request, draw_wait, read_log, write_log
+from topo.plan.synthesis import Crowd, draw_size, synthesise
+from topo.plan.worldcup import SIZE_UNKNOWN, Record, as_requests, read_records, write_records
+from topo.testbed import REPOSITORY
+from topo.testbed.namespaces import free_port
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -89,11 +89,11 @@ def test_sizes_are_the_papers() -> None:
 
 def test_rates_are_the_papers_and_the_seed_decides() -> None:
     crowd = Crowd(end_s=1500.0)
-    times = [one.time_s for one in synthesise(crowd, "target", seed=3)]
-    assert len([one for one in times if one < 1000]) / 1000 == pytest.approx(20, rel=0.05)
-    assert len([one for one in times if one >= 1060]) / 440 == pytest.approx(110, rel=0.05)
-    assert times == [one.time_s for one in synthesise(crowd, "target", seed=3)]
-    assert times != [one.time_s for one in synthesise(crowd, "target", seed=4)]
+    times = [request.time_s for request in synthesise(crowd, "target", seed=3)]
+    assert len([moment for moment in times if moment < 1000]) / 1000 == pytest.approx(20, rel=0.05)
+    assert len([moment for moment in times if moment >= 1060]) / 440 == pytest.approx(110, rel=0.05)
+    assert times == [request.time_s for request in synthesise(crowd, "target", seed=3)]
+    assert times != [request.time_s for request in synthesise(crowd, "target", seed=4)]
 
 
 def test_a_crowd_that_is_over_leaves_the_quiet_rate() -> None:
@@ -130,13 +130,10 @@ def test_the_server_answers_with_the_size_asked_for(request_: bytes, header: byt
 
 
 @contextmanager
-def server(*limits: str) -> Generator[int]:
+def server(**limits: float) -> Generator[int]:
     """A server process on a free port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "topo.load.server", "--address=127.0.0.1", f"--port={port}", *limits]
-    process = subprocess.Popen(command, cwd=REPOSITORY)
+    port = free_port()
+    process = subprocess.Popen(command(SizedServer("127.0.0.1", port, **limits)), cwd=REPOSITORY)  # type: ignore[arg-type]
     try:
         deadline = time.monotonic() + 60
         while True:
@@ -152,37 +149,35 @@ def server(*limits: str) -> Generator[int]:
         process.wait()
 
 
-def replayed(port: int, requests: list[Request], **options: float) -> list[Outcome]:
-    replay = Replay(
-        IPv4Network("127.16.0.0/16"),
-        {"target": ("127.0.0.1", port)},
-        start=time.monotonic(),
-        end_s=options.get("end_s", 60.0),
-        patience_s=options.get("patience_s", 0.0),
-        seed=1,
-    )
-    replay.run(requests)
-    return sorted(replay.outcomes, key=lambda one: one.due_s)
+def listening(**limits: Any) -> Server:
+    """A server in this process, on a port of its choice."""
+    return Server(SizedServer("127.0.0.1", 0, backlog=64, workers=64, **limits))
+
+
+def replayed(port: int, requests: list[Request], seconds: float = 60.0, patience_s: float = 0.0) -> list[Outcome]:
+    servers = {"target": f"127.0.0.1:{port}"}
+    plan = ReplayClients("", "127.16.0.0/16", servers, time.time(), seconds, "", patience_s)
+    return sorted(Replay(plan).run(requests), key=lambda one: one.due_s)
 
 
 @pytest.mark.parametrize(
-    "limits", [(), ("--workers=3", "--cost-us=20"), ("--cost-us=20", "--memory-mb=40", "--answer-kb=2048")]
+    "limits", [{}, {"workers": 3, "cost_us": 20}, {"cost_us": 20, "memory_mb": 40, "answer_kb": 2048}]
 )
-def test_every_request_gets_its_bytes(limits: tuple[str, ...]) -> None:
+def test_every_request_gets_its_bytes(limits: dict[str, float]) -> None:
     sizes = [0, 1, 2047, 2048, 2049, 700_000] * 5
     requests = [Request(number / 1000, number, "target", size) for number, size in enumerate(sizes)]
-    with server(*limits) as port:
+    with server(**limits) as port:
         outcomes = replayed(port, requests)
-    assert [one.ending for one in outcomes] == [Ending.FINISHED] * len(sizes)
-    assert [one.bytes for one in outcomes] == sizes
-    for one in outcomes:
-        assert one.connect_s is not None and one.first_byte_s is not None and one.done_s is not None
-        assert 0 < one.connect_s <= one.first_byte_s <= one.done_s
+    assert [ended.ending for ended in outcomes] == [Ending.FINISHED] * len(sizes)
+    assert [ended.bytes for ended in outcomes] == sizes
+    for outcome in outcomes:
+        assert outcome.connect_s is not None and outcome.first_byte_s is not None and outcome.done_s is not None
+        assert 0 < outcome.connect_s <= outcome.first_byte_s <= outcome.done_s
 
 
 def test_a_client_that_leaves_gets_no_second_turn() -> None:
     """epoll reports a reset connection even when nothing is asked of it."""
-    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=10.0)
+    server = listening(cost_us=10.0)
     clients = [socket.create_connection(server.address) for _ in range(20)]
     for client in clients:
         client.sendall(b"GET /700000 HTTP/1.0\r\n\r\n")
@@ -199,16 +194,8 @@ def test_a_client_that_leaves_gets_no_second_turn() -> None:
 
 def test_what_finds_no_memory_waits_until_an_answer_has_ended() -> None:
     held = 4 << 20
-    limit = Server("127.0.0.1", 0, backlog=1, workers=1, cost_us=0.0).own_bytes() + SPARE_BYTES + 5 * held
-    server = Server(
-        "127.0.0.1",
-        0,
-        backlog=64,
-        workers=64,
-        cost_us=10.0,
-        answer_bytes=held,
-        memory_bytes=limit,
-    )
+    limit = listening().own_bytes() + SPARE_BYTES + 5 * held
+    server = listening(cost_us=10.0, answer_kb=held / 2**10, memory_mb=limit / 2**20)
     clients = [socket.create_connection(server.address) for _ in range(20)]
     for client in clients:
         client.sendall(b"GET /40000 HTTP/1.0\r\n\r\n")
@@ -221,7 +208,7 @@ def test_what_finds_no_memory_waits_until_an_answer_has_ended() -> None:
 
 
 def test_an_answer_that_never_fits_is_made_all_the_same() -> None:
-    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=10.0, answer_bytes=1 << 20, memory_bytes=1)
+    server = listening(cost_us=10.0, answer_kb=1024, memory_mb=1 / 2**20)
     with socket.create_connection(server.address) as client:
         client.sendall(b"GET /1000 HTTP/1.0\r\n\r\n")
         while not select.select([client], [], [], 0)[0]:
@@ -235,20 +222,20 @@ def test_a_client_on_a_slow_line_takes_its_time() -> None:
     assert slow.ending is Ending.FINISHED and slow.done_s is not None and slow.done_s > 1.0
 
 
-def test_what_ends_a_request_is_told() -> None:
+def test_the_outcome_names_what_ended_a_request() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         requests = [Request(0.0, number, "target", 1) for number in range(20)]
         given_up = replayed(silent.getsockname()[1], requests, patience_s=0.05)
-        pending = replayed(silent.getsockname()[1], requests[:1], end_s=0.1)
+        pending = replayed(silent.getsockname()[1], requests[:1], seconds=0.1)
         port = silent.getsockname()[1]
-    assert {one.ending for one in given_up} == {Ending.GAVE_UP}
-    assert [one.ending for one in pending] == [Ending.PENDING]
+    assert {outcome.ending for outcome in given_up} == {Ending.GAVE_UP}
+    assert [outcome.ending for outcome in pending] == [Ending.PENDING]
     (refused,) = replayed(port, requests[:1])
     assert refused.ending is Ending.REFUSED and refused.connect_s is None
 
 
 def test_the_delay_line_keeps_order_and_lets_others_pass() -> None:
-    line = DelayLine(dict([parse_class("10.101.0.0/16=0.5"), parse_class("10.102.0.0/16=0.1")]))
+    line = DelayLine({"10.101.0.0/16": 0.5, "10.102.0.0/16": 0.1})
     far, near = (bytes(12) + bytes((10, second, 0, 1)) for second in (101, 102))
     assert line.take(far, 0.0) and line.take(far + b"2", 0.2) and line.take(near, 0.3)
     assert not line.take(bytes(12) + bytes((10, 9, 0, 1)), 0.0)
@@ -261,7 +248,7 @@ def test_the_delay_line_keeps_order_and_lets_others_pass() -> None:
 def test_a_turn_on_the_wall_sends_a_block_and_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("topo.load.server.time.sleep", slept.append)
-    server = Server("127.0.0.1", 0, backlog=64, workers=64, cost_us=0.0, turn_s=0.008)
+    server = listening(turn_us=8000)
     with socket.create_connection(server.address) as client:
         client.sendall(b"GET /%d HTTP/1.0\r\n\r\n" % (3 * BLOCK_BYTES))
         while not slept:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from experiments.sabtnet import PORT, VIP, Distance
-from experiments.sabtplace import MeasuredPlace, slot_of
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from topo.nets import SWITCH
+from topo.labs.transfers import SERVER, Distance, TransfersLab, slot_of
+from topo.plan.network import VIP, WEB_PORT, HostPlan
+from topo.testbed.namespaces import socket_in
+from topo.testbed.network import SWITCH
+from topo.testbed.processes import await_true
+from topo.tests import needs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs.ROOT
 
 DISTANCES = (Distance("10.101.0.1", 0.01, 6), Distance("10.102.0.1", 0.03, 6))
 SECONDS = 8.0
@@ -37,39 +37,39 @@ PATIENCE_S = 20.0
 BURSTS, MSS = 30, 1448
 
 
-class RoutedPlace(MeasuredPlace):
+class RoutedLab(TransfersLab):
     """With a router between server and switch, which forwards in the server's name."""
 
     names: Sequence[str] = (SWITCH, "client", "server", "router")
 
-    def attach(self, host: str, port: int, mac: str, address: str, gateway_mac: str | None = None) -> None:
-        """See Net."""
-        if host != "server":
-            super().attach(host, port, mac, address, gateway_mac)
+    def attach(self, host: HostPlan, **options: Any) -> None:
+        """Attach a host; the server behind the router."""
+        if host is not SERVER:
+            super().attach(host, **options)
             return
-        super().attach("router", port, mac, ROUTER, gateway_mac)
+        super().attach(host, inside="router", address=f"{ROUTER}/24", **options)
         self.cable({"router": "eth1", "server": "eth0"})
-        router, server = self.pid("router"), self.pid("server")
-        run_in(router, ["sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0"])
-        run_in(router, ["ip", "route", "add", address, "dev", "eth1"])
-        run_in(router, ["ip", "address", "add", "10.0.9.1/24", "dev", "eth1"])
-        run_in(server, ["ip", "address", "add", f"{address}/32", "dev", "eth0"])
-        run_in(server, ["ip", "route", "add", "10.0.9.1", "dev", "eth0"])
-        run_in(server, ["ip", "route", "add", "default", "via", "10.0.9.1", "src", address])
+        address = str(host.address)
+        self.call("router", "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0")
+        self.call("router", "ip", "route", "add", address, "dev", "eth1")
+        self.call("router", "ip", "address", "add", "10.0.9.1/24", "dev", "eth1")
+        self.call("server", "ip", "address", "add", f"{address}/32", "dev", "eth0")
+        self.call("server", "ip", "route", "add", "10.0.9.1", "dev", "eth0")
+        self.call("server", "ip", "route", "add", "default", "via", "10.0.9.1", "src", address)
 
 
 def counted(loses: tuple[str, str], loss: float) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """The kernel's counts, and the switch's sums."""
     for _ in range(TRIES):
-        with RoutedPlace(DISTANCES) as place:
+        with RoutedLab(DISTANCES) as place:
             place.loses = loses
             found: dict[str, Any] = place.sent("cubic", loss, SECONDS)
-        measured = [one["switch"] for one in found["transfers"]]
+        measured = [transfer["switch"] for transfer in found["transfers"]]
         if None not in measured:
             break
     else:
         raise AssertionError("two connections share a slot, again and again")
-    sums = {name: sum(one[name] for one in measured) for name in ("losses", "again", "holes", "probes", "timeouts")}
+    sums = {name: sum(row[name] for row in measured) for name in ("losses", "again", "holes", "probes", "timeouts")}
     print(found["kernel"], sums)
     return found["kernel"], sums
 
@@ -93,16 +93,16 @@ def bursts(size: int, host: str, rule: Sequence[str]) -> tuple[Mapping[str, int]
 
     ``rule`` is one of iptables for packets of the service's port, in a host.
     """
-    with RoutedPlace(DISTANCES[:1]) as place:
-        door, client = (socket_in(place.pid(one), socket.AF_INET, socket.SOCK_STREAM) for one in ("server", "client"))
+    with RoutedLab(DISTANCES[:1]) as place:
+        door, client = (socket_in(place.pid(host), socket.AF_INET, socket.SOCK_STREAM) for host in ("server", "client"))
         with door, client:
-            door.bind(("", PORT))
+            door.bind(("", WEB_PORT))
             door.listen()
             client.bind((DISTANCES[0].address, 0))
-            client.connect((VIP, PORT))
+            client.connect((str(VIP), WEB_PORT))
             server, _ = door.accept()
             before = place.kernel()
-            run_in(place.pid(host), ["iptables", *rule])
+            place.call(host, "iptables", *rule)
             with server:
                 for _ in range(BURSTS):
                     server.sendall(bytes(size))
@@ -123,7 +123,7 @@ def random_packets(share: float) -> list[str]:
 @pytest.mark.parametrize("size", [MSS, 3 * MSS], ids=["of one segment", "of three"])
 def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> None:
     """ACKs get lost, and no segment: what the server repeats comes twice."""
-    rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(PORT), *random_packets(0.3), "-j", "DROP"]
+    rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", str(WEB_PORT), *random_packets(0.3), "-j", "DROP"]
     kernel, seen = bursts(size, "client", rule)
     assert kernel["TCPDSACKRecv"] > 0 and sum(kernel[name] for name in RECOVERIES) == 0
     assert abs(seen["probes"] - kernel["TCPLossProbes"]) <= 1 + SHARE * kernel["TCPLossProbes"]
@@ -132,8 +132,20 @@ def test_probes_that_a_dsack_reports_as_copies_are_no_loss_events(size: int) -> 
 
 def test_copies_that_the_network_makes_are_no_retransmissions() -> None:
     """The router sends segments twice, and their receiver reports each copy by a DSACK."""
-    rule = ["-t", "mangle", "-A", "POSTROUTING", "-o", "eth0", "-p", "tcp", "--sport", str(PORT), *random_packets(0.3)]
-    kernel, seen = bursts(3 * MSS, "router", [*rule, "-j", "TEE", "--gateway", "10.0.2.1"])
+    rule = [
+        "-t",
+        "mangle",
+        "-A",
+        "POSTROUTING",
+        "-o",
+        "eth0",
+        "-p",
+        "tcp",
+        "--sport",
+        str(WEB_PORT),
+        *random_packets(0.3),
+    ]
+    kernel, seen = bursts(3 * MSS, "router", [*rule, "-j", "TEE", "--gateway", str(SERVER.gateway.ip)])
     copies = kernel["TCPDSACKRecv"] - kernel["TCPLossProbes"]
     assert copies > BURSTS / 2 and kernel["TCPTimeouts"] == 0
     assert seen["losses"] <= SHARE * copies and seen["again"] <= SHARE * copies + kernel["TCPLossProbes"]

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import listening, socket_in
-from testbed.processes import Process, await_true
-from topo import cgroups, cores, hosts, prerequisites
-from topo.errors import LabError
-from topo.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
 from topo.lab import parse_load
-from topo.switches import REPOSITORY, Bmv2Switch, SluiceSwitch, switch_kind
+from topo.testbed import REPOSITORY, cgroups, nodes, prerequisites
+from topo.testbed.errors import SetupError
+from topo.testbed.interrupts import SIGNALS, Interrupted, interruptible, undisturbed
+from topo.testbed.namespaces import listening, socket_in
+from topo.testbed.nodes import Bmv2Switch, SluiceSwitch, switch_kind
+from topo.testbed.processes import Process, await_true
+from topo.tests import needs
 
 V1 = """\
 sysfs /sys sysfs rw 0 0
@@ -44,7 +45,7 @@ def test_the_controllers_are_found_on_both_versions() -> None:
     assert cgroups.find_hierarchies(without) == cgroups.Hierarchies(cpu, None)
     unified = cgroups.Hierarchy(Path("/sys/fs/cgroup"), 2)
     assert cgroups.find_hierarchies(V2) == cgroups.Hierarchies(unified, unified)
-    with pytest.raises(LabError, match="mount cgroup2"):
+    with pytest.raises(SetupError, match="mount cgroup2"):
         cgroups.find_hierarchies("sysfs /sys sysfs rw 0 0\n")
 
 
@@ -66,13 +67,13 @@ def test_version_two_has_memory_and_cpu_in_one_group(tmp_path: Path) -> None:
     assert (procs.parent / "memory.max").read_text() == "48234496"
 
 
-def test_a_memory_limit_without_the_controller_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match=r"memory of s2.*cgroup_enable=memory"):
+def test_a_memory_limit_without_the_controller_is_an_error_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"memory of s2.*cgroup_enable=memory"):
         cgroups.Group(cgroups.Hierarchies(cgroups.Hierarchy(tmp_path, 1), None), "s2", 0.08, memory_bytes=1 << 20)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs.ROOT
 def test_a_group_takes_its_processes_with_it() -> None:
     group = cgroups.Group(cgroups.mounted(), "test", 0.5, memory_bytes=64 << 20)
     log = Path("/dev/null")
@@ -90,26 +91,26 @@ def test_a_group_takes_its_processes_with_it() -> None:
 
 
 def test_servers_have_the_last_processor_and_all_else_the_others() -> None:
-    assert cores.shared_out({0, 1}) == cores.Cores(frozenset({1}), frozenset({0}))
-    assert cores.shared_out({2, 5, 7}) == cores.Cores(frozenset({7}), frozenset({2, 5}))
-    assert cores.shared_out({3}) == cores.Cores(frozenset({3}), frozenset({3}))
+    assert cgroups.shared_out({0, 1}) == cgroups.Cores(frozenset({1}), frozenset({0}))
+    assert cgroups.shared_out({2, 5, 7}) == cgroups.Cores(frozenset({7}), frozenset({2, 5}))
+    assert cgroups.shared_out({3}) == cgroups.Cores(frozenset({3}), frozenset({3}))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor only")
-def test_processors_are_everybodys_again_at_the_end(tmp_path: Path) -> None:
+def test_all_processors_are_shared_again_at_the_end(tmp_path: Path) -> None:
     def of_a_process(*there: int) -> str:
         process = Process("nproc", ["nproc"], log=tmp_path / "log", cores=there)
         assert process.wait(5) == 0
         return process.output().strip()
 
     before = os.sched_getaffinity(0)
-    with pytest.raises(LabError, match="in between"), cores.parted() as parts:
+    with pytest.raises(SetupError, match="in between"), cgroups.parted() as parts:
         assert os.sched_getaffinity(0) == parts.others == before - parts.servers
         assert of_a_process() == str(len(before) - 1)
         assert of_a_process(*before) == str(len(before))
-        raise LabError("in between")
+        raise SetupError("in between")
     assert os.sched_getaffinity(0) == before
-    with cores.together() as parts:
+    with cgroups.together() as parts:
         assert parts.servers == parts.others == os.sched_getaffinity(0) == before
 
 
@@ -127,7 +128,7 @@ def test_a_process_ends_with_a_parent_that_was_killed_at_once(tmp_path: Path) ->
     (tmp_path / "setpriv").write_text(LATE)
     (tmp_path / "setpriv").chmod(0o755)
     start = f"Process('late', ['sleep', '600'], log=Path({str(tmp_path / 'log')!r})).pid"
-    program = f"from testbed.processes import *; print({start}, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    program = f"from topo.testbed.processes import *; print({start}, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, check=False
@@ -143,7 +144,7 @@ def test_a_process_ends_with_a_parent_that_was_killed_at_once(tmp_path: Path) ->
 
 def test_a_process_that_ends_early_is_reported_with_its_log(tmp_path: Path) -> None:
     process = Process("shell", ["sh", "-c", "echo no such port; exit 3"], log=tmp_path / "log")
-    with pytest.raises(LabError, match=r"exit code 3.*\n.*no such port"):
+    with pytest.raises(SetupError, match=r"exit code 3.*\n.*no such port"):
         process.await_output("ready", 5)
 
 
@@ -157,7 +158,7 @@ def test_a_listening_port_is_seen_without_connecting_to_it() -> None:
 
 
 def test_a_namespace_that_is_not_there_is_named() -> None:
-    with pytest.raises(LabError, match="process 4194305"):
+    with pytest.raises(SetupError, match="process 4194305"):
         socket_in(4194305, 2, 1)
 
 
@@ -175,10 +176,10 @@ def test_the_first_signal_unwinds_and_the_second_does_not_disturb() -> None:
 def test_what_is_missing_is_one_line_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setitem(prerequisites.PACKAGE_OF, "no-such-program", "its-package")
-    with pytest.raises(LabError, match=r"^not installed: its-package; get them by: apt-get install its-package$"):
+    with pytest.raises(SetupError, match=r"^not installed: its-package; get them by: apt-get install its-package$"):
         prerequisites.require_prerequisites()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(LabError, match="sudo"):
+    with pytest.raises(SetupError, match="sudo"):
         prerequisites.require_prerequisites()
 
 
@@ -199,7 +200,7 @@ def test_without_mininet_the_remedy_is_one_line(tmp_path: Path) -> None:
 
 
 def test_every_package_the_lab_asks_for_is_installed_by_make() -> None:
-    listed = (Path(prerequisites.__file__).parent / "packages.txt").read_text().split()
+    listed = (REPOSITORY / "topo" / "packages.txt").read_text().split()
     assert set(prerequisites.PACKAGE_OF.values()) <= set(listed)
 
 
@@ -207,21 +208,21 @@ def test_the_switch_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("SWITCH", raising=False)
     assert switch_kind() == "embedded"
     monkeypatch.setenv("SWITCH", "ovs")
-    with pytest.raises(LabError, match="embedded, bmv2"):
+    with pytest.raises(SetupError, match="embedded, bmv2"):
         switch_kind()
 
 
-def test_a_switch_that_is_not_there_is_said_with_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_switch_is_an_error_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SLUICE_SWITCH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="cargo build"):
+    with pytest.raises(SetupError, match="cargo build"):
         SluiceSwitch.executable()
-    with pytest.raises(LabError, match="simple_switch_grpc is not on PATH"):
+    with pytest.raises(SetupError, match="simple_switch_grpc is not on PATH"):
         Bmv2Switch.executable()
 
 
 @pytest.mark.parametrize("program", ["demo", "lab"])
-def test_without_tofinos_model_one_line_says_what_is_missing(program: str, tmp_path: Path) -> None:
+def test_without_tofinos_model_one_line_names_what_is_missing(program: str, tmp_path: Path) -> None:
     def ended(**more: str) -> str:
         environment = {name: value for name, value in os.environ.items() if name != "SDE_INSTALL"}
         done = subprocess.run(
@@ -247,16 +248,16 @@ def test_without_tofinos_model_one_line_says_what_is_missing(program: str, tmp_p
 
 @pytest.mark.parametrize("line", ["", "100", "a b", "0 10", "100 -1", "1 2 3"])
 def test_a_load_that_makes_no_sense_is_answered_with_the_usage(line: str) -> None:
-    with pytest.raises(LabError, match="load"):
+    with pytest.raises(SetupError, match="load"):
         parse_load(line)
 
 
-def test_a_machine_without_namespaces_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_namespaces_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "mnexec"
     fake.write_text("#!/bin/sh\necho 'mount: Invalid argument' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(LabError, match=r"no network namespace can be made here .*Invalid argument"):
+    with pytest.raises(SetupError, match=r"no network namespace can be made here .*Invalid argument"):
         prerequisites.require_prerequisites()
 
 
@@ -288,9 +289,9 @@ def test_syn_timers_are_read_where_the_host_is(
         assert argv == ["sysctl", "-e", "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"]
         return text
 
-    monkeypatch.setattr(hosts, "run_in", run_in)
-    assert hosts.syn_sysctls(17) == expected
-    assert hosts.syn_retransmission(18) == said
+    monkeypatch.setattr(nodes, "run_in", run_in)
+    assert nodes.syn_sysctls(17) == expected
+    assert nodes.syn_retransmission(18) == said
     assert asked == [17, 18]
 
 

@@ -10,9 +10,10 @@ from sluice.addresses import IPV4_BITS, from_number, from_text
 from sluice.dataplane.connection import Connection
 from sluice.names import CONNECTION_SLOTS
 
-from topo.many.observer import Servers
-from topo.many.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
-from topo.many.tuples import Tuples, drawn
+from topo.labs.connections.observer import Servers
+from topo.labs.connections.tuples import Tuples, drawn
+from topo.load.segments import ACK, FIN, PSH, RST, SYN, Segments, frames, read
+from topo.load.segments import segments as columns
 
 SERVICE, PORT = "10.0.0.100", 80
 CORNER = 8
@@ -24,17 +25,16 @@ def tuples() -> Tuples:
 
 
 def segments(tuples: Tuples, which: list[int], flags: int, *, life: int = 0, word: bool = False) -> Segments:
-    size = len(which)
-    return Segments(
+    return columns(
+        len(which),
         src=tuples.client[which],
         src_port=tuples.port[which],
-        dst=np.full(size, int(from_text(SERVICE)), np.uint32),
-        dst_port=np.full(size, PORT, np.uint32),
-        sequence=np.full(size, (life << 24) + 7, np.uint32),
-        acknowledgement=np.full(size, 99, np.uint32),
-        flags=np.full(size, flags, np.uint32),
-        word=np.full(size, 5, np.uint32),
-        has_word=np.full(size, word),
+        dst=int(from_text(SERVICE)),
+        dst_port=PORT,
+        sequence=(life << 24) + 7,
+        acknowledgement=99,
+        flags=flags,
+        word=5 if word else None,
     )
 
 
@@ -70,7 +70,7 @@ def test_frames_are_whole_and_read_back(tuples: Tuples, word: bool) -> None:
 
 
 def flags(answers: list[Segments]) -> list[int]:
-    return [int(flag) for one in answers for flag in one.flags]
+    return [int(flag) for answer in answers for flag in answer.flags]
 
 
 def test_servers_answer_as_hosts_do_and_what_reaches_them_is_seen(tuples: Tuples) -> None:
@@ -80,14 +80,14 @@ def test_servers_answer_as_hosts_do_and_what_reaches_them_is_seen(tuples: Tuples
     (answer,) = servers.answers(0, segments(tuples, [1], PSH | ACK, word=True))
     assert answer.word.tolist() == [0] and answer.acknowledgement.tolist() == [11]
     assert flags(servers.answers(0, segments(tuples, [1], FIN | ACK))) == [FIN | ACK]
-    assert servers.seen.resets == 0
+    assert servers.record.resets == 0
 
     (refusal,) = servers.answers(1, segments(tuples, [1], PSH | ACK, word=True))
     assert (flags([refusal]), refusal.sequence.tolist()) == ([RST], [99])
     assert flags(servers.answers(0, segments(tuples, [1], ACK, life=1))) == [RST], "another connection of these ports"
     assert servers.answers(1, segments(tuples, [1], RST)) == []
-    assert servers.seen.resets == 2
-    assert (servers.seen.by_syn[0, 1], servers.seen.by_others[0, 1], servers.seen.by_others[1, 1]) == (1, 3, 1)
+    assert servers.record.resets == 2
+    assert (servers.record.by_syn[0, 1], servers.record.by_others[0, 1], servers.record.by_others[1, 1]) == (1, 3, 1)
 
 
 def test_silent_servers_see_and_do_not_answer(tuples: Tuples) -> None:
@@ -96,4 +96,4 @@ def test_silent_servers_see_and_do_not_answer(tuples: Tuples) -> None:
     assert servers.answers(1, segments(tuples, [2], SYN)) == []
     servers.silent = frozenset()
     assert flags(servers.answers(1, segments(tuples, [2], ACK))) == [RST], "nor do they know what came meanwhile"
-    assert servers.seen.by_syn[0, 2] == 2
+    assert servers.record.by_syn[0, 2] == 2

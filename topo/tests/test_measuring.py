@@ -18,16 +18,15 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from sluice.addresses import from_text
 
-from topo.calibrate import Burst, calibrate
-from topo.capture import parse_segment
-from topo.conservation import PacketCounts
-from topo.downloads import Download, read_response, spanning
-from topo.errors import LabError
-from topo.handshakes import ConnectTimes, Handshakes, Segment
-from topo.httperf import NICENESS, HttperfResult, combine, httperf_command, parse_httperf, share_of, write_paths
-from topo.observation import Counts, pool_r
-from workload.load import Load
-from workload.plan import THREE, Balance, controller_config, pool_of
+from topo.demo.calibration import Burst, calibrate
+from topo.measure.capture import parse_segment
+from topo.measure.counts import Counts, PacketCounts, pool_r
+from topo.measure.downloads import Download, read_response, spanning
+from topo.measure.handshakes import ConnectTimes, Handshakes, Segment
+from topo.measure.httperf import NICENESS, HttperfResult, combine, httperf_command, parse_httperf, share_of, write_paths
+from topo.plan.load import Load
+from topo.plan.network import THREE, Balance, controller_config, pool_of
+from topo.testbed.errors import SetupError
 
 VIP = from_text("10.0.0.100")
 ISN = 0xFFFF_FFFF
@@ -132,7 +131,7 @@ Errors: fd-unavail 2 addrunavail 0 ftab-full 0 other 0
 def test_httperf_report_is_read() -> None:
     result = parse_httperf(REPORT)
     assert result == HttperfResult(320, 260, 16.06, 2870.5, 59, 1, 0, 2)
-    with pytest.raises(LabError, match="Connection time"):
+    with pytest.raises(SetupError, match="Connection time"):
         parse_httperf(REPORT.replace("connect 2870.5", ""))
 
 
@@ -159,7 +158,7 @@ def test_load_is_split_for_two_cores_and_where_one_process_would_run_out_of_desc
 
 @pytest.mark.parametrize("of_the_lab", [0, 3])
 def test_httperf_gives_way_as_much_whatever_the_niceness_of_the_lab(of_the_lab: int) -> None:
-    command = "from topo.httperf import *; print(httperf_command(Load(1.0, 1.0), '', 80, '', 0, processes=1))"
+    command = "from topo.measure.httperf import *; print(httperf_command(Load(1.0, 1.0), '', 80, '', 0, processes=1))"
     own = os.getpriority(os.PRIO_PROCESS, 0)
     said = subprocess.run(
         ["nice", "-n", str(of_the_lab), sys.executable, "-c", command], check=True, capture_output=True, text=True
@@ -185,9 +184,9 @@ def test_a_larger_pool_has_addresses_and_ports_of_its_own() -> None:
     assert pool.names == tuple(f"s{number}" for number in range(1, 11))
     for of in ("port", "address", "mac", "gateway"):
         assert len({getattr(host, of) for host in pool.hosts}) == len(pool.hosts) == 13
-    config = controller_config(Balance("paper", 1.0, 10.0), control_socket="", trace_file="", thrift=False, pool=pool)
+    config = controller_config(Balance("paper", 1.0, 10.0), thrift=False, pool=pool)
     (service,) = cast(list[dict[str, Any]], config["services"])
-    assert [one["name"] for one in service["servers"]] == list(pool.names)
+    assert [server["name"] for server in service["servers"]] == list(pool.names)
     assert pool_of((0.1, 0.1, 0.1)).hosts == THREE.hosts
 
 
@@ -238,13 +237,13 @@ def test_calibration_takes_a_server_for_overloaded_that_is_sent_twice_what_it_an
     assert calibrate(bursts.__getitem__, lambda _: 0.1, bursts) == 195
 
 
-def test_calibration_says_what_it_tried_when_nothing_hurts() -> None:
-    with pytest.raises(LabError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
+def test_calibration_reports_its_bursts_when_nothing_hurts() -> None:
+    with pytest.raises(SetupError, match=r"60/s: mean 5 ms.*90/s: mean 5 ms"):
         calibrate(lambda rate: Burst(rate, 5, 0.0, 0.0), lambda _: 0.4, (60.0, 90.0))
 
 
 def test_calibration_refuses_a_load_that_the_other_servers_cannot_take() -> None:
-    with pytest.raises(LabError, match=r"at 90/s .* alone are at 400 ms"):
+    with pytest.raises(SetupError, match=r"at 90/s .* alone are at 400 ms"):
         calibrate(lambda rate: Burst(rate, 900, 2.0, 0.0), lambda _: 400.0, (60.0,))
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import socket
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from testbed.namespaces import socket_in, tcp_counters
-from testbed.processes import run_in
-from topo.network import Lab
-from topo.switches import switch_kind
-from workload.plan import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
+from topo.labs.web import Lab
+from topo.plan.network import DOWNLOAD_CLIENT, VIP, WEB_PORT, Balance
+from topo.testbed.namespaces import connect_in, tcp_counters
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import run_in
+from topo.tests import needs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = needs.ROOT
 
 CLIENTS = 20
 INTERFACE = f"{DOWNLOAD_CLIENT.name}-eth0"
@@ -48,10 +48,7 @@ def connects(lab: Lab, address: str) -> int:
     """Connect to the service and fetch a page; how many SYNs were sent again."""
     pid = lab.pid(DOWNLOAD_CLIENT.name)
     before = tcp_counters(pid)["TCPSynRetrans"]
-    with closing(socket_in(pid, socket.AF_INET, socket.SOCK_STREAM)) as connection:
-        connection.settimeout(PATIENCE_S)
-        connection.bind((address, 0))
-        connection.connect((str(VIP), WEB_PORT))
+    with connect_in(pid, (str(VIP), WEB_PORT), PATIENCE_S, source=(address, 0)) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1")
     return tcp_counters(pid)["TCPSynRetrans"] - before
@@ -68,11 +65,11 @@ def test_client_that_need_not_ask_for_the_router_is_found_while_its_answer_waits
     router = ["lladdr", DOWNLOAD_CLIENT.gateway_mac, "dev", INTERFACE, "nud", "permanent"]
     for _ in range(CLIENTS):
         with client(lab) as address:
-            run_in(lab.pid(DOWNLOAD_CLIENT.name), ["ip", "neighbour", "replace", gateway, *router])
+            lab.call(DOWNLOAD_CLIENT.name, "ip", "neighbour", "replace", gateway, *router)
             try:
                 assert connects(lab, address) == 0
             finally:
-                run_in(lab.pid(DOWNLOAD_CLIENT.name), ["ip", "neighbour", "del", gateway, "dev", INTERFACE])
+                lab.call(DOWNLOAD_CLIENT.name, "ip", "neighbour", "del", gateway, "dev", INTERFACE)
 
 
 def test_known_clients_connect_while_no_controller_runs(lab: Lab) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,18 +11,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from topo.controller import CONFIGURATION
-from topo.news.records import read_records, switch_packets
-from topo.news.run import BULK_FILE, CAPTURE, TRACE, Run, is_done, make_run
-from topo.router import KERNEL
-from topo.switches import switch_kind
-from workload.crowd.measures import figures
-from workload.crowd.plan import TARGET
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending
+from topo.labs.crowds.network import TRACE
+from topo.labs.crowds.run import BULK_FILE, CAPTURE, Run, is_done, make_run, read_records, switch_packets
+from topo.plan.crowd.measures import figures
+from topo.plan.crowd.network import TARGET
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, NONE, PRODUCTION, Settings
+from topo.plan.outcomes import Ending
+from topo.testbed.controller import CONFIGURATION
+from topo.testbed.nodes import KERNEL, switch_kind
+from topo.tests import needs
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 SETTINGS = replace(
     Settings(),
@@ -60,13 +58,13 @@ def test_a_crowd_is_noticed_and_limited_and_connections_stay(tmp_path: Path) -> 
     assert (directory / BULK_FILE).read_text().splitlines()[-1].split(",")[2] == "1"
     assert sum(size for moment, size in records.bulk if moment > records.onset_s + records.period_s) > 0
     # Clients were refused, others were served, none was cut off.
-    target = [one for one in records.outcomes if one.server == TARGET and one.due_s > records.onset_s]
-    assert any(one.ending is Ending.FINISHED for one in target)
-    assert any(one.retries for one in target)
-    assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in target)
+    target = [outcome for outcome in records.outcomes if outcome.server == TARGET and outcome.due_s > records.onset_s]
+    assert any(outcome.ending is Ending.FINISHED for outcome in target)
+    assert any(outcome.retries for outcome in target)
+    assert not any(outcome.ending in (Ending.BROKEN, Ending.REFUSED) for outcome in target)
 
 
-def test_without_the_switch_the_kernel_carries_the_crowd_and_nobody_is_refused(tmp_path: Path) -> None:
+def test_without_the_switch_the_kernel_carries_the_crowd_and_refuses_no_request(tmp_path: Path) -> None:
     run = Run(NETWORK, NONE, NETWORK.settle(replace(SETTINGS, before=1, after=2)))
     directory = tmp_path / "run"
     make_run(run, KERNEL, directory, lambda left: None)

@@ -6,14 +6,16 @@ import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from topo.news import distance
-from topo.news.records import conditions
-from topo.news.run import META
-from workload.crowd.plan import CLIENTS
-from workload.crowd.settings import Settings
+from topo.labs.crowds import links
+from topo.labs.crowds.run import META, conditions
+from topo.plan.crowd.network import CLIENTS, ROUTER
+from topo.plan.crowd.scenarios import Settings
+from topo.testbed.network import Network
 
 INTERFACES = {client.name: f"r1-eth{client.number}" for client in CLIENTS}
 
@@ -32,10 +34,11 @@ class Kernel:
             (directory / name).write_text(f"#!/bin/sh\n{text}")
             (directory / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-        monkeypatch.setattr(distance, "TUN", directory / "none")
+        monkeypatch.setattr(links, "TUN", directory / "none")
 
     def set(self, settings: Settings) -> str:
-        return distance.set_distances(1, INTERFACES, settings, self._log, lambda ending: None)
+        lab = SimpleNamespace(pid={ROUTER.name: 1}.get)
+        return links.set_distances(cast(Network, lab), INTERFACES, settings)
 
     def asked(self) -> list[str]:
         return self._log.read_text().splitlines()
@@ -60,7 +63,7 @@ def test_netem_that_fails_halfway_is_on_no_interface(tmp_path: Path, monkeypatch
     assert kernel.asked()[3:] == ["qdisc del dev r1-eth1 root", "qdisc del dev r1-eth2 root"]
 
 
-def test_loss_without_netem_is_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_without_netem_is_reported_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(tmp_path, monkeypatch, refuses="r1-eth1")
     assert kernel.set(Settings(loss=0.01)).endswith("without the loss that was asked for: that needs netem")
     assert len(kernel.asked()) == 1

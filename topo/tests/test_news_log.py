@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from topo.news.__main__ import main, parse_options
-from workload.crowd.plan import CROWD
-from workload.crowd.scenarios import NETWORK, SLOW_CLIENTS
-from workload.crowd.settings import Settings
-from workload.crowd.traffic import target_requests, write_logs
-from workload.requestlog import LogFormatError, read_log
-from workload.worldcup import Record, write_records
+from topo.labs.crowds.__main__ import main, parse_options
+from topo.plan.crowd.network import CROWD
+from topo.plan.crowd.scenarios import NETWORK, SLOW_CLIENTS, Settings
+from topo.plan.crowd.traffic import target_requests, write_logs
+from topo.plan.requests import LogFormatError, read_log
+from topo.plan.worldcup import Record, write_records
 
 SETTINGS = replace(Settings(), k=4.0, period_s=10.0, before=2, after=2, onset_phase=0.0, log_onset_s=50.0)
 """Crowd 20 s after the beginning of a load of 40 s: the log's 30th to 70th second."""
@@ -35,7 +34,7 @@ def test_clients_replay_the_logs_window_compressed(tmp_path: Path) -> None:
     requests = replayed.pop("c2")
     assert not any(replayed.values()), "the host of every sixth client"
     # The first two fall into the silence at the beginning.
-    assert [(one.time_s, one.client, one.size) for one in requests] == [
+    assert [(request.time_s, request.client, request.size) for request in requests] == [
         (pytest.approx((second - 30) / 4), second, second) for second in range(32, 70)
     ]
 
@@ -44,7 +43,8 @@ def test_one_region_of_a_log_is_taken(tmp_path: Path) -> None:
     records = (Record(EPOCH + number // 2, number, 0, number, server=32 * (number % 2)) for number in range(200))
     write_records(tmp_path / "wc", records)
     sizes = [
-        one.size % 2 for one in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
+        request.size % 2
+        for request in target_requests(NETWORK, replace(SETTINGS, log=str(tmp_path / "wc"), log_region=1))
     ]
     assert sizes == [1] * 40
     with pytest.raises(LogFormatError, match=r"has no requests.*or --region"):
@@ -60,7 +60,7 @@ def test_a_gzipped_log_is_the_same(tmp_path: Path) -> None:
 
 def test_slow_clients_are_slow_with_a_log_too(tmp_path: Path) -> None:
     requests = list(target_requests(SLOW_CLIENTS, write(tmp_path / "wc", 100)))
-    assert [one.client_bytes_per_s for one in requests] == [0] * 20 + [7000] * 20
+    assert [request.client_bytes_per_s for request in requests] == [0] * 20 + [7000] * 20
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_log_that_does_not_last_is_named_with_its_length(tmp_path: Path) -> No
 def test_the_command_refuses_a_missing_log_before_it_builds_anything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topo.news.__main__.switch_kind", lambda: "embedded")
+    monkeypatch.setattr("topo.labs.crowds.__main__.switch_kind", lambda: "embedded")
     arguments = ["--scenario", NETWORK.name, "--output", str(tmp_path / "out"), "--log", str(tmp_path / "none")]
     assert main(arguments) == 1
     assert f"{tmp_path / 'none'}: no World Cup 98 log can be read" in capsys.readouterr().err

@@ -8,18 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from topo.errors import LabError
-from topo.news import overhead, phases
-from topo.news.bottleneck import parse_counts
-from topo.news.records import switch_packets
-from topo.news.run import META
-from workload.crowd.measures import Records, figures, syn_times
-from workload.crowd.samples import LinkCounts, Sample, at, read_samples, write_samples
-from workload.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS
-from workload.crowd.settings import Settings
-from workload.crowd.trace import Row, alarms, measured, parse_rows
-from workload.crowd.traffic import target_requests
-from workload.outcomes import Ending, Outcome
+from topo.labs.crowds import series
+from topo.labs.crowds.links import parse_counts
+from topo.labs.crowds.run import META, switch_packets
+from topo.plan.crowd.measures import Records, figures, syn_times
+from topo.plan.crowd.readings import (
+    LinkCounts,
+    Row,
+    Sample,
+    alarms,
+    at,
+    measured,
+    parse_rows,
+    read_samples,
+    write_samples,
+)
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, RISING_LOAD, SLOW_CLIENTS, Settings
+from topo.plan.crowd.traffic import target_requests
+from topo.plan.outcomes import Ending, Outcome
+from topo.testbed.errors import SetupError
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -107,7 +114,7 @@ def test_the_slow_servers_memory_is_a_share_of_its_limit() -> None:
 def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_samples(tmp_path / "samples.csv", RECORDS.samples)
     assert read_samples(tmp_path / "samples.csv") == RECORDS.samples
-    counted = [replace(one, received_packets=7) for one in RECORDS.samples]
+    counted = [replace(reading, received_packets=7) for reading in RECORDS.samples]
     write_samples(tmp_path / "samples.csv", counted)
     assert read_samples(tmp_path / "samples.csv") == counted
     together = [replace(RECORDS.samples[0], bystander_refused=None)]
@@ -140,8 +147,8 @@ def test_what_passed_the_switch_is_unknown_of_an_older_run(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("late_s", [-0.01, 0.0, 0.01])
 def test_a_decision_that_comes_early_or_late_is_of_the_same_interval(late_s: float) -> None:
-    alarm, *rows = (one for one in RECORDS.rows if one.time_s >= 60.0)
-    moved = replace(RECORDS, rows=[alarm, *(replace(one, time_s=one.time_s + late_s) for one in rows)])
+    alarm, *rows = (decision for decision in RECORDS.rows if decision.time_s >= 60.0)
+    moved = replace(RECORDS, rows=[alarm, *(replace(decision, time_s=decision.time_s + late_s) for decision in rows)])
     found = figures(moved, (70.0, 100.0))
     assert (found.ar_kbps, found.limit_mean_per_s) == (pytest.approx(5.0), pytest.approx(60.0))
 
@@ -187,7 +194,7 @@ def test_syns_go_again_steadily_and_then_ever_later() -> None:
 def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
     text = HEADER + "1.0,nan,2.0,2.0,0.0,0,nan,,normal\n2.0,5.0,2.0,2.0,0.0,1,7.5,167772260,crowd\n3.0,5."
     rows = parse_rows(text)
-    assert [one.time_s for one in rows] == [1.0, 2.0]
+    assert [decision.time_s for decision in rows] == [1.0, 2.0]
     assert math.isnan(rows[0].ar_bps) and rows[1].limit_per_s == 7.5 and rows[1].hot_spot == "167772260"
     assert alarms(rows) == [2.0]
     assert measured([rows[0], rows[1], replace(rows[1], time_s=2.5), replace(rows[1], time_s=3.0, ar_bps=6.0)]) == [
@@ -198,7 +205,7 @@ def test_a_trace_is_read_up_to_its_last_whole_line() -> None:
     assert parse_rows("") == []
     assert rows[0].servers == frozenset(), "as traces were before"
     named = HEADER.strip() + ",servers\n1.0,nan,2.0,2.0,0.0,0,nan,,sick server,s2 s4\n"
-    assert [one.servers for one in parse_rows(named)] == [{"s2", "s4"}]
+    assert [decision.servers for decision in parse_rows(named)] == [{"s2", "s4"}]
 
 
 def test_the_sample_at_a_time_is_the_next_one() -> None:
@@ -209,17 +216,21 @@ def test_the_sample_at_a_time_is_the_next_one() -> None:
 def test_the_bottlenecks_counts_are_read() -> None:
     text = '[{"kind": "noqueue"}, {"kind": "tbf", "bytes": 5, "packets": 6, "drops": 7, "overlimits": 8}]'
     assert parse_counts(text, "eth1") == LinkCounts(6, 5, 7)
-    with pytest.raises(LabError, match="eth1 has no token bucket filter"):
+    with pytest.raises(SetupError, match="eth1 has no token bucket filter"):
         parse_counts('[{"kind": "noqueue"}]', "eth1")
 
 
 def test_false_alarm_scenarios_stay_below_the_link() -> None:
     settings = RISING_LOAD.settle(Settings())
-    sizes = [one.size for one in target_requests(RISING_LOAD, settings) if one.time_s > settings.onset_s + 300]
+    sizes = [
+        request.size for request in target_requests(RISING_LOAD, settings) if request.time_s > settings.onset_s + 300
+    ]
     seconds = settings.seconds - settings.onset_s - 300
     assert sum(sizes) * 8 / seconds + settings.bulk_bit_per_s < 0.75 * settings.link_bit_per_s
     slow = SLOW_CLIENTS.settle(Settings())
-    paces = {(one.time_s > slow.onset_s, one.client_bytes_per_s) for one in target_requests(SLOW_CLIENTS, slow)}
+    paces = {
+        (request.time_s > slow.onset_s, request.client_bytes_per_s) for request in target_requests(SLOW_CLIENTS, slow)
+    }
     assert paces == {(False, 0), (True, 7000)}
 
 
@@ -229,28 +240,28 @@ def test_the_slow_server_is_as_slow_in_the_papers_scale_at_every_compression() -
 
 
 def test_times_for_the_controller_are_compressed() -> None:
-    news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)), "trace.csv")
+    news = HOT_SPOT.news(NETWORK.settle(Settings(k=8.0)))
     assert (news["period_s"], news["rate_window_s"], news["bucket_s"]) == (8.0, 0.125, 0.03125)
 
 
 def test_what_control_costs_is_one_line_before_and_in_the_crowd() -> None:
     crowd = figures(RECORDS, RECORDS.window())
     before = replace(crowd, controller_cpu=0.02, switch_cpu=0.1, controller_mb=80.04, switch_mb=66.0)
-    one = overhead.row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
+    one = series.overhead_row(16.0, before, replace(crowd, controller_mb=83.0, switch_mb=67.0, offered_per_s=4000.0))
     assert (one["controller_mb_before"], one["controller_mb_during"]) == (80.0, 83.0)
     assert (one["switch_mb_before"], one["switch_mb_during"]) == (66.0, 67.0)
     assert (one["controller_cpu_before"], one["controller_cpu_during"]) == (0.02, 0.25)
     assert (one["switch_cpu_before"], one["switch_cpu_during"]) == (0.1, 0.5)
-    heading, line = overhead.table([one]).splitlines()
+    heading, line = series.overhead_table([one]).splitlines()
     assert " ".join(heading.split()) == "T controller CPU switch CPU controller MB switch MB offered"
     assert " ".join(line.split()) == "16 s 2.0% -> 25.0% 10.0% -> 50.0% 80 -> 83 66 -> 67 4000/s"
 
 
 def test_a_phase_is_one_line_in_the_papers_scale() -> None:
-    one = phases.row(0.5, RECORDS, 8.0)
+    one = series.phase_row(0.5, RECORDS, 8.0)
     assert one["first_limit_per_s"] == pytest.approx(50 / 8, abs=0.1)
     assert one["mean_limit_per_s"] == pytest.approx(60 / 8, abs=0.1)
     assert one["detected_after_intervals"] == pytest.approx(1.5)
-    heading, line = phases.table([one]).splitlines()
+    heading, line = series.phase_table([one]).splitlines()
     assert heading.startswith("phase  alarm after  first limit")
     assert line.startswith("  0.5")

@@ -12,21 +12,16 @@ from typing import Any, cast
 
 import pytest
 
-from topo.conservation import PacketCounts
-from topo.errors import LabError
-from topo.news import network, run
-from topo.news.network import NewsLab
-from topo.news.records import made
-from topo.news.routed import NewsRouter, RoutedNewsLab
-from topo.news.run import META, TRACE, Run, first_decision, is_done, passed_since, sample
-from topo.news.version import version
-from topo.router import KERNEL
-from topo.whole import whole
-from workload.crowd.further import Further
-from workload.crowd.plan import FAST, ROUTER, SLOW
-from workload.crowd.samples import LinkCounts, Sample
-from workload.crowd.scenarios import NETWORK, NONE
-from workload.crowd.settings import Settings
+from topo.labs.crowds import network, run
+from topo.labs.crowds.network import TRACE, CrowdLab, CrowdRouter
+from topo.labs.crowds.run import META, Run, first_decision, is_done, made, passed_since, sample
+from topo.measure.counts import PacketCounts
+from topo.plan.crowd.network import FAST, ROUTER, SLOW
+from topo.plan.crowd.readings import LinkCounts, Sample
+from topo.plan.crowd.scenarios import NETWORK, NONE, Further, Settings
+from topo.results import replaced_directory, version
+from topo.testbed.errors import SetupError
+from topo.testbed.nodes import KERNEL
 
 HEADER = "unix_s,ar_bps,offered_per_s,admitted_per_s,refused_per_s,alarm,limit_per_s,hot_spot,cause\n"
 
@@ -59,12 +54,12 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def test_the_first_decision_is_waited_for_a_whole_interval(lab: Lab) -> None:
-    assert first_decision(cast(NewsLab, lab), period_s=64.0) == 64.0
+    assert first_decision(cast(CrowdLab, lab), period_s=64.0) == 64.0
 
 
 def test_a_controller_that_does_not_decide_is_an_error(lab: Lab) -> None:
-    with pytest.raises(LabError, match="has not decided anything in 38 s"):
-        first_decision(cast(NewsLab, lab), period_s=8.0)
+    with pytest.raises(SetupError, match="has not decided anything in 38 s"):
+        first_decision(cast(CrowdLab, lab), period_s=8.0)
 
 
 @pytest.mark.parametrize("reading_s", [0.0, 0.7])
@@ -100,11 +95,13 @@ def test_the_last_sample_has_the_refusals_of_the_whole_load(monkeypatch: pytest.
         controller=process,
     )
     settings = Settings(k=1.0, period_s=8.0, before=1, after=1, onset_phase=1.2)
-    samples = sample(cast(NewsLab, lab), 1000.0, settings, lambda left: None)
+    samples = sample(cast(CrowdLab, lab), 1000.0, settings, lambda left: None)
     assert settings.seconds == pytest.approx(25.6)
     assert samples[-1].time_s >= 25.6 > samples[-2].time_s
     assert (samples[-1].bystander_refused or 0) >= int(samples[-1].time_s)
-    assert [one.received_packets for one in samples] == [int(100 * (one.time_s + reading_s)) for one in samples]
+    assert [reading.received_packets for reading in samples] == [
+        int(100 * (reading.time_s + reading_s)) for reading in samples
+    ]
 
 
 def test_without_a_controller_nothing_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +120,7 @@ def test_without_a_controller_nothing_is_asked_of_it(monkeypatch: pytest.MonkeyP
         received_packets=lambda: 7,
         switch=SimpleNamespace(process=None),
     )
-    samples = sample(cast(NewsLab, lab), 1000.0, Settings(k=8.0, before=1, after=1), lambda left: None)
+    samples = sample(cast(CrowdLab, lab), 1000.0, Settings(k=8.0, before=1, after=1), lambda left: None)
     assert samples[-1] == Sample(samples[-1].time_s, 1, 2, 3, 0.0, 0, 0.0, 0, 1, None, 7)
 
 
@@ -136,7 +133,7 @@ class Counting:
 
     def quiet_packet_counts(self) -> PacketCounts:
         if not self._quiet:
-            raise LabError("no packets at the switch: not so after 10 s")
+            raise SetupError("no packets at the switch: not so after 10 s")
         return PacketCounts(received=1010, sent=960, forwarded=993, dropped=5, punted=1)
 
     def link(self) -> LinkCounts:
@@ -149,14 +146,14 @@ class Counting:
 def test_what_the_link_dropped_was_not_lost_by_the_switch() -> None:
     before = PacketCounts(received=10, sent=9, forwarded=10, dropped=0, punted=1)
     lab = Counting()
-    assert passed_since(cast(NewsLab, lab), before, LinkCounts(0, 0, 10)) == {
+    assert passed_since(cast(CrowdLab, lab), before, LinkCounts(0, 0, 10)) == {
         "received": 1000,
         "dropped": 5,
         "lost_before": 12,
         "lost_after": 2,
     }
     unrest = Counting(quiet=False)
-    assert passed_since(cast(NewsLab, unrest), before, LinkCounts(0, 0, 10)) is None
+    assert passed_since(cast(CrowdLab, unrest), before, LinkCounts(0, 0, 10)) is None
     assert unrest.looked_after, "what has ended is named"
 
 
@@ -164,40 +161,39 @@ def test_the_control_run_has_no_switch_in_its_version(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SLUICE_SWITCH", "/nowhere/sluice-switch")
     version.cache_clear()
     assert len(version(KERNEL)) == 16
-    with pytest.raises(LabError, match="is not there"):
+    with pytest.raises(SetupError, match="is not there"):
         version("embedded")
 
 
 def test_in_the_control_run_the_servers_are_asked_themselves() -> None:
-    def shown(lab: NewsLab) -> dict[str, str]:
+    def shown(lab: CrowdLab) -> dict[str, str]:
         return {name: f"{address}:{port}" for name, (address, port) in lab.places.items()}
 
-    lab = RoutedNewsLab(Settings(), SLOW, FURTHER)
-    assert lab.switch_class() is NewsRouter and not lab.controlled
+    lab = CrowdLab(KERNEL, Settings(), SLOW, further=FURTHER)
+    assert lab.switch_class() is CrowdRouter and not lab.controlled
     assert shown(lab) == {"target": "10.0.12.1:80", "bystander": "10.0.13.1:80", "further-2": "10.0.11.1:8082"}
-    with_switch = NewsLab("embedded", Settings(), lambda socket, directory, thrift: {}, FURTHER)
+    with_switch = CrowdLab("embedded", Settings(), FAST, further=FURTHER)
     assert list(shown(with_switch).values()) == ["10.0.0.100:80", "10.0.0.101:80", "10.0.0.103:80"]
 
 
-class Imagined(NewsLab):
+class Imagined(CrowdLab):
     """A lab of nothing; without a router it cannot be built."""
 
-    controlled = False
-
     def __init__(self, *, router: bool) -> None:
-        super().__init__("embedded", Settings(), lambda socket, directory, thrift: {})
+        super().__init__("embedded", Settings(), FAST)
         self._router = router
+        self.controlled = False
 
     def pid(self, host: str) -> int:
         del host
         return 1
 
-    def _prepare(self) -> None:
-        if not self._router:
-            raise LabError("no router")
+    def _prepare(self) -> None: ...
 
     def _build_network(self, hosts: object, more: object = None) -> None:
         del hosts, more
+        if not self._router:
+            raise SetupError("no router")
         self.switch = cast(Any, SimpleNamespace(intfs={ROUTER.port: SimpleNamespace(name="eth0")}))
 
     def _route(self) -> None: ...
@@ -228,7 +224,7 @@ def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.Monk
     try:
         with Imagined(router=router):
             assert niceness[-1] == network.PRIORITY
-    except LabError:
+    except SetupError:
         assert not router
     assert niceness == [3, network.PRIORITY, 3]
 
@@ -236,14 +232,14 @@ def test_who_opens_a_lab_is_as_nice_behind_it_as_before(monkeypatch: pytest.Monk
 def test_a_directory_of_results_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     place = tmp_path / "below/run"
     for content in ("first", "second"):
-        with whole(place) as partial:
+        with replaced_directory(place) as partial:
             (partial / content).write_text("")
-        assert [one.name for one in place.iterdir()] == [content]
-    with pytest.raises(KeyboardInterrupt), whole(place) as partial:
+        assert [path.name for path in place.iterdir()] == [content]
+    with pytest.raises(KeyboardInterrupt), replaced_directory(place) as partial:
         (partial / "third").write_text("")
         raise KeyboardInterrupt
-    assert [one.name for one in place.iterdir()] == ["second"]
-    with whole(place) as partial:
+    assert [path.name for path in place.iterdir()] == ["second"]
+    with replaced_directory(place) as partial:
         assert not list(partial.iterdir())
 
 
@@ -252,7 +248,7 @@ def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
 ) -> None:
     """Its records would be taken for all of them, as long as what names the run is there."""
     place = tmp_path / "run"
-    with whole(place) as partial:
+    with replaced_directory(place) as partial:
         (partial / "meta").write_text("old")
         (partial / "outcomes").write_text("old")
 
@@ -264,18 +260,18 @@ def test_an_end_while_a_directory_is_replaced_leaves_no_half_of_one(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(shutil, "rmtree", interrupted)
-        with whole(place) as partial:
+        with replaced_directory(place) as partial:
             (partial / "meta").write_text("new")
             (partial / "outcomes").write_text("new")
-    assert {one.name: one.read_text() for one in place.iterdir()} == {"meta": "new", "outcomes": "new"}
-    with whole(place):
+    assert {path.name: path.read_text() for path in place.iterdir()} == {"meta": "new", "outcomes": "new"}
+    with replaced_directory(place):
         pass
-    assert [one.name for one in tmp_path.iterdir()] == ["run"], "what was left is put away by the next one"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"], "what was left is put away by the next one"
 
 
 def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "run"
-    with whole(place) as partial:
+    with replaced_directory(place) as partial:
         (partial / "outcomes").write_text("old")
     rename = Path.rename
 
@@ -286,14 +282,14 @@ def test_an_end_between_the_two_renames_loses_nothing(tmp_path: Path, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Path, "rename", interrupted)
-        with whole(place):
+        with replaced_directory(place):
             pass
-    with pytest.raises(LabError), whole(place):
-        raise LabError("the next run fails, too")
+    with pytest.raises(SetupError), replaced_directory(place):
+        raise SetupError("the next run fails, too")
     assert (place / "outcomes").read_text() == "old"
 
 
-def test_a_run_knows_when_and_with_what_it_was_made(tmp_path: Path) -> None:
+def test_a_run_records_its_time_and_program(tmp_path: Path) -> None:
     one = Run(NETWORK, NONE, NETWORK.settle(Settings()))
     older = one.identity(KERNEL) | {"start": 1.8e9}
     (tmp_path / META).write_text(json.dumps(older))

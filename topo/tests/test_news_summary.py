@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,16 +14,14 @@ from sluice.config import load
 from sluice.news.limit import bucket
 from sluice.switch.bucket import Bucket
 
-from topo.errors import LabError
-from topo.news import series
-from topo.news.__main__ import Results, chosen_settings, parse_options
-from topo.news.programme import COMPRESSION, compressed, one_run, programme
-from topo.news.summary import Result, checks, entry, summary, table
-from workload.crowd.configuration import controller_config
-from workload.crowd.further import Further
-from workload.crowd.measures import Figures
-from workload.crowd.plan import FAST, SLOW, TARGET
-from workload.crowd.scenarios import (
+from topo.labs.crowds import series
+from topo.labs.crowds.__main__ import Results, chosen_settings, parse_options
+from topo.labs.crowds.programme import COMPRESSION, compressed, one_run, programme
+from topo.labs.crowds.summary import Result, checks, entry, summary, table
+from topo.plan.crowd.configuration import controller_config
+from topo.plan.crowd.measures import Figures
+from topo.plan.crowd.network import FAST, SLOW, TARGET
+from topo.plan.crowd.scenarios import (
     BULK,
     HOT_SPOT,
     NETWORK,
@@ -34,10 +33,12 @@ from workload.crowd.scenarios import (
     STATIC_SAME,
     VARIANTS,
     WEB,
+    Further,
     Scenario,
+    Settings,
 )
-from workload.crowd.settings import Settings
-from workload.crowd.traffic import crowds_requests
+from topo.plan.crowd.traffic import crowds_requests
+from topo.testbed.errors import SetupError
 
 ZERO = Figures(**{field.name: 0 for field in fields(Figures)})
 QUIET = replace(ZERO, bystander_latency_median_ms=20.0, bystander_goodput_kbps=100.0)
@@ -70,31 +71,31 @@ RESULTS = {
 
 def test_the_programme_is_within_its_time() -> None:
     full, quick = programme(Settings(), quick=False), programme(Settings(), quick=True)
-    assert sum(one.seconds for one in full) < 45 * 60
-    assert sum(one.seconds for one in quick) < 10 * 60
+    assert sum(planned.seconds for planned in full) < 45 * 60
+    assert sum(planned.seconds for planned in quick) < 10 * 60
     assert len(quick) == 3
-    names = [one.name for one in full]
+    names = [planned.name for planned in full]
     assert len(set(names)) == len(names)
-    for one in full:
-        if one.variant.static_from:
-            assert names.index(f"{one.scenario.name}/{one.variant.static_from}") < names.index(one.name)
+    for run in full:
+        if run.variant.static_from:
+            assert names.index(f"{run.scenario.name}/{run.variant.static_from}") < names.index(run.name)
 
 
 def test_bmv2_has_half_the_load_and_a_quarter_of_it_where_the_link_fills() -> None:
     runs = programme(Settings(), quick=False)
-    factors = {one.name: compressed(one, "bmv2").settings.k for one in runs}
+    factors = {run.name: compressed(run, "bmv2").settings.k for run in runs}
     assert factors.pop(f"{NETWORK.name}/{NONE.name}") == 2
     assert set(factors.values()) == {4}
-    assert [compressed(one, "embedded") for one in runs] == runs
+    assert [compressed(run, "embedded") for run in runs] == runs
 
 
 def test_in_production_mode_the_link_fills_in_the_same_seconds_on_both_switches() -> None:
-    crowd = next(one for one in programme(Settings(), quick=False) if one.variant is PRODUCTION)
+    crowd = next(planned for planned in programme(Settings(), quick=False) if planned.variant is PRODUCTION)
     ramps = {kind: compressed(crowd, kind).settings for kind in COMPRESSION}
-    assert {one.ramp_s / one.k for one in ramps.values()} == {7.5}
+    assert {ramp.ramp_s / ramp.k for ramp in ramps.values()} == {7.5}
 
 
-def test_a_run_at_another_compression_says_so_in_the_table() -> None:
+def test_the_table_marks_a_run_at_another_compression() -> None:
     network = RESULTS[NETWORK.name] | {NONE.name: replace(RESULTS[NETWORK.name][NONE.name], k=2.0)}
     marked = [line for line in table({NETWORK.name: network}).splitlines() if "(k" in line]
     assert len(marked) == 1
@@ -102,7 +103,7 @@ def test_a_run_at_another_compression_says_so_in_the_table() -> None:
     assert "(k" not in table(RESULTS)
 
 
-def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
+def test_the_table_marks_a_crowd_that_rises_faster() -> None:
     network = RESULTS[NETWORK.name] | {PRODUCTION.name: replace(RESULTS[NETWORK.name][PRODUCTION.name], ramp_s=30.0)}
     marked = [line for line in table({NETWORK.name: network}).splitlines() if "ramp" in line]
     assert len(marked) == 1
@@ -110,8 +111,8 @@ def test_a_crowd_that_rises_faster_says_so_in_the_table() -> None:
     assert "ramp" not in table(RESULTS)
 
 
-def test_the_table_says_once_how_distance_was_made() -> None:
-    under = {name: replace(one, conditions="distance: netem") for name, one in RESULTS[NETWORK.name].items()}
+def test_the_table_states_the_means_of_delay_once() -> None:
+    under = {name: replace(entry, conditions="distance: netem") for name, entry in RESULTS[NETWORK.name].items()}
     assert table({NETWORK.name: under}).splitlines()[-1] == "  distance: netem"
     assert table({NETWORK.name: under}).count("netem") == 1
 
@@ -193,15 +194,17 @@ def test_a_single_bystander_is_checked_and_an_absent_one_is_not(
 
 def test_a_planned_run_that_is_missing_fails() -> None:
     names = [f"{NETWORK.name}/{name}" for name in RESULTS[NETWORK.name]]
-    network = {name: one for name, one in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
+    network = {name: entry for name, entry in RESULTS[NETWORK.name].items() if name != STATIC_SAME.name}
     found = checks({NETWORK.name: network}, names)
     assert [name for name, holds in found.items() if not holds] == ["network-limited/static-news: has been run"]
     assert all(checks({NETWORK.name: RESULTS[NETWORK.name]}, names).values())
 
 
 def test_the_whole_programme_has_what_the_shares_of_ar_are_of() -> None:
-    names = {one.name for one in programme(Settings(), quick=False)}
-    assert {f"{one.name}/{of.name}" for one in (NETWORK, SERVER) for of in (HOT_SPOT, STATIC_SAME, *STATIC)} <= names
+    names = {planned.name for planned in programme(Settings(), quick=False)}
+    assert {
+        f"{scenario.name}/{of.name}" for scenario in (NETWORK, SERVER) for of in (HOT_SPOT, STATIC_SAME, *STATIC)
+    } <= names
 
 
 def test_an_alarm_without_a_crowd_is_a_false_one() -> None:
@@ -224,20 +227,17 @@ def test_the_controller_takes_every_variants_configuration(tmp_path: Path, varia
     assert isinstance(variant, type(NONE))
     content = controller_config(
         FAST,
-        control_socket=tmp_path / "sock",
         thrift=True,
         settings=Settings(),
         static_per_s=variant.static_per_s,
-        news=variant.news(SERVER.settle(Settings()), "trace.csv"),
+        news=variant.news(SERVER.settle(Settings())),
     )
     (tmp_path / "sluice.yaml").write_text(yaml.safe_dump(content))
     load.load(tmp_path / "sluice.yaml")
 
 
 def test_a_further_service_has_an_address_and_a_server_program(tmp_path: Path) -> None:
-    content = controller_config(
-        FAST, control_socket=tmp_path / "sock", thrift=False, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)]
-    )
+    content = controller_config(FAST, settings=Settings(), further=[Further(3, SLOW, 2.0, 30.0)])
     service = load.parse(yaml.safe_dump(content)).services[-1]
     assert (service.name, str(service.address), service.port) == ("further-3", "10.0.0.104", 80)
     assert [(str(server.address), server.port) for server in service.servers] == [("10.0.12.1", 8083)]
@@ -252,7 +252,9 @@ def test_crowds_begin_and_end_when_they_are_to() -> None:
     def per_s(service: str, begin_s: float, end_s: float) -> float:
         """Between two times after the onset."""
         begin, end = settings.onset_s + begin_s, settings.onset_s + end_s
-        return sum(one.server == service and begin <= one.time_s < end for one in requests) / (end_s - begin_s)
+        return sum(request.server == service and begin <= request.time_s < end for request in requests) / (
+            end_s - begin_s
+        )
 
     spans = [(-100, 0), (0, 80), (80, 200)], [(-100, 100), (100, 150), (150, 250)]
     rates = [per_s(name, *span) for name, own in zip((TARGET, further.name), spans, strict=True) for span in own]
@@ -265,11 +267,10 @@ def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: f
     settings = Settings(k=k)
     content = controller_config(
         FAST,
-        control_socket=tmp_path / "sock",
         thrift=True,
         settings=settings,
         static_per_s=per_s,
-        news=HOT_SPOT.news(settings, "trace.csv"),
+        news=HOT_SPOT.news(settings),
     )
     config = load.parse(yaml.safe_dump(content))
     admission = config.services[0].admission
@@ -279,7 +280,7 @@ def test_a_static_limit_has_the_bucket_that_news_would_have(tmp_path: Path, k: f
     assert admission.burst == max(1, round(per_s / 4))
 
 
-def test_the_command_line_names_what_it_knows() -> None:
+def test_the_command_line_lists_its_choices() -> None:
     options = parse_options(["--scenario", "bystander-web"])
     assert (options.scenario, options.variant, options.quick) == ("bystander-web", "production", False)
     with pytest.raises(SystemExit):
@@ -310,9 +311,9 @@ def test_a_loss_that_is_none_is_refused(loss: str, capsys: pytest.CaptureFixture
     assert f"'{loss}': of the packets, a percentage of at least 0 and below 100 is lost" in capsys.readouterr().err
 
 
-def test_a_limit_that_needs_another_run_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_limit_that_needs_another_run_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     alone = one_run(NETWORK, STATIC_SAME, Settings(), hour=False)
-    with pytest.raises(LabError, match=r"from a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
+    with pytest.raises(SetupError, match=r"a run of news-hsi .* `make news` makes both; or .* static-30, static-40"):
         Results(tmp_path, "embedded", print).make([alone])
 
 
@@ -322,10 +323,17 @@ def test_a_series_is_a_table_and_json_without_what_is_unknown(
     monkeypatch.delenv("SWITCH", raising=False)
     monkeypatch.setattr(series, "switch_kind", lambda: "embedded")
 
-    def measure(output: Path, k: float, kind: str) -> list[series.Row]:
-        assert (output, k, kind) == (tmp_path, 8.0, "embedded")
+    def measure(one: series.Series, output: Path, kind: str) -> list[series.Row]:
+        assert (output, kind) == (tmp_path, "embedded")
         return [{"phase": 0.5, "first_limit_per_s": math.nan}]
 
-    assert series.main("phases", "", measure, lambda rows: f"{len(rows)} row", ["--output", str(tmp_path)]) == 0
+    monkeypatch.setattr(series, "measure", measure)
+
+    def table(rows: Sequence[series.Row]) -> str:
+        return f"{len(rows)} row"
+
+    phases = replace(series.SERIES["phases"], table=table)
+    monkeypatch.setitem(series.SERIES, "phases", phases)
+    assert series.main(["phases", "--output", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "1 row\n"
     assert json.loads((tmp_path / "phases.json").read_text()) == [{"phase": 0.5, "first_limit_per_s": None}]

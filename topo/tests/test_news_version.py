@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from topo.news import run as runs
-from topo.news.run import META, Run, is_done, results_directory
-from topo.news.version import digest
-from workload.crowd.scenarios import HOT_SPOT, NETWORK
-from workload.crowd.settings import Settings
+from topo.labs.crowds import run as runs
+from topo.labs.crowds.run import META, Run, is_done
+from topo.plan.crowd.scenarios import HOT_SPOT, NETWORK, Settings
+from topo.results import digest, results_directory
 
 
 def test_names_and_contents_count(tmp_path: Path) -> None:

@@ -5,20 +5,19 @@ those that reach two, and the switch counts them. `python -m experiments nothing
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
 from sluice.names import CONNECTION_SLOTS, Register
 from sluice.switch.pipeline import CODE, INFO, artefacts
 
-from experiments.nothing_broken import PRESSED, bounded, exact
-from topo.many.lab import PORT, VIP, ManyLab
-from topo.many.programme import Plan, Programme, Result
-from topo.many.tuples import drawn
+from topo.labs.connections.lab import ConnectionsLab
+from topo.labs.connections.programme import PRESSED, Plan, Programme, Result, bounded, exact
+from topo.labs.connections.tuples import drawn
+from topo.plan.network import VIP, WEB_PORT
+from topo.tests import needs
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 CORNER, PLAN = 64, Plan(2, 900, 4_300)
 """Of 2 x 2,048 slots less than a quarter is taken, and then more than there are."""
@@ -29,8 +28,8 @@ NOTHING = "SluiceIngress.caps.cap_agreed"
 
 
 def run(plan: Plan, pipeline: Path | None = None) -> Result:
-    tuples = drawn(plan.tuples, VIP, PORT, slots=CONNECTION_SLOTS, corner=CORNER, seed=1)
-    with ManyLab(tuples, pipeline) as lab:
+    tuples = drawn(plan.tuples, str(VIP), WEB_PORT, slots=CONNECTION_SLOTS, corner=CORNER, seed=1)
+    with ConnectionsLab(tuples, pipeline) as lab:
         return Programme(lab, plan, print).run()
 
 
@@ -56,11 +55,16 @@ def forgetful(folder: Path) -> Path:
     """The program, but that a client's packets other than SYNs look for their keys where none are."""
     built = artefacts()
     program = json.loads((built / CODE).read_text())
-    reads = [one for action in program["actions"] for one in action["primitives"] if one["op"] == "register_read"]
-    keys = [one for one in reads if one["parameters"][1]["value"] in (Register.PIN_KEY_1, Register.PIN_KEY_2)]
+    reads = [
+        primitive
+        for action in program["actions"]
+        for primitive in action["primitives"]
+        if primitive["op"] == "register_read"
+    ]
+    keys = [read for read in reads if read["parameters"][1]["value"] in (Register.PIN_KEY_1, Register.PIN_KEY_2)]
     assert len(keys) == 6, "the program is another one than this test knows"
-    for one in sorted(keys, key=lambda one: one["source_info"]["line"])[-2:]:
-        one["parameters"][1]["value"] = NOTHING
+    for key in sorted(keys, key=lambda key: key["source_info"]["line"])[-2:]:
+        key["parameters"][1]["value"] = NOTHING
     (folder / CODE).write_text(json.dumps(program))
     (folder / INFO).write_text((built / INFO).read_text())
     return folder

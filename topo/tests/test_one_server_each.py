@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import sys
 import time
 from typing import Any
 
-import pytest
-
-from testbed.processes import Process, await_true, run_in
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.testbed.processes import Process, await_true
+from topo.tests import needs
+from topo.tests.client import Requests
 from topo.tests.talking import TIMEOUT_S, TalkingLab
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 FULL = bool(os.environ.get("FULL"))
 CONNECTIONS, AT_ONCE = (100_000, 2_000) if FULL else (1_000, 100)
@@ -34,25 +32,25 @@ GRACE_S = 900.0 if FULL else 120.0
 
 def test_every_connection_has_one_server() -> None:
     with TalkingLab() as lab, lab.configured(production):
-        clients = Process(
-            "naming",
-            [
-                *(sys.executable, "-m", "topo.load.naming", "--to", f"{VIP}:{WEB_PORT}"),
-                *("--connections", str(CONNECTIONS), "--at-once", str(AT_ONCE)),
-                *("--asks", str(ASKS), "--pause", str(PAUSE_S)),
-            ],
-            log=lab.directory / "naming.txt",
-            namespace_pid=lab.pid(LOAD_CLIENT.name),
+        requests = Requests(
+            f"{VIP}:{WEB_PORT}",
+            connections=CONNECTIONS,
+            at_once=AT_ONCE,
+            requests=ASKS,
+            most_bytes=10,
+            pause_s=PAUSE_S,
+            draws=True,
+            ends=("fin", "server", "reset"),
         )
-        lab.at_end(clients.stop)
+        clients = lab.start_program(requests, LOAD_CLIENT.name)
         happened = unrest(lab, clients)
-        assert clients.wait(GRACE_S) == 0, clients.tail()
-        told = json.loads(clients.output().splitlines()[-1])
+        outcome = clients.result(GRACE_S)
         (service,) = lab.controller.ask(command="status")["services"]
         counted = {name: service[name] for name in ("pinned", "unpinned_new", "moved", "disowned", "weight_changes")}
-        print(told, happened, counted)
-        assert told["counts"] == {"whole": CONNECTIONS}
-        assert set(told["names"]) == set(SERVER_NAMES) and happened["ejections"] > 0
+        print(outcome, happened, counted)
+        assert outcome["answered"] == ASKS * CONNECTIONS
+        assert (outcome["wrong"], outcome["broken"], outcome["mixed"]) == ([], {}, 0)
+        assert set(outcome["servers"]["/"]) == set(SERVER_NAMES) and happened["ejections"] > 0
         assert (counted["unpinned_new"], counted["disowned"]) == (0, 0)
 
 
@@ -93,20 +91,20 @@ def ejected(lab: TalkingLab, name: str, clients: Process) -> bool:
     with lab.draining(name):
         time.sleep(DRAINED_S)
     route = ["ip", "route", "add", "blackhole", f"{LOAD_CLIENT.address}/32"]
-    run_in(lab.pid(name), route)
+    lab.call(name, *route)
     try:
         await_true(f"{name} is ejected", lambda: is_out() or clients.exit_code() is not None, TIMEOUT_S)
         time.sleep(SILENT_S)
         return is_out()
     finally:
-        run_in(lab.pid(name), [*route[:2], "delete", *route[3:]])
+        lab.call(name, *route[:2], "delete", *route[3:])
 
 
 def busiest(lab: TalkingLab) -> str:
-    shares = {name: one["ratio"] for name, one in servers(lab).items()}
+    shares = {name: server["ratio"] for name, server in servers(lab).items()}
     return max(shares, key=lambda name: shares[name])
 
 
 def servers(lab: TalkingLab) -> dict[str, Any]:
     (service,) = lab.controller.ask(command="status")["services"]
-    return {one["name"]: one for one in service["servers"]}
+    return {server["name"]: server for server in service["servers"]}

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed import browser
-from testbed.browser import shown_table, shown_text
-from topo.apache import PAGE
-from topo.network import Lab
-from topo.page import start_page
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import SERVER_NAMES, Balance
+from topo.labs.page import start_page
+from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES, Balance
+from topo.testbed import browser
+from topo.testbed.browser import shown_table, shown_text
+from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
+    needs.ROOT,
     pytest.mark.skipif(not browser.installed(), reason="no Chromium: `make setup` installs it"),
     pytest.mark.alone,
 ]
@@ -69,7 +69,7 @@ def test_a_broken_server_is_seen_to_fall(lab: Lab, tmp_path: Path) -> None:
         seen("its state", lambda: row(BROKEN)["state"] == "ejected" and "is ejected" in shown_text(chrome, "out"))
         assert all(row(name)["state"] == "in" for name in SERVER_NAMES if name != BROKEN)
         assert [
-            one for one in shown_table(chrome, "events") if one["kind"] == "ejected" and BROKEN in one["what and why"]
+            row for row in shown_table(chrome, "events") if row["kind"] == "ejected" and BROKEN in row["what and why"]
         ]
         seen("the counts of the switch", lambda: row(BROKEN)["SYN"] == str(lab.observe().counts[BROKEN].syn))
         chrome.save_screenshot(str(tmp_path / "page.png"))

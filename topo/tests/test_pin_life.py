@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import socket
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from testbed.processes import Process, await_true, run_in
-from topo.capture import Capture
-from topo.handshakes import Segment
-from topo.tests.port_reuse import WAYS
-from topo.tests.talker import content, keep_alive
-from topo.tests.talking import HERE, SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
-from workload.plan import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
+from topo.measure.capture import Capture
+from topo.measure.handshakes import Segment
+from topo.plan.network import LOAD_CLIENT, SERVERS, VIP, WEB_PORT
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.client import WAYS, PortReuse
+from topo.tests.server import content, keep_alive
+from topo.tests.talking import SHORT, TIMEOUT_S, Connection, TalkingLab, connections, press
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 COMPUTING_S = SHORT["half_closed_s"] / 2
 REUSE_TIMEOUT_S = 120.0
@@ -49,8 +48,10 @@ def test_a_connection_that_either_end_keeps_alive_keeps_its_server(lab: TalkingL
     ):
         with lab.draining(by_client[0].server):
             press(lab, [*by_client, *by_server, *silent], 3 * SHORT["idle_s"])
-            assert [one.port for one in (*by_client, *by_server) if not one.holds()] == []
-        assert not all(one.holds() for one in silent), "without probes slots are lost: else nothing was tried"
+            assert [connection.port for connection in (*by_client, *by_server) if not connection.holds()] == []
+        assert not all(connection.holds() for connection in silent), (
+            "without probes slots are lost: else nothing was tried"
+        )
 
 
 def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) -> None:
@@ -83,7 +84,9 @@ def test_a_connection_that_one_end_has_closed_keeps_its_server(lab: TalkingLab) 
                 received = f"{one.port} {hashlib.sha256(sent).hexdigest()}"
                 lab.talkers[one.server].await_output(received, TIMEOUT_S)
         press(lab, late, 1.5 * SHORT["half_closed_s"])
-        assert not all(goes_on(one) for one in late), "after `half_closed_s` slots are lost: else nothing was tried"
+        assert not all(goes_on(connection) for connection in late), (
+            "after `half_closed_s` slots are lost: else nothing was tried"
+        )
 
 
 def goes_on(one: Connection) -> bool:
@@ -100,7 +103,7 @@ def goes_on(one: Connection) -> bool:
 
 @dataclass(frozen=True)
 class Made:
-    """A connection that port_reuse.py has made."""
+    """A connection that PortReuse has made."""
 
     began: float
     port: int
@@ -110,16 +113,11 @@ class Made:
 
 
 class Reuse:
-    """port_reuse.py in the load client's namespace."""
+    """PortReuse in the load client's namespace."""
 
     def __init__(self, lab: TalkingLab) -> None:
         self._ports = PORTS_OF_A_WAY[lab.kind]
-        self._process = Process(
-            "port reuse",
-            [sys.executable, str(HERE / "port_reuse.py"), str(VIP), str(WEB_PORT), str(self._ports)],
-            log=lab.directory / "port_reuse.log",
-            namespace_pid=lab.pid(LOAD_CLIENT.name),
-        )
+        self._process = lab.start_program(PortReuse(f"{VIP}:{WEB_PORT}", self._ports), LOAD_CLIENT.name)
         self._read = 0
         self.made: list[Made] = []
 
@@ -161,9 +159,7 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
         if segment.syn and not segment.ack:
             seen.append(segment)
 
-    capture = Capture(
-        namespace_pid=lab.pid(host), interface=f"{host}-eth0", service=address, port=WEB_PORT, deliver=take
-    )
+    capture = Capture(lab.pid(host), f"{host}-eth0", address, WEB_PORT, take)
     try:
         yield seen
         capture.stop()
@@ -174,7 +170,7 @@ def syns_at(lab: TalkingLab, host: str, address: Any) -> Generator[list[Segment]
 @pytest.mark.parametrize("how", ["drained", "removed"])
 def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: TalkingLab, how: str) -> None:
     """Ports make connection after connection, ended by either end's FIN or RST or not at all, while a server goes."""
-    run_in(lab.pid(LOAD_CLIENT.name), ["sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1"])
+    lab.call(LOAD_CLIENT.name, "sysctl", "-q", "-w", "net.ipv4.tcp_tw_reuse=1")
     server, goes = SERVERS[0], lab.draining if how == "drained" else lab.removed
     with (
         connections(lab, 24) as held,
@@ -186,16 +182,20 @@ def test_ports_used_again_lead_no_new_connection_to_a_server_that_goes(lab: Talk
         with goes(server.name):
             gone = time.time()
             reuse.await_used(2, since=gone)
-            assert [one.port for one in held if not one.holds()] == []
+            assert [connection.port for connection in held if not connection.holds()] == []
             back = time.time()
-    assert server.name in {one.server for one in held}
-    assert {one.server for one in reuse.made if one.began < gone} == {one.name for one in SERVERS}
-    assert [one for one in reuse.made if one.fault] == []
-    assert [one for one in reuse.made if one.began >= gone and one.server == server.name] == []
-    assert [one for one in arrived if gone <= one.time < back and last_sent(one, sent) >= gone] == []
+    assert server.name in {connection.server for connection in held}
+    assert {made.server for made in reuse.made if made.began < gone} == {made.name for made in SERVERS}
+    assert [made for made in reuse.made if made.fault] == []
+    assert [made for made in reuse.made if made.began >= gone and made.server == server.name] == []
+    assert [segment for segment in arrived if gone <= segment.time < back and last_sent(segment, sent) >= gone] == []
 
 
 def last_sent(arrived: Segment, sent: Sequence[Segment]) -> float:
     """When a SYN that has arrived was sent: of its repetitions, the last one before.  In seconds, on time.time()."""
-    same = (one for one in sent if (one.client_port, one.sequence) == (arrived.client_port, arrived.sequence))
-    return max(one.time for one in same if one.time <= arrived.time)
+    same = (
+        segment
+        for segment in sent
+        if (segment.client_port, segment.sequence) == (arrived.client_port, arrived.sequence)
+    )
+    return max(segment.time for segment in same if segment.time <= arrived.time)

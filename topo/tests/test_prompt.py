@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from topo import lab as prompt
-from topo.network import Lab
+from topo.labs.web import Lab
 
 
 @dataclass

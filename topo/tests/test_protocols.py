@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import imaplib
-import os
 import poplib
 import re
 import shutil
@@ -16,19 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from testbed.namespaces import socket_in
-from testbed.processes import command_in
-from topo.content import AGENT
-from topo.dovecot import DOVECOT, PASSWORD
-from topo.protocols import ProtocolsLab
-from topo.switches import switch_kind
-from workload.plan import LOAD_CLIENT
-from workload.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
+from topo.labs.protocols import DOVECOT, PASSWORD, ProtocolsLab
+from topo.plan.network import LOAD_CLIENT
+from topo.plan.protocols import IMAP, NAMED, POP3, SMTP, TLS, USER, ProtocolPlan
+from topo.testbed.namespaces import connect_in
+from topo.testbed.nodes import switch_kind
+from topo.testbed.processes import command_in
+from topo.tests import needs
 
 NEEDED = {"swaks": shutil.which("swaks"), "dovecot": Path(DOVECOT).exists(), "openssl": shutil.which("openssl")}
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"),
-    pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup"),
+    *needs.AGENTS,
     pytest.mark.skipif(
         not all(NEEDED.values()), reason=f"not installed: {[n for n, has in NEEDED.items() if not has]}"
     ),
@@ -54,25 +51,13 @@ def client(lab: ProtocolsLab, *command: str) -> tuple[int, str]:
 
 
 def swaks(lab: ProtocolsLab, to: str, *options: str, sender: str = "x@y.example") -> tuple[int, str]:
-    basic = (
-        "swaks",
-        "--server",
-        f"{SMTP.address}:{SMTP.port}",
-        "--from",
-        sender,
-        "--to",
-        to,
-        "--timeout",
-        f"{TIMEOUT_S}",
-    )
-    return client(lab, *basic, "--helo", "client.example", "--suppress-data", *options)
+    server = ("--server", f"{SMTP.address}:{SMTP.port}", "--timeout", f"{TIMEOUT_S}", "--helo", "client.example")
+    return client(lab, "swaks", *server, "--from", sender, "--to", to, "--suppress-data", *options)
 
 
 def connected(lab: ProtocolsLab, plan: ProtocolPlan) -> socket.socket:
     """A connection of the client's to a service."""
-    connection = socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
-    connection.settimeout(TIMEOUT_S)
-    connection.connect((str(plan.address), plan.port))
+    connection = connect_in(lab.pid(LOAD_CLIENT.name), (str(plan.address), plan.port), TIMEOUT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -124,7 +109,7 @@ def test_a_recipient_that_the_server_refuses(lab: ProtocolsLab) -> None:
     assert "<** 451 4.7.1 s2 later" in output
 
 
-def test_a_sender_that_the_server_refuses_is_told_at_the_recipient(lab: ProtocolsLab) -> None:
+def test_a_sender_that_the_server_refuses_is_refused_at_the_recipient(lab: ProtocolsLab) -> None:
     code, output = swaks(lab, f"b@{NAMED}", sender="nobody@y.example")
     assert code == 24, output
     assert "<-  250 2.1.0 OK" in output

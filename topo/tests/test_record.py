@@ -10,7 +10,7 @@ from sluice.addresses import IPV4_BITS, packed
 from sluice.dataplane.pins import RST
 from sluice.replay.capture import Segment, read_capture
 
-from topo.record import FILE_HEADER, record
+from topo.measure.capture import FILE_HEADER, record
 
 
 @pytest.mark.parametrize("trailer", [0, 20])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from contextlib import ExitStack
 
-import pytest
-
-from testbed.namespaces import socket_in
+from topo.plan.network import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.testbed.namespaces import connect_in
+from topo.tests import needs
 from topo.tests.talking import TIMEOUT_S, TalkingLab, connections
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 HELD, NEW = 30, 90
 SLACK = 4
@@ -22,14 +19,13 @@ SLACK = 4
 def test_a_server_whose_process_ended_gets_no_more_than_its_share() -> None:
     """Its host answers SYNs with RSTs, and ratios stay equal: nothing but the switch decides."""
     with TalkingLab() as lab, connections(lab, HELD) as held, ExitStack() as stack:
-        assert {one.server for one in held} == set(SERVER_NAMES)
+        assert {connection.server for connection in held} == set(SERVER_NAMES)
         lab.talkers[SERVER_NAMES[0]].stop()
         refused = 0
         for _ in range(NEW):
-            client = stack.enter_context(socket_in(lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM))
-            client.settimeout(TIMEOUT_S)
+            client = lab.pid(LOAD_CLIENT.name)
             try:
-                client.connect((str(VIP), WEB_PORT))
+                stack.enter_context(connect_in(client, (str(VIP), WEB_PORT), TIMEOUT_S))
             except ConnectionRefusedError:
                 refused += 1
         print(f"{refused} of {NEW} refused")

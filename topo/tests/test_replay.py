@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from topo.labs.web import Lab
+from topo.labs.webservers import PAGE
+from topo.measure.capture import Recorder
+from topo.plan.load import Load
+from topo.plan.network import Balance
+from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 
-from topo.apache import PAGE
-from topo.network import Lab
-from topo.record import Recorder
-from topo.switches import switch_kind
-from workload.load import Load
-from workload.plan import Balance
-
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.alone]
+pytestmark = needs.ALONE
 
 SECONDS = 12.0
 LOAD_PER_S = 120.0

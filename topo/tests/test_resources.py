@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from threading import Thread
@@ -20,14 +19,15 @@ from sluice.switch.choice import program_for
 from sluice.switch.registers import open_registers
 from sluice.switch.session import Session
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true, run_in
-from topo.ground import SWITCH_NAME
-from topo.resources import BUDGET, PATHS, ResourcesLab
+from topo.labs.resources import BUDGET, PATHS, ResourcesLab
+from topo.plan.network import DOWNLOAD_CLIENT, GRPC_PORT, LOAD_CLIENT, VIP, WEB_PORT, HostPlan
+from topo.testbed.namespaces import connect_in
+from topo.testbed.network import SWITCH
+from topo.testbed.processes import await_true
+from topo.tests import needs
 from topo.tests.reached import reached
-from workload.plan import DOWNLOAD_CLIENT, GRPC_PORT, LOAD_CLIENT, VIP, WEB_PORT, HostPlan
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = needs.ROOT
 
 TIMEOUT_S = 15.0
 CAP_BITS = 32
@@ -41,9 +41,7 @@ class Download:
     def __init__(self, lab: ResourcesLab, client: HostPlan, size: int) -> None:
         self._original = os.urandom(size)
         (lab.files / client.name).write_bytes(self._original)
-        self._socket = socket_in(lab.pid(client.name), socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.settimeout(TIMEOUT_S)
-        self._socket.connect((str(VIP), WEB_PORT))
+        self._socket = connect_in(lab.pid(client.name), (str(VIP), WEB_PORT), TIMEOUT_S)
         self._socket.sendall(f"GET /{client.name} HTTP/1.0\r\n\r\n".encode())
         self.client = client
         self.port: int = self._socket.getsockname()[1]
@@ -81,15 +79,15 @@ def caps_of(lab: ResourcesLab, downloads: Sequence[Download]) -> list[int]:
         async with Session(address, at.device_id, await program_for(at), 1) as session:
             registers = await open_registers(session, None)
             found: list[int] = []
-            for one in downloads:
-                place = Connection(one.client.address.packed, one.port, VIP.packed, WEB_PORT).place
+            for download in downloads:
+                place = Connection(download.client.address.packed, download.port, VIP.packed, WEB_PORT).place
                 numbers = [flow_index(0, place.slot_1), flow_index(1, place.slot_2)]
                 cells = await registers.read(Register.SEND_CAP, numbers)
                 own = [cell for cell in cells if cell >> CAP_BITS == place.fingerprint]
                 found.append(own[0] % (1 << CAP_BITS) if own else 0)
             return found
 
-    with reached(lab.pid(SWITCH_NAME), GRPC_PORT) as address:
+    with reached(lab.pid(SWITCH), GRPC_PORT) as address:
         return asyncio.run(read(address))
 
 
@@ -102,7 +100,7 @@ def send_buffers(lab: ResourcesLab) -> dict[str, Any]:
 
 def window_of(lab: ResourcesLab, download: Download) -> int:
     """The window that the server believes its client has, in bytes."""
-    told = run_in(lab.pid("s1"), ["ss", "-Htin", "dport", "=", f":{download.port}"])
+    told = lab.call("s1", "ss", "-Htin", "dport", "=", f":{download.port}")
     (window,) = re.findall(r"snd_wnd:(\d+)", told)
     return int(window)
 
@@ -121,7 +119,11 @@ def test_two_unlike_transfers_share_a_budget(lab: ResourcesLab) -> None:
 
     def windows_follow_the_caps() -> bool:
         # Caps change all the time: one looks before the windows, and behind them.
-        before, windows, behind = caps_of(lab, both), [window_of(lab, one) for one in both], caps_of(lab, both)
+        before, windows, behind = (
+            caps_of(lab, both),
+            [window_of(lab, transfer) for transfer in both],
+            caps_of(lab, both),
+        )
         return all(window <= max(of) + SLACK for window, *of in zip(windows, before, behind, strict=True))
 
     await_true("a server's windows follow its caps", windows_follow_the_caps, TIMEOUT_S)

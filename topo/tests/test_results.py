@@ -12,21 +12,20 @@ from typing import NoReturn
 
 import pytest
 
-from topo import demo
-from topo.conservation import PacketCounts
-from topo.controller import read_status, weight_changes
-from topo.downloads import Download
-from topo.errors import LabError
-from topo.handshakes import ConnectTimes
-from topo.httperf import HttperfResult
-from topo.news import __main__ as news
-from topo.news import phases
-from topo.observation import Counts, Observation
-from topo.phases import Phase, Sample
-from topo.plot import draw
-from topo.summary import Results, checks, summary, table
-from workload.load import Load
-from workload.plan import SERVER_NAMES
+from topo.demo import __main__ as demo
+from topo.demo.phases import Phase, Sample
+from topo.demo.plot import draw
+from topo.demo.summary import Results, checks, summary, table
+from topo.labs.crowds import __main__ as news
+from topo.labs.crowds import series
+from topo.measure.counts import Counts, Observation, PacketCounts, read_status
+from topo.measure.downloads import Download
+from topo.measure.handshakes import ConnectTimes
+from topo.measure.httperf import HttperfResult
+from topo.plan.load import Load
+from topo.plan.network import SERVER_NAMES
+from topo.testbed.controller import weight_changes
+from topo.testbed.errors import SetupError
 
 
 def observation(time: float, ratios: Mapping[str, float], syn: int, lost: int) -> Observation:
@@ -140,8 +139,8 @@ def test_weight_changes_are_read_from_the_trace() -> None:
     assert weight_changes(lines) == [2.0, 4.0]
 
 
-def test_a_controller_without_its_switch_is_said(results: Results) -> None:
-    with pytest.raises(LabError, match="it is standby"):
+def test_a_controller_without_its_switch_is_an_error(results: Results) -> None:
+    with pytest.raises(SetupError, match="it is standby"):
         read_status({"role": "standby"}, 0.0)
 
 
@@ -151,19 +150,24 @@ def full_disk(*arguments: object, **more: object) -> NoReturn:
 
 
 @pytest.mark.parametrize("what", ["demo", "news", "phases"])
-def test_a_full_disk_is_said_with_the_place(
+def test_a_full_disk_is_an_error_with_the_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     monkeypatch.setattr(demo, "run_demo", full_disk)
     monkeypatch.setattr(news, "make_run", full_disk)
-    monkeypatch.setattr(phases, "make_if_missing", full_disk)
+    monkeypatch.setattr(series, "make_if_missing", full_disk)
 
     def never(*run: object) -> bool:
         del run
         return False
 
     monkeypatch.setattr(news, "is_done", never)
-    ends = {"demo": demo.main, "news": news.main, "phases": phases.main}
-    assert ends[what](["--output", str(tmp_path)]) == 1
+    place = ["--output", str(tmp_path)]
+    ends = {
+        "demo": lambda: demo.main(place),
+        "news": lambda: news.main(place),
+        "phases": lambda: series.main(["phases", *place]),
+    }
+    assert ends[what]() == 1
     said = f"sluice {what}: {tmp_path}: No space left on device: mend that and run it again"
     assert said in capsys.readouterr().err

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 from pathlib import Path
 
-import pytest
-
-from topo.news.records import read_records, switch_packets
-from topo.news.run import BULK_FILE, STATUS, Run, make_run, refused_of
-from topo.switches import switch_kind
+from topo.labs.crowds.run import BULK_FILE, STATUS, Run, make_run, read_records, refused_of, switch_packets
+from topo.plan.crowd.measures import Records
+from topo.plan.crowd.network import OTHER, SLOW, TARGET
+from topo.plan.crowd.scenarios import NETWORK, PRODUCTION, Further, Scenario, Settings
+from topo.plan.outcomes import Ending
+from topo.testbed.nodes import switch_kind
+from topo.tests import needs
 from topo.tests.test_news_crowd import SETTINGS
-from workload.crowd.further import Further
-from workload.crowd.measures import Records
-from workload.crowd.plan import OTHER, SLOW, TARGET
-from workload.crowd.scenarios import NETWORK, PRODUCTION, Scenario
-from workload.crowd.settings import Settings
-from workload.outcomes import Ending
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root"), pytest.mark.long]
+pytestmark = needs.LONG
 
 SHORT = replace(SETTINGS, period_s=16.0)
 """The lab asks for the status twice a period, each second: a limit lasts longer (production.lift_intervals)."""
@@ -61,7 +56,7 @@ def make(scenario: Scenario, settings: Settings, directory: Path) -> Seen:
 def read(scenario: Scenario, directory: Path) -> Seen:
     """Read the records of a run."""
     statuses = [json.loads(line) for line in (directory / STATUS).read_text().splitlines()]
-    services = (TARGET, *(one.name for one in scenario.further))
+    services = (TARGET, *(service.name for service in scenario.further))
     return Seen(
         directory,
         read_records(directory),
@@ -79,9 +74,13 @@ def check_that_only_crowds_are_limited(seen: Seen, crowds: frozenset[str]) -> No
     assert {service for _, services in seen.limited for service in services} == crowds
     for service, refused in seen.refused.items():
         assert refused is not None and (refused > 0) == (service in crowds), service
-    served = {one.server for one in records.outcomes if one.due_s > records.onset_s and one.ending is Ending.FINISHED}
+    served = {
+        outcome.server
+        for outcome in records.outcomes
+        if outcome.due_s > records.onset_s and outcome.ending is Ending.FINISHED
+    }
     assert served == set(seen.refused), "crowds and bystanders"
-    assert not any(one.ending in (Ending.BROKEN, Ending.REFUSED) for one in records.outcomes)
+    assert not any(outcome.ending in (Ending.BROKEN, Ending.REFUSED) for outcome in records.outcomes)
     assert (seen.directory / BULK_FILE).read_text().splitlines()[-1].split(",")[2] == "1", "one connection all along"
     assert sum(size for moment, size in records.bulk if moment > records.onset_s + records.period_s) > 0
     passed = switch_packets(seen.directory)
@@ -97,7 +96,7 @@ def test_five_crowds_that_begin_together_have_a_limit_each(tmp_path: Path) -> No
     scenario = replace(NETWORK, web=False, crowd_per_s=sizes[0], further=(*crowds, *others))
     seen = make(scenario, settings, tmp_path / "run")
 
-    every = frozenset({TARGET, *(one.name for one in crowds)})
+    every = frozenset({TARGET, *(crowd.name for crowd in crowds)})
     check_that_only_crowds_are_limited(seen, every)
     assert every in [services for _, services in seen.limited], "at once"
     assert all(seen.spell(service)[0] > seen.records.onset_s for service in every)
@@ -126,7 +125,7 @@ def test_a_crowd_inside_another_is_limited_and_freed_without_it(tmp_path: Path) 
     outer_began, outer_ended = seen.spell(TARGET)
     inner_began, inner_ended = seen.spell(inner.name)
     assert onset_s < outer_began < onset_s + inner.begins_s / k < inner_began
-    gap_s = max(later - one for (one, _), (later, _) in pairwise(seen.limited))
+    gap_s = max(later - earlier for (earlier, _), (later, _) in pairwise(seen.limited))
     assert onset_s + (inner.begins_s + inner.lasts_s) / k - gap_s < inner_ended < outer_ended
     assert onset_s + lasts_s / k - gap_s < outer_ended < seen.limited[-1][0]
     assert all(TARGET in services for time_s, services in seen.limited if outer_began <= time_s <= outer_ended)

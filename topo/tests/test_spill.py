@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
@@ -16,12 +15,12 @@ from typing import Any
 import pytest
 from sluice.features.balance.spill import READ_S
 
-from testbed.namespaces import socket_in
-from testbed.processes import await_true
-from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab
-from workload.plan import LOAD_CLIENT, SERVER_NAMES, VIP, WEB_PORT
+from topo.plan.network import SERVER_NAMES
+from topo.testbed.processes import await_true
+from topo.tests import needs
+from topo.tests.talking import TIMEOUT_S, Connection, TalkingLab, connect
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
+pytestmark = needs.ROOT
 
 FIRST, *REST = SERVER_NAMES
 CAPS = {FIRST: 3, **dict.fromkeys(REST, 8)}
@@ -44,18 +43,11 @@ class Users:
 
     def connect(self) -> Connection | None:
         """One more; None when it is refused."""
-        made = socket_in(self._lab.pid(LOAD_CLIENT.name), socket.AF_INET, socket.SOCK_STREAM)
-        made.settimeout(TIMEOUT_S)
-        made.bind(("", self._lab.port()))
         try:
-            made.connect((str(VIP), WEB_PORT))
+            self.made.append(connect(self._lab, self._lab.port()))
         except ConnectionRefusedError:
-            made.close()
             return None
-        one = Connection(made.getsockname()[1], made)
-        one.server = one.says("name")
-        self.made.append(one)
-        return one
+        return self.made[-1]
 
     def seen(self) -> Connection | None:
         """As `connect`; returns when the controller knows whether that was a server's last."""
@@ -66,19 +58,19 @@ class Users:
 
     def leave(self, server: str) -> None:
         """One of a server's users closes, and the controller knows."""
-        one = next(one for one in self.made if one.server == server)
+        one = next(user for user in self.made if user.server == server)
         self.made.remove(one)
         one.socket.close()
         await_true("it has left", lambda: opened(self._lab)[server] == self.counts[server], TIMEOUT_S)
 
     @property
     def counts(self) -> Counter[str]:
-        return Counter(one.server for one in self.made)
+        return Counter(user.server for user in self.made)
 
     @property
     def lost(self) -> list[int]:
         """Ports of those whose server does not answer any more."""
-        return [one.port for one in self.made if not one.holds()]
+        return [user.port for user in self.made if not user.holds()]
 
 
 def service(lab: TalkingLab) -> dict[str, Any]:
@@ -86,11 +78,11 @@ def service(lab: TalkingLab) -> dict[str, Any]:
 
 
 def states(lab: TalkingLab) -> dict[str, str]:
-    return {one["name"]: one["state"] for one in service(lab)["servers"]}
+    return {server["name"]: server["state"] for server in service(lab)["servers"]}
 
 
 def opened(lab: TalkingLab) -> dict[str, int]:
-    return {one["name"]: one["open"] for one in service(lab)["servers"]}
+    return {server["name"]: server["open"] for server in service(lab)["servers"]}
 
 
 def cap(wanted: dict[str, Any], caps: Mapping[str, int]) -> None:
@@ -157,7 +149,7 @@ def test_one_that_drains_is_no_room_and_a_cap_is_lowered_below_what_is_open(lab:
         assert users.lost == []
 
 
-def test_a_controller_that_is_killed_finds_who_is_full(lab: TalkingLab) -> None:
+def test_a_controller_that_is_killed_finds_the_full_servers(lab: TalkingLab) -> None:
     with capped(lab, CAPS) as users:
         while users.counts[FIRST] < CAPS[FIRST]:
             assert users.seen() is not None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from topo.load.thinking import Outcome, run
-from topo.switches import REPOSITORY
-from topo.webservers import KINDS, WebServer
+from topo.labs.webservers import KINDS, WebServer
+from topo.load.client import Pages, ThinkingUsers, fetch_pages
+from topo.load.program import command
+from topo.testbed import REPOSITORY
 
 BODY = b"a page"
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + BODY
@@ -23,7 +23,7 @@ Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 """A request, counted on its connection from 0: answers it, or does not."""
 
 
-def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Outcome:
+def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Pages:
     """Let users ask a server."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,22 +37,13 @@ def users(serve: Serve, number: int = 4, seconds: float = 0.6) -> Outcome:
             asked += 1
         writer.close()
 
-    async def both() -> Outcome:
+    async def both() -> Pages:
         server = await asyncio.start_server(connection, "127.0.0.1", 0)
         async with server:
-            options = argparse.Namespace(
-                to=server.sockets[0].getsockname()[:2],
-                source=["127.0.0.1"],
-                users=number,
-                seconds=seconds,
-                settle=0.0,
-                think=0.02,
-                session=1000.0,
-                objects=1,
-                body=BODY,
-                seed=1,
-            )
-            return await run(options)
+            address, port = server.sockets[0].getsockname()[:2]
+            times: dict[str, Any] = {"seconds": seconds, "think": 0.02, "session": 1000.0}
+            to = f"{address}:{port}"
+            return await fetch_pages(ThinkingUsers(to, ["127.0.0.1"], number, objects=1, body=BODY.decode(), **times))
 
     return asyncio.run(both())
 
@@ -72,7 +63,7 @@ def test_a_kept_connection_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("resets", [False, True])
-def test_a_request_that_met_the_connections_end_is_made_again(resets: bool) -> None:
+def test_a_request_that_crossed_the_connections_end_is_repeated(resets: bool) -> None:
     async def serve(asked: int, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if asked == 0:
             await answer(writer)
@@ -114,10 +105,9 @@ def test_another_page_is_lost() -> None:
     assert "another page" in users(serve).lost[0]
 
 
-def test_the_program_tells_what_users_saw() -> None:
-    command = [sys.executable, "-m", "topo.load.thinking", "--to", "127.0.0.1:1", "--source", "127.0.0.1"]
-    options = ["--users", "1", "--seconds", "0.5", "--think", "0.05"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
+def test_the_program_reports_users_pages() -> None:
+    users = ThinkingUsers("127.0.0.1:1", ["127.0.0.1"], users=1, seconds=0.5, think=0.05)
+    done = subprocess.run(command(users), capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=30)
     outcome = json.loads(done.stdout)
     assert "no connection" in outcome["lost"][0] and outcome["connections"] == 0
 

@@ -17,14 +17,16 @@ import pytest
 import yaml
 from sluice.switch.pipeline import artefacts
 
-from testbed.processes import Process, run_in
-from testbed.switches import TOFINO, Endpoints
-from testbed.switches.tofino import INSTALLATION
-from topo.nets import GRPC_PORT, SWITCH
-from topo.tests.steadynet import Load, SteadyNet
+from topo.plan.network import GRPC_PORT
+from topo.testbed.network import SWITCH
+from topo.testbed.processes import Process
+from topo.testbed.switches import TOFINO, Endpoints
+from topo.testbed.switches.tofino import INSTALLATION
+from topo.tests import needs
+from topo.tests.steadynet import Load, SteadyNetwork
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
+    needs.ROOT,
     pytest.mark.skipif(INSTALLATION not in os.environ, reason=f"${INSTALLATION} names no open-p4studio"),
 ]
 
@@ -35,22 +37,22 @@ KEPT, PER_S = 3, 1.0
 """The model carries some 450 packets a second."""
 
 
-class OnTheModel(SteadyNet):
+class OnTheModel(SteadyNetwork):
     """Client, two servers, and a Tofino between them."""
 
     def __init__(self) -> None:
-        super().__init__("sluice-tofino-")
+        super().__init__()
         self._model = ExitStack()
 
     def serve(self, ports: object) -> None:
         """Model and driver, the gateway, and the controller, which is `sluice run` with this configuration."""
         del ports
-        self.stack.callback(self._model.close)
+        self.at_end(self._model.close)
         self.config = self.version("tofino")
         self.endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", self.directory)
         self.power_on()
         self.gateway = self.start_gateway()
-        self.running = self.controller(self.config)
+        self.running = self.start_version(self.config)
 
     def power_on(self) -> None:
         """Start model and driver, which serves then; what ran of them before has ended."""
@@ -66,7 +68,7 @@ class OnTheModel(SteadyNet):
     def ask(self, *words: str) -> str:
         """What a command of `sluice` prints."""
         sluice = str(Path(sys.executable).with_name("sluice"))
-        return run_in(self.pid(SWITCH), [sluice, *words, "--config", str(self.config)])
+        return self.call(SWITCH, sluice, *words, "--config", str(self.config))
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +111,12 @@ def test_restarts_in_any_order(net: OnTheModel) -> None:
             if part == "gateway":
                 net.gateway = net.start_gateway()
             else:
-                net.running = net.controller(net.config)
+                net.running = net.start_version(net.config)
         assert ready(net.running, 1).endswith("adopted=yes updates=0"), parts
         assert "draining" in net.ask("status"), parts
         load.goes_on()
     net.ask("undrain", "s1")
-    load.process.stop()
+    load.stop()
     assert load.progress().faults == []
 
     # The chip: connections end with it, the configuration does not.

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from topo.nets import READY_S
-from topo.tests.steadynet import KEPT, Load, SteadyNet
+from topo.testbed.network import READY_S
+from topo.tests import needs
+from topo.tests.steadynet import KEPT, Load, SteadyNetwork
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs.ROOT
 
 ROUTES, SERVERS_TABLE = "SluiceIngress.forward.routes", "SluiceIngress.translate.servers"
 
 
 @pytest.fixture(scope="module")
-def net() -> Iterator[SteadyNet]:
-    with SteadyNet() as running:
+def net() -> Iterator[SteadyNetwork]:
+    with SteadyNetwork() as running:
         yield running
 
 
-def test_controllers_and_programs_are_replaced_under_load(net: SteadyNet) -> None:
-    first = net.controller(net.version("first"))
+def test_controllers_and_programs_are_replaced_under_load(net: SteadyNetwork) -> None:
+    first = net.start_version(net.version("first"))
     assert "adopted=no" in first.await_output("sluice: ready", READY_S)
     load = Load(net)
     load.goes_on()
 
     # A newer controller stands by and takes over from one that is killed.
-    newer = net.controller(net.version("newer"))
+    newer = net.start_version(net.version("newer"))
     newer.await_output("sluice: standby", READY_S)
     first.stop(timeout_s=0.0)
     assert newer.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
@@ -37,22 +37,22 @@ def test_controllers_and_programs_are_replaced_under_load(net: SteadyNet) -> Non
     # Another one comes when the old one has ended; it brings a program with more room, and the switch keeps its state.
     newer.stop()
     load.goes_on()
-    newest = net.controller(net.version("newest", ROUTES, 8192))
+    newest = net.start_version(net.version("newest", ROUTES, 8192))
     assert newest.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
     assert "asking the switch to replace its program and to keep its state" in newest.output()
     load.goes_on()
     newest.stop()
 
     # One whose program has no room for what the switch holds says so, and does nothing.
-    bad = net.controller(net.version("bad", SERVERS_TABLE, 1))
+    bad = net.start_version(net.version("bad", SERVERS_TABLE, 1))
     assert bad.wait(READY_S) == 1
     assert "whose state cannot be kept" in bad.output() and "Nothing was changed" in bad.output()
     load.goes_on()
-    again = net.controller(net.directory / "newest/sluice.yaml")
+    again = net.start_version(net.directory / "newest/sluice.yaml")
     assert again.await_output("sluice: ready", READY_S).endswith("adopted=yes updates=0")
     load.goes_on()
 
-    load.process.stop()
+    load.stop()
     whole = load.progress()
     assert whole.faults == [] and whole.kept_answers > 15 * KEPT and whole.new_answers > 50
     again.stop()

@@ -34,11 +34,11 @@ from test_cli import ENV, SLUICE
 from test_news import ONSET, PRODUCTION, WEB, crowd
 from virtual import Run
 
-from testbed import browser as testbed_browser
-from testbed.browser import shown_table as table
-from testbed.browser import shown_text as text
-from testbed.switches.embedded import BINARY
-from testbed.switches.started import start as start_switch
+from topo.testbed import browser as testbed_browser
+from topo.testbed.browser import shown_table as table
+from topo.testbed.browser import shown_text as text
+from topo.testbed.switches.embedded import BINARY
+from topo.testbed.switches.started import start as start_switch
 
 pytestmark = [
     pytest.mark.skipif(not BINARY.exists(), reason="the embedded switch is not built: `make setup` builds it"),

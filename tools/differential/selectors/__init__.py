@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from finsy.proto import p4r
 
-from tools.target.entities import Entities
+from topo.testbed.entities import Entities
 
 PORTS = tuple(range(1, 13))
 """Members send by these; frames come by the first."""

@@ -1,1 +1,0 @@
-"""What lab, packet tests, tools and experiments start and watch: switches, processes, namespaces, captures."""

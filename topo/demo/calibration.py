@@ -1,0 +1,78 @@
+"""Find the request rate at which an equal split hurts and a good one would not.  Pure: the caller makes the bursts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from topo.testbed.errors import SetupError
+from topo.testbed.nodes import ProcessSwitch
+
+RATES_PER_S = (120.0, 160.0, 210.0, 280.0)
+"""Connections per second that are tried in turn.  Not lower: in ten demos the loaded server answered 29 to 91 pages a
+second under an equal split, and changed within tens of seconds. Bursts of 60/s hurt in two of their searches, and then
+1.5 times that did not."""
+
+EQUAL_MEAN_MS = 250.0
+"""Least mean connect time of an equal split that hurts: well above the 100 ms that the demo promises."""
+
+LOADED_R = 1.0
+"""Least R of the loaded server: it receives twice the SYNs that it answers.  A higher rate need not raise R: a run had
+1.08, 1.07 and 1.05 at 130, 180 and 250/s, another 2.22 at 130/s."""
+
+HEALTHY_R = 0.02
+"""Largest R of a healthy server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """The result of a short load at an equal split."""
+
+    rate_per_s: float
+    mean_ms: float
+    """Mean connect time."""
+    loaded_r: float
+    """R of the loaded server."""
+    healthy_r: float
+    """The largest R of the other servers."""
+
+    def hurts(self) -> bool:
+        """Return whether the loaded server, and no other server, is overloaded enough."""
+        return self.mean_ms >= EQUAL_MEAN_MS and self.loaded_r >= LOADED_R and self.healthy_r <= HEALTHY_R
+
+
+MARGIN = 1.5
+"""Factor from the first rate that hurts to the rate chosen: an overload at the threshold is not steady."""
+
+
+def calibrate(
+    burst: Callable[[float], Burst],
+    mean_without_loaded_ms: Callable[[float], float],
+    rates: Iterable[float] = RATES_PER_S,
+    spared_mean_ms: float = ProcessSwitch.spared_mean_ms,
+) -> float:
+    """Return the rate to use; raise SetupError if none hurts, or if the other servers cannot take it.
+
+    `spared_mean_ms`: mean connect time in milliseconds that must be possible at that rate without the loaded server.
+    """
+    tried: list[Burst] = []
+    for rate in rates:
+        tried.append(burst(rate))
+        if tried[-1].hurts():
+            chosen = round(rate * MARGIN)
+            mean_ms = mean_without_loaded_ms(chosen)
+            if mean_ms <= spared_mean_ms:
+                return chosen
+            raise SetupError(
+                f"at {chosen}/s an equal split hurts, but the other servers alone are at {mean_ms:.0f} ms too: "
+                "this machine is too busy or too slow for the lab"
+            )
+    bursts = "; ".join(
+        f"{result.rate_per_s:g}/s: mean {result.mean_ms:.0f} ms, R of the loaded server {result.loaded_r:.2f}, "
+        f"of the others {result.healthy_r:.2f}"
+        for result in tried
+    )
+    raise SetupError(
+        f"no rate overloads the loaded server and spares the others on this machine ({bursts}); "
+        "is something else using its CPUs?"
+    )

@@ -1,0 +1,1 @@
+"""Labs: networks with servers, load and a controller, each for one question."""

@@ -1,0 +1,77 @@
+"""The links of Figure 17's network: the bottleneck, and the clients' distances.
+
+The bottleneck is a token bucket filter on the switch's port towards the clients; the switch sends through the
+interface's queueing discipline. A bucket of several packets would let short answers jump the link (they would seem to
+come at the speed of memory), hence a frame or two. Distance is by netem where the kernel has it, else by a delay line.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from topo.plan.crowd.network import CLIENTS, ROUTER
+from topo.plan.crowd.readings import LinkCounts
+from topo.plan.crowd.scenarios import FRAME_BYTES, Settings
+from topo.testbed.errors import SetupError
+from topo.testbed.network import DELAY_QUEUE, DELAY_TABLE, Network
+from topo.testbed.processes import command_in, run_in
+
+TUN = Path("/dev/net/tun")
+
+
+def set_bottleneck(namespace_pid: int, interface: str, settings: Settings) -> None:
+    """Limit an interface to the bottleneck's rate and queue."""
+    rate = round(settings.link_bit_per_s * settings.k)
+    burst, limit = settings.burst_frames * FRAME_BYTES, settings.queue_frames * FRAME_BYTES
+    bucket = ["tbf", "rate", f"{rate}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
+    run_in(namespace_pid, ["tc", "qdisc", "replace", "dev", interface, "root", *bucket])
+
+
+def read_bottleneck(namespace_pid: int, interface: str) -> LinkCounts:
+    """Read the token bucket filter's counts; raise SetupError without a filter."""
+    return parse_counts(run_in(namespace_pid, ["tc", "-s", "-j", "qdisc", "show", "dev", interface]), interface)
+
+
+def parse_counts(text: str, interface: str) -> LinkCounts:
+    """Read what `tc -s -j qdisc show` printed; raise SetupError if no token bucket filter is in it."""
+    disciplines: list[dict[str, Any]] = json.loads(text)
+    for discipline in disciplines:
+        if discipline.get("kind") == "tbf":
+            return LinkCounts(discipline["packets"], discipline["bytes"], discipline["drops"])
+    raise SetupError(f"{interface} has no token bucket filter: another program has removed the bottleneck")
+
+
+def set_distances(lab: Network, interfaces: Mapping[str, str], settings: Settings) -> str:
+    """Delay every client host by its distance divided by k; return a description of the means of delay and loss.
+
+    `interfaces` gives r1's interface towards each client host.
+    """
+    lossless = ", without the loss that was asked for: that needs netem" if settings.loss else ""
+    delays_s = {interfaces[host.name]: host.round_trip_s / settings.k for host in CLIENTS}
+    if _netem(lab.pid(ROUTER.name), delays_s, settings.loss):
+        return f"netem, loss {settings.loss:.2%}" if settings.loss else "netem"
+    if not TUN.exists():
+        return f"none: the kernel has neither netem nor TUN devices, so round trips are the queue's only{lossless}"
+    lab.start_delay(ROUTER.name, {str(host.pool): host.round_trip_s / settings.k for host in CLIENTS})
+    for client in CLIENTS:
+        lab.call(ROUTER.name, "ip", "rule", "add", "iif", interfaces[client.name], "lookup", DELAY_TABLE)
+    return f"a delay line in user space (the kernel has no netem){lossless}"
+
+
+def _netem(router_pid: int, delays_s: Mapping[str, float], loss: float) -> bool:
+    """Set netem on every interface; if one refuses it, on none."""
+    for number, (interface, delay_s) in enumerate(delays_s.items()):
+        delay = ["netem", "delay", f"{delay_s * 1e6:.0f}us", "limit", DELAY_QUEUE]
+        losses = ["loss", f"{100 * loss:g}%"] if loss else []
+        command = command_in(
+            ["tc", "qdisc", "add", "dev", interface, "root", *delay, *losses], namespace_pid=router_pid
+        )
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            for done in list(delays_s)[:number]:
+                run_in(router_pid, ["tc", "qdisc", "del", "dev", done, "root"])
+            return False
+    return True

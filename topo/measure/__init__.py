@@ -1,0 +1,1 @@
+"""What labs measure by: captures, handshakes, counts of the switch, httperf, long downloads."""

@@ -1,0 +1,122 @@
+"""Times from a capture at the client, per connection: first SYN to first SYN-ACK, and to the end.  Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from topo.plan.statistics import percentile
+
+SEQUENCE_SPACE = 1 << 32
+
+Connection = tuple[str, int, int]
+"""A connection: client address, client port, initial sequence number (ports are used again within a run)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One SYN, SYN-ACK, FIN or RST as the client saw it."""
+
+    time: float
+    """Seconds, on the clock of time.time()."""
+    client: str
+    client_port: int
+    to_server: bool
+    syn: bool
+    ack: bool
+    rst: bool
+    sequence: int
+    acknowledgement: int
+    fin: bool = False
+
+
+@dataclass(slots=True)
+class Handshake:
+    """The times of one connection."""
+
+    first_syn: float
+    first_synack: float | None = None
+    ended: float | None = None
+    """Time of the service's FIN, behind its last data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectTimes:
+    """Connect times of some connections."""
+
+    begun: int
+    seconds: Sequence[float]
+    """Connect times of the answered connections, in seconds."""
+
+    def mean_ms(self) -> float:
+        """Return the mean connect time in milliseconds; NaN without an answered connection."""
+        return 1000 * statistics.fmean(self.seconds) if self.seconds else math.nan
+
+    def median_ms(self) -> float:
+        """Return the median connect time in milliseconds; NaN without an answered connection."""
+        return 1000 * statistics.median(self.seconds) if self.seconds else math.nan
+
+    def percentile_ms(self, share: float) -> float:
+        """Return the smallest time in ms that at least `share` of the connect times do not exceed."""
+        return 1000 * percentile(self.seconds, share)
+
+
+@dataclass(slots=True)
+class Handshakes:
+    """All handshakes so far; segments are added in the order of the capture."""
+
+    by_connection: dict[Connection, Handshake] = field(default_factory=dict[Connection, Handshake])
+    resets_by_service: int = 0
+    _latest: dict[tuple[str, int], Handshake] = field(default_factory=dict[tuple[str, int], Handshake])
+
+    def add(self, segment: Segment) -> None:
+        """Take one segment into account; segments of connections without a captured SYN are ignored."""
+        if segment.rst:
+            self.resets_by_service += not segment.to_server
+        elif segment.syn and segment.to_server:
+            self._syn(segment)
+        elif segment.syn and segment.ack:
+            self._synack(segment)
+        elif segment.fin and not segment.to_server:
+            self._fin(segment)
+
+    def between(self, start: float, end: float) -> ConnectTimes:
+        """Return the connect times of the connections whose first SYN was sent in [start, end)."""
+        begun = [handshake for handshake in list(self.by_connection.values()) if start <= handshake.first_syn < end]
+        answered = [
+            handshake.first_synack - handshake.first_syn for handshake in begun if handshake.first_synack is not None
+        ]
+        return ConnectTimes(len(begun), answered)
+
+    def transfers_between(self, start: float, end: float) -> ConnectTimes:
+        """Return the times to the service's FIN of the connections whose first SYN was sent in [start, end)."""
+        begun = [handshake for handshake in list(self.by_connection.values()) if start <= handshake.first_syn < end]
+        times = [handshake.ended - handshake.first_syn for handshake in begun if handshake.ended is not None]
+        return ConnectTimes(len(begun), times)
+
+    def answered_between(self, start: float, end: float) -> ConnectTimes:
+        """Return the connect times of the connections whose first SYN-ACK came in [start, end)."""
+        times = [
+            handshake.first_synack - handshake.first_syn
+            for handshake in list(self.by_connection.values())
+            if handshake.first_synack is not None and start <= handshake.first_synack < end
+        ]
+        return ConnectTimes(len(times), times)
+
+    def _syn(self, segment: Segment) -> None:
+        key = (segment.client, segment.client_port, segment.sequence)
+        if key not in self.by_connection:
+            self.by_connection[key] = self._latest[segment.client, segment.client_port] = Handshake(segment.time)
+
+    def _synack(self, segment: Segment) -> None:
+        key = (segment.client, segment.client_port, (segment.acknowledgement - 1) % SEQUENCE_SPACE)
+        known = self.by_connection.get(key)
+        if known is not None and known.first_synack is None:
+            known.first_synack = segment.time
+
+    def _fin(self, segment: Segment) -> None:
+        known = self._latest.get((segment.client, segment.client_port))
+        if known is not None and known.ended is None:
+            known.ended = segment.time

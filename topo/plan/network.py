@@ -1,0 +1,160 @@
+"""The lab's network, as data: hosts, addresses, ports, and the controller's configuration for it.
+
+```
+ c1 10.0.1.1 --1|        |3-- s1 10.0.11.1
+                | sluice |4-- s2 10.0.12.1      web = 10.0.0.100:80
+ c2 10.0.2.1 --2|        |5-- s3 10.0.13.1
+                |        |6-- h1 10.0.3.1
+```
+c1 makes the load that is measured, c2 the long downloads, h1 is a host that is no server.  The switch is the
+router of every subnet, with the address .254 of each.  Other pools (`pool_of`) have more servers, on the ports behind
+h1's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Interface
+
+from sluice import names
+from sluice.addresses import Address, from_text
+
+SERVICE = "web"
+VIP = from_text("10.0.0.100")
+WEB_PORT = 80
+CPU_PORT = names.CPU_PORT
+GRPC_PORT = 9559
+THRIFT_PORT = 9090
+"""TCP ports of P4Runtime and Thrift, on the loopback interface of the switch's own namespace."""
+ASKED_ONCE = {"refresh_s": 3600}
+"""The controller resolves neighbours at its start only, so a lab can account for every packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A host and its switch port."""
+
+    name: str
+    port: int
+    subnet: int
+
+    @property
+    def interface(self) -> IPv4Interface:
+        """The host's address."""
+        return IPv4Interface(f"10.0.{self.subnet}.1/24")
+
+    @property
+    def address(self) -> Address:
+        """The host's address without its subnet."""
+        return self.interface.ip
+
+    @property
+    def gateway(self) -> IPv4Interface:
+        """The switch's address in the host's subnet."""
+        return IPv4Interface(f"10.0.{self.subnet}.254/24")
+
+    @property
+    def mac(self) -> str:
+        """The host's MAC address (locally administered)."""
+        return f"02:00:00:01:00:{self.port:02x}"
+
+    @property
+    def gateway_mac(self) -> str:
+        """The switch's MAC address on this port (locally administered)."""
+        return f"02:00:00:00:00:{self.port:02x}"
+
+
+LOAD_CLIENT = HostPlan("c1", 1, 1)
+DOWNLOAD_CLIENT = HostPlan("c2", 2, 2)
+SERVERS = (HostPlan("s1", 3, 11), HostPlan("s2", 4, 12), HostPlan("s3", 5, 13))
+PLAIN_HOST = HostPlan("h1", 6, 3)
+SERVER_NAMES = tuple(server.name for server in SERVERS)
+
+CLIENT = HostPlan("client", 1, 1)
+FAR = "10.96.0.0/11"
+"""The client of networks with one client host; its users have addresses of other networks, a /16 for each distance."""
+
+
+def servers_behind(count: int) -> list[HostPlan]:
+    """Return the servers of a network with one client host, by their number."""
+    return [HostPlan(f"s{number}", 1 + number, 10 + number) for number in range(1, count + 1)]
+
+
+SERVER_CPUS = 0.1
+"""CPUs of each server.  A healthy one needs 0.3 ms per page; sharing with `stress` it answers some 20 pages/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """The servers of a service, and the number of CPUs of each."""
+
+    servers: Sequence[HostPlan]
+    cpus: Sequence[float]
+
+    @property
+    def hosts(self) -> Sequence[HostPlan]:
+        """The hosts around the switch."""
+        return (LOAD_CLIENT, DOWNLOAD_CLIENT, *self.servers, PLAIN_HOST)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The servers' names."""
+        return tuple(server.name for server in self.servers)
+
+
+THREE = PoolPlan(SERVERS, (SERVER_CPUS,) * len(SERVERS))
+"""The pool of the demo."""
+
+
+def pool_of(cpus: Sequence[float]) -> PoolPlan:
+    """Return a pool with a server for each number of CPUs."""
+    more = range(len(SERVERS), len(cpus))
+    added = [HostPlan(f"s{number + 1}", PLAIN_HOST.port + 1 + place, 11 + number) for place, number in enumerate(more)]
+    return PoolPlan((*SERVERS, *added)[: len(cpus)], tuple(cpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Balancing of the service; times in seconds (Ohta & Andou: T = 10 s, mT = 200 s, Delta = 0.1)."""
+
+    mode: str
+    period_s: float
+    window_s: float
+    delta: float = 0.1
+    second_look: bool | None = None
+    """Whether new connections compare two servers; None: the mode's default."""
+
+    def as_config(self) -> dict[str, object]:
+        """Return the `balance` mapping of sluice.yaml."""
+        return {"mode": self.mode, "period_s": self.period_s, "window_s": self.window_s, "delta": self.delta}
+
+
+def service(
+    name: str, address: Address | str, servers: Iterable[HostPlan], port: int = WEB_PORT, /, **more: object
+) -> dict[str, object]:
+    """Return a service of sluice.yaml on WEB_PORT, whose servers listen on ``port``; ``more``: its further keys."""
+    listed = [{"name": server.name, "address": str(server.address), "port": port} for server in servers]
+    return {"name": name, "address": str(address), "port": WEB_PORT, **more, "servers": listed}
+
+
+def switch_config(
+    hosts: Iterable[HostPlan], services: Iterable[Mapping[str, object]], *, thrift: bool = False, **more: object
+) -> dict[str, object]:
+    """Return the content of sluice.yaml for a switch in a namespace of its own, with these hosts around it.
+
+    `more`: further keys of the document.
+    """
+    by_thrift = {"thrift": f"127.0.0.1:{THRIFT_PORT}"} if thrift else {}
+    return {
+        "switch": {"address": f"127.0.0.1:{GRPC_PORT}", **by_thrift},
+        "interfaces": [{"port": host.port, "mac": host.gateway_mac, "address": str(host.gateway)} for host in hosts],
+        "services": [dict(entry) for entry in services],
+        **more,
+    }
+
+
+def controller_config(balance: Balance, *, thrift: bool, pool: PoolPlan = THREE) -> dict[str, object]:
+    """Return the content of sluice.yaml for the lab, without the numbers of CPUs."""
+    web = service(SERVICE, VIP, pool.servers, balance=balance.as_config(), second_look=balance.second_look)
+    return switch_config(pool.hosts, [web], thrift=thrift, neighbours=ASKED_ONCE)

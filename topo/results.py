@@ -1,0 +1,86 @@
+"""Directories of results, which appear only complete, and the version of the program that made them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from topo.testbed import REPOSITORY
+from topo.testbed.nodes import KERNEL, SWITCHES
+
+PROGRAM = ("controller", "experiments", "p4src", "sim", "switch", "topo")
+"""Folders of the program whose version counts; `docs` is its output."""
+PACKAGES = ("controller/sluice", "topo")
+PIPELINE = "p4src/build/sluice.json"
+
+
+@contextmanager
+def replaced_directory(directory: Path) -> Generator[Path]:
+    """Yield a new directory that replaces `directory` at the end; nothing changes if the block raises.
+
+    Raises OSError where it cannot be written.
+    """
+    partial, replaced = (directory.with_name(directory.name + suffix) for suffix in (".partial", ".replaced"))
+    if replaced.exists() and not directory.exists():  # ended between the two renames below
+        replaced.rename(directory)
+    for remains in (partial, replaced):
+        shutil.rmtree(remains, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    if directory.exists():
+        directory.rename(replaced)
+    partial.rename(directory)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def results_directory(name: str, kind: str) -> Path:
+    """Return the default directory of results; each kind of switch has its own."""
+    return REPOSITORY / "results" / (name if kind == "embedded" else f"{name}-{kind}")
+
+
+@cache
+def program(*more: str) -> str:
+    """Return the commit that is checked out, and whether the program's files differ from it; "" without git.
+
+    `more`: files and folders of the repository that are part of what runs, beside PROGRAM.
+
+    Later calls return what the first one did: a program is what was loaded, whatever is checked out while it runs.
+    """
+    try:
+        commit = _git("rev-parse", "--short", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", *PROGRAM, *more)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{commit}, changed" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-c", f"safe.directory={REPOSITORY}", "-C", str(REPOSITORY), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@cache
+def version(kind: str) -> str:
+    """Return one hash of controller, lab, pipeline and switch, for a kind of switch or the kernel.
+
+    Tests and documents are not in it. Raises SetupError without the switch.
+    """
+    sources = [
+        path for package in PACKAGES for path in (REPOSITORY / package).rglob("*.py") if "tests" not in path.parts
+    ]
+    switch = [] if kind == KERNEL else [REPOSITORY / PIPELINE, Path(SWITCHES[kind].executable())]
+    return digest(REPOSITORY, [*sources, *switch])
+
+
+def digest(root: Path, files: Iterable[Path]) -> str:
+    """Return a hash of names and contents, in hexadecimal; raise OSError if a file cannot be read."""
+    hashed = hashlib.sha256()
+    for path in sorted(files):
+        name = path.relative_to(root) if path.is_relative_to(root) else path.name
+        hashed.update(f"{name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return hashed.hexdigest()[:16]

@@ -1,0 +1,218 @@
+"""Limits of a lab's servers: CPU and memory by a cgroup each (version 1 or 2), and processors.
+
+A group is named `sluice-lab-<pid of the lab>-<server>`; groups whose lab is no more are removed when the next
+one starts.
+
+A client that spins, a switch with real-time priority and a loaded server's workers compete for processors, which the
+kernel changes every few seconds: that decides whether the server answers ten pages a second or eighty. So servers have
+a processor to themselves, as machines of their own do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Collection, Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from topo.testbed.errors import SetupError
+from topo.testbed.processes import await_true, processor_s
+
+PREFIX = "sluice-lab-"
+PERIOD_US = 100_000
+"""Microseconds over which the kernel grants the quota (its default)."""
+
+LEAST_QUOTA_US = 1000
+"""The kernel refuses less: below it, a share of a CPU is granted over a longer period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The place where a cgroup controller is mounted."""
+
+    root: Path
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """The places of the cgroup controllers; version 2 has one place for both."""
+
+    cpu: Hierarchy
+    memory: Hierarchy | None
+    """None if the memory controller is not mounted: only a group with a memory limit needs it."""
+
+    def distinct(self) -> list[Hierarchy]:
+        """Return each place once."""
+        return list(dict.fromkeys(hierarchy for hierarchy in (self.cpu, self.memory) if hierarchy is not None))
+
+
+def find_hierarchies(mounts: str) -> Hierarchies:
+    """Find the controllers in the text of /proc/mounts; raise SetupError if there is none for the CPU."""
+    unified: Hierarchy | None = None
+    found: dict[str, Hierarchy] = {}
+    for line in mounts.splitlines():
+        _, place, kind, options = line.split()[:4]
+        if kind == "cgroup":
+            found |= dict.fromkeys(options.split(","), Hierarchy(Path(place), 1))
+        if kind == "cgroup2":
+            unified = Hierarchy(Path(place), 2)
+    cpu = found.get("cpu", unified)
+    if cpu is None:
+        raise SetupError("no cgroup file system with the cpu controller is mounted: mount cgroup2 on /sys/fs/cgroup")
+    # A unified hierarchy beside version 1's is without its controllers.
+    return Hierarchies(cpu, found.get("memory", unified if cpu == unified else None))
+
+
+class Group:
+    """A cgroup that grants its processes a share of one CPU, and memory up to a limit if there is one."""
+
+    def __init__(
+        self,
+        hierarchies: Hierarchies,
+        name: str,
+        cpus: float,
+        *,
+        period_us: int = PERIOD_US,
+        memory_bytes: int | None = None,
+    ) -> None:
+        """Create the group; `cpus` is in CPUs (0.1 = a tenth of one), granted anew every `period_us` microseconds.
+
+        The kernel ends a process that exceeds `memory_bytes`, or swaps where the machine does.  Raises SetupError if
+        the group cannot be made.
+        """
+        cpu, memory = hierarchies.cpu, hierarchies.memory
+        controllers = {cpu: ["cpu"]}
+        if memory_bytes is not None:
+            if memory is None:
+                raise SetupError(
+                    f"cannot limit the memory of {name}: no cgroup file system with the memory controller is mounted; "
+                    "boot with cgroup_enable=memory"
+                )
+            controllers.setdefault(memory, []).append("memory")
+        self._places = {hierarchy: hierarchy.root / f"{PREFIX}{os.getpid()}-{name}" for hierarchy in controllers}
+        self._memory = memory
+        quota_us = round(cpus * period_us)
+        if quota_us < LEAST_QUOTA_US:
+            quota_us, period_us = LEAST_QUOTA_US, round(LEAST_QUOTA_US / cpus)
+        try:
+            for hierarchy, place in self._places.items():
+                if hierarchy.version == 2:
+                    _enable(hierarchy.root, controllers[hierarchy])
+                place.mkdir()
+            if cpu.version == 1:
+                (self._places[cpu] / "cpu.cfs_period_us").write_text(str(period_us))
+                (self._places[cpu] / "cpu.cfs_quota_us").write_text(str(quota_us))
+            else:
+                (self._places[cpu] / "cpu.max").write_text(f"{quota_us} {period_us}")
+            if memory_bytes is not None and memory is not None:
+                file = "memory.limit_in_bytes" if memory.version == 1 else "memory.max"
+                (self._places[memory] / file).write_text(str(memory_bytes))
+        except OSError as error:
+            raise SetupError(
+                f"cannot limit {name} by a cgroup: {error}; the lab needs root and a writable cgroup file system"
+            ) from error
+
+    @property
+    def procs(self) -> tuple[Path, ...]:
+        """The files through which a process joins the group."""
+        return tuple(place / "cgroup.procs" for place in self._places.values())
+
+    def pids(self) -> list[int]:
+        """Return the processes now in the group."""
+        return [int(pid) for pid in self.procs[0].read_text().split()]
+
+    def used_s(self) -> float:
+        """Return the seconds of CPU that the processes now in the group have used since each was started."""
+        return sum(processor_s(pid) for pid in self.pids())
+
+    def memory_bytes(self) -> int:
+        """Return the bytes that the kernel charges the group; the group must have a memory limit."""
+        assert self._memory is not None
+        usage = "memory.usage_in_bytes" if self._memory.version == 1 else "memory.current"
+        return int((self._places[self._memory] / usage).read_text())
+
+    def remove(self) -> None:
+        """Kill the processes that remain in the group and remove it."""
+        _remove(self._places.values())
+
+
+def _enable(root: Path, controllers: Iterable[str]) -> None:
+    control = root / "cgroup.subtree_control"
+    there = control.read_text().split()
+    if missing := [f"+{name}" for name in controllers if name not in there]:
+        control.write_text(" ".join(missing))
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+
+        def empty(procs: Path = path / "cgroup.procs") -> bool:
+            pids = [int(pid) for pid in procs.read_text().split()]
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not pids
+
+        if path.exists():
+            await_true(f"{path}: empty", empty, 5.0)
+            path.rmdir()
+
+
+def remove_stale(hierarchies: Hierarchies) -> None:
+    """Remove the groups of labs that no longer run."""
+    for hierarchy in hierarchies.distinct():
+        for path in hierarchy.root.glob(f"{PREFIX}*"):
+            owner = path.name.removeprefix(PREFIX).split("-")[0]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                _remove([path])
+
+
+def mounted() -> Hierarchies:
+    """Find the controllers of this machine."""
+    return find_hierarchies(Path("/proc/mounts").read_text())
+
+
+def remove_own(hierarchies: Hierarchies) -> None:
+    """Remove every group of this lab."""
+    for hierarchy in hierarchies.distinct():
+        _remove(hierarchy.root.glob(f"{PREFIX}{os.getpid()}-*"))
+
+
+# -- processors
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """The kernel's numbers of processors, by their use."""
+
+    servers: frozenset[int]
+    others: frozenset[int]
+
+
+def shared_out(allowed: Collection[int]) -> Cores:
+    """The last processor for the servers, the rest for everything else; a single processor is shared by all."""
+    everyone = frozenset(allowed)
+    servers = everyone if len(everyone) == 1 else frozenset({max(everyone)})
+    return Cores(servers, everyone - servers or everyone)
+
+
+@contextmanager
+def parted() -> Generator[Cores]:
+    """Keep the calling thread, and what it starts, off the servers' processor until the end."""
+    allowed = os.sched_getaffinity(0)
+    cores = shared_out(allowed)
+    os.sched_setaffinity(0, cores.others)
+    try:
+        yield cores
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@contextmanager
+def together() -> Generator[Cores]:
+    """Do not pin anything to a processor."""
+    everyone = frozenset(os.sched_getaffinity(0))
+    yield Cores(everyone, everyone)

@@ -1,0 +1,271 @@
+"""Mininet nodes of the labs: hosts without offloads, switches of each kind, and the kernel as a router.
+
+Each switch runs in a network namespace of its own that holds the switch ends of the links, so no other process has
+P4Runtime's port on its loopback interface. It starts without a program; Tofino's model starts with the program that
+the controller will push.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from sluice.switch.pipeline import artefacts
+
+from topo.plan.network import GRPC_PORT, THRIFT_PORT, HostPlan
+from topo.testbed.errors import SetupError
+from topo.testbed.mininet import Node, Switch
+from topo.testbed.namespaces import listening
+from topo.testbed.processes import Process, before_all_else, run_in
+from topo.testbed.switches import BMV2, EMBEDDED, TOFINO, Endpoints, Kind
+from topo.testbed.switches.bmv2 import deepen_queues
+
+READY_TIMEOUT_S = 30.0
+KERNEL = "kernel"
+"""What a run names in place of the kind of the switch where the kernel routes."""
+OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
+"""Offloads with which a sender leaves checksums and segmentation to a device; the switch has no such device."""
+SYN_RETRIES, SYN_LINEAR_TIMEOUTS = "net.ipv4.tcp_syn_retries", "net.ipv4.tcp_syn_linear_timeouts"
+
+
+def turn_offloads_off(pid: int, interface: str) -> None:
+    """Turn off, in the namespace of process `pid`, the offloads that put unfinished packets on the wire."""
+    run_in(pid, ["ethtool", "-K", interface, *(word for offload in OFFLOADS for word in (offload, "off"))])
+
+
+# -- hosts
+
+
+def congestion_control() -> str:
+    """Return the TCP congestion control of the lab's hosts: CUBIC, or Reno where the kernel offers no CUBIC.
+
+    A namespace may only choose among what the first namespace allows.
+    """
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    return "cubic" if "cubic" in allowed else "reno"
+
+
+def syn_sysctls(pid: int) -> tuple[int, int]:
+    """Return tcp_syn_retries and tcp_syn_linear_timeouts in the namespace of process `pid`: each has its own.
+
+    Kernels before 6.5 have no tcp_syn_linear_timeouts, which is as 0.
+    """
+    text = run_in(pid, ["sysctl", "-e", SYN_RETRIES, SYN_LINEAR_TIMEOUTS])
+    settings = dict(line.split(" = ") for line in text.splitlines())
+    return int(settings[SYN_RETRIES]), int(settings.get(SYN_LINEAR_TIMEOUTS, 0))
+
+
+def syn_retransmission(pid: int) -> str:
+    """Describe when a host retransmits SYNs: that decides what a lost SYN costs.
+
+    Kernels from 6.5 on retransmit the first few at steady intervals (tcp_syn_linear_timeouts), older ones double each.
+    """
+    _, steady = syn_sysctls(pid)
+    return f"SYNs retransmitted after 1 s, {f'{steady} times steadily, then doubling' if steady else 'doubling'}"
+
+
+class LabHost(Node):
+    """A host with one interface, whose offloads and IPv6 are off before its first connection."""
+
+    def config(self, **params: object) -> dict[str, object]:
+        """Configure address and route as Mininet does, after offloads and IPv6 are off."""
+        settings = {
+            "net.ipv6.conf.all.disable_ipv6": "1",
+            "net.ipv6.conf.default.disable_ipv6": "1",
+            "net.ipv4.tcp_congestion_control": congestion_control(),
+        }
+        run_in(self.pid, ["sysctl", "-q", "-w", *(f"{name}={value}" for name, value in settings.items())])
+        for interface in self.intfs.values():
+            turn_offloads_off(self.pid, interface.name)
+        return super().config(**params)
+
+
+# -- switches
+
+
+class ProcessSwitch(Switch):
+    """A Mininet switch that is one process; its subclass defines which."""
+
+    program = ""
+    thrift = False
+    """Whether the controller reaches registers over Thrift."""
+    load_share = 1.0
+    """Connections per second that labs offer through this switch, as a share of their usual rate."""
+    server_share = 1.0
+    """CPUs of the servers behind this switch, as a share of their usual ones."""
+    size_share = 1.0
+    """Size of the files that clients request through this switch, as a share of the usual size."""
+    spared_mean_ms = 10.0
+    """Mean connect time in milliseconds through this switch where no server is loaded."""
+    client_wait_ms = 0.0
+    """Mean time in milliseconds for which a client's process waits for a processor before it sees its connection."""
+    time_share = 1.0
+    """Length of the demo's phases and periods, as a multiple of the usual one."""
+    parted_from_servers = True
+    """Whether the processors that the servers do not use suffice (`topo/testbed/cgroups.py`)."""
+
+    def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
+        """Keep logs in `directory`; the namespace is the switch's own.  With `realtime` it runs before all else."""
+        super().__init__(name, **{**params, "inNamespace": True, "dpid": "1"})
+        self.directory = directory
+        self.realtime = realtime
+        self.process: Process | None = None
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line for ports given as number -> interface."""
+        raise NotImplementedError
+
+    @classmethod
+    def executable(cls) -> str:
+        """Return the path of the program; raise SetupError with the remedy if it is not there."""
+        raise NotImplementedError
+
+    def start(self, controllers: list[Node]) -> None:
+        """Start the process and return once P4Runtime is served."""
+        del controllers
+        ports = {number: interface.name for number, interface in self.intfs.items() if interface.name != "lo"}
+        off = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        run_in(self.pid, ["sysctl", "-q", "-w", *off])
+        for interface in ("lo", *ports.values()):
+            run_in(self.pid, ["ip", "link", "set", interface, "up"])
+        for interface in ports.values():
+            turn_offloads_off(self.pid, interface)
+        self.prepare(ports)
+        self.await_serving(self.start_process(self.program, self.command(self.executable(), ports)))
+
+    def start_process(self, name: str, argv: list[str], directory: Path | None = None) -> Process:
+        """Start the one process, in the switch's namespace and in a directory; its log is named after it."""
+        self.process = Process(
+            name,
+            before_all_else(argv) if self.realtime else argv,
+            log=self.directory / f"{name}.log",
+            namespace_pid=self.pid,
+            directory=directory or self.directory,
+        )
+        return self.process
+
+    def prepare(self, ports: dict[int, str]) -> None:
+        """Start the helpers that the process needs, with the ports given as number -> interface; most need none."""
+
+    def await_serving(self, process: Process) -> None:
+        """Return once P4Runtime is served."""
+        process.await_true("serving", lambda: listening(self.pid, GRPC_PORT), READY_TIMEOUT_S)
+
+    def stop_process(self) -> None:
+        """End the process; the interfaces stay until the network is stopped."""
+        if self.process is not None:
+            self.process.stop()
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """End the process, then do as Mininet does."""
+        self.stop_process()
+        super().stop(deleteIntfs)
+
+
+class _OfKind(ProcessSwitch):
+    """A switch of one of the kinds that packet tests and tools start, too."""
+
+    kind: Kind
+
+    def __init__(self, name: str, *, directory: Path, realtime: bool = False, **params: object) -> None:
+        super().__init__(name, directory=directory, realtime=realtime, **params)
+        self.endpoints = Endpoints(f"127.0.0.1:{GRPC_PORT}", directory, THRIFT_PORT)
+        self._beside = ExitStack()
+
+    @classmethod
+    def executable(cls) -> str:
+        """Return the path of the program; raise SetupError with the remedy if it is not there."""
+        return str(cls.kind.find())
+
+    def command(self, executable: str, ports: dict[int, str]) -> list[str]:
+        """Return the command line of the kind."""
+        return self.kind.command(Path(executable), ports, self.endpoints)
+
+    def prepare(self, ports: dict[int, str]) -> None:
+        """Start the helpers that the kind needs, in the switch's namespace."""
+        pipeline = artefacts() / self.kind.folder
+        self._beside.enter_context(self.kind.around(ports, self.endpoints, pipeline, self.pid))
+
+    def await_serving(self, process: Process) -> None:
+        """Return once the kind serves P4Runtime and its helpers run."""
+        self.kind.await_serving(process, self.endpoints, READY_TIMEOUT_S)
+
+    def stop_process(self) -> None:
+        """End the process, then its helpers."""
+        super().stop_process()
+        self._beside.close()
+
+
+class SluiceSwitch(_OfKind):
+    """The embedded switch."""
+
+    kind, program = EMBEDDED, EMBEDDED.program
+
+
+class Bmv2Switch(_OfKind):
+    """A stock simple_switch_grpc from PATH, built with Thrift."""
+
+    kind, program, thrift = BMV2, BMV2.program, BMV2.thrift
+    load_share = server_share = 0.5
+    """BMv2 takes some 110 us of CPU for a packet (measured at 6,300 packets/s), and the lab's machine has two cores."""
+    parted_from_servers = False
+
+    def start(self, controllers: list[Node]) -> None:
+        """Start the process and deepen its queues."""
+        super().start(controllers)
+        deepen_queues(self.pid, THRIFT_PORT)
+
+
+class TofinoSwitch(_OfKind):
+    """Tofino's model and driver, of an installation of open-p4studio, behind sluice-tofino."""
+
+    kind, program = TOFINO, TOFINO.program
+    load_share, size_share = 0.1, 0.01
+    """The model carries some 450 packets/s. A connection for a page of one segment has ten."""
+    server_share = 0.06
+    """A page of one segment takes the servers less CPU than the usual one of 100 KB."""
+    spared_mean_ms = 50.0
+    """A packet takes the model 3 ms; handshakes of 15 to 33 ms were measured."""
+    client_wait_ms = 20.0
+    """Model and driver keep two processors busy: httperf noticed connections 15 ms after the capture."""
+    time_share = 2.5
+    """A period has fewer connections, and reading registers takes the driver a fraction of a second."""
+    parted_from_servers = False
+
+
+SWITCHES: dict[str, type[ProcessSwitch]] = {"embedded": SluiceSwitch, "bmv2": Bmv2Switch, "tofino": TofinoSwitch}
+
+
+def switch_kind() -> str:
+    """Return which switch $SWITCH asks for; raise SetupError for an unknown one."""
+    kind = os.environ.get("SWITCH", "embedded")
+    if kind not in SWITCHES:
+        raise SetupError(f"SWITCH={kind} is not known; known are {', '.join(SWITCHES)}")
+    return kind
+
+
+# -- the kernel in the switch's place
+
+
+class KernelRouter(ProcessSwitch):
+    """The kernel as a router with every subnet's gateway address; there is no switch process."""
+
+    program = "the kernel"
+
+    def around(self) -> Sequence[HostPlan]:
+        """Return the hosts around the router."""
+        raise NotImplementedError
+
+    def start(self, controllers: list[Node]) -> None:
+        """Give every interface its subnet's gateway addresses, and enable forwarding."""
+        del controllers
+        for setting in ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"):
+            run_in(self.pid, ["sysctl", "-q", "-w", setting])
+        run_in(self.pid, ["ip", "link", "set", "lo", "up"])
+        for host in self.around():
+            interface = self.intfs[host.port].name
+            run_in(self.pid, ["ip", "link", "set", interface, "address", host.gateway_mac, "up"])
+            run_in(self.pid, ["ip", "address", "add", str(host.gateway), "dev", interface])
+            turn_offloads_off(self.pid, interface)

@@ -1,0 +1,24 @@
+"""The embedded switch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from topo.testbed import REPOSITORY
+from topo.testbed.errors import SetupError
+
+from .kind import Kind
+
+BINARY = REPOSITORY / "switch/target/release/sluice-switch"
+
+
+def find() -> Path:
+    """The release build; $SLUICE_SWITCH names another one. Raises SetupError."""
+    path = Path(os.environ.get("SLUICE_SWITCH", BINARY))
+    if not path.is_file():
+        raise SetupError(f"{path} is not there: cargo build --release in switch/, or run by make")
+    return path.resolve()
+
+
+EMBEDDED = Kind("embedded", "sluice-switch", find, verbose=("--log-console", "-L", "info"))

@@ -1,0 +1,187 @@
+"""Tofino's model and driver, of an installation of open-p4studio, behind sluice's P4Runtime gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from topo.testbed import REPOSITORY
+from topo.testbed.errors import SetupError
+from topo.testbed.namespaces import interface_packets, lay, listening
+from topo.testbed.processes import Process, before_all_else
+
+from .kind import Endpoints, Kind
+
+GATEWAY = REPOSITORY / "switch/target/release/sluice-tofino"
+MODEL, DRIVER = "tofino-model", "bf_switchd"
+INSTALLATION = "SDE_INSTALL"
+
+CPU_PORT = 64
+"""The Ethernet port that is meant for a CPU: PCIe's (320) is none that the gateway can add."""
+SPEED = "10G"
+"""Of every port; the model sends as fast as it can."""
+BF_RUNTIME_PORT, STATUS_PORT = 50052, 7777
+LOADED_S = 120.0
+"""The driver serves nothing before it has the program in the model."""
+ANSWERED = "the driver answers"
+"""In the gateway's log."""
+LATE, ATTEMPTS = "ASSERTION FAILED", 3
+"""In the log of a driver that gave the model up, which was late on a busy machine: it serves, and no packet passes."""
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+LEAST_HUGE_PAGES = 196
+"""Of 2 MB: the driver's DMA pools."""
+
+
+def installation() -> Path:
+    """The folder of open-p4studio's installation. Raises SetupError naming what is missing."""
+    named = os.environ.get(INSTALLATION)
+    if not named:
+        raise SetupError(
+            f"SWITCH=tofino: ${INSTALLATION} is not set; name an installation of open-p4studio, whose bin/ has {MODEL}"
+            f" and {DRIVER} (docs/guide/tofino.md)"
+        )
+    missing = [name for name in (MODEL, DRIVER) if not (Path(named) / "bin" / name).is_file()]
+    if missing:
+        raise SetupError(f"SWITCH=tofino: {named}/bin, of ${INSTALLATION}, has no {' and no '.join(missing)}")
+    return Path(named).resolve()
+
+
+def find() -> Path:
+    """The gateway's release build. Raises SetupError where that or the installation is missing."""
+    installation()
+    if not GATEWAY.is_file():
+        raise SetupError(f"{GATEWAY} is not there: cargo build --release in switch/, or run by make")
+    return GATEWAY
+
+
+@contextmanager
+def _huge_pages() -> Generator[None]:
+    """As many as the driver needs; as many as before afterwards."""
+    before = int(HUGE_PAGES.read_text())
+    if before >= LEAST_HUGE_PAGES:
+        yield
+        return
+    HUGE_PAGES.write_text(str(LEAST_HUGE_PAGES))
+    try:
+        if int(HUGE_PAGES.read_text()) < LEAST_HUGE_PAGES:
+            raise SetupError(f"{HUGE_PAGES}: the kernel has no {LEAST_HUGE_PAGES} huge pages, which {DRIVER} needs")
+        yield
+    finally:
+        HUGE_PAGES.write_text(str(before))
+
+
+def configuration(pipeline: Path) -> str:
+    """The driver's: the program in a folder, by absolute paths. Raises SetupError where p4c's is not there."""
+    path = pipeline / "sluice.conf"
+    if not path.is_file():
+        path = next(pipeline.glob("*.conf"), path)  # another program's
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{path}: {error}; `make p4 TARGET=tofino` compiles the program there") from error
+    found["chip_list"] = [{"id": "asic-0", "chip_family": "tofino", "instance": 0, "pcie_sysfs_prefix": ""}]
+    for device in found["p4_devices"]:
+        # No platform manager: there is no board.
+        device.pop("agent0", None)
+        for program in device["p4_programs"]:
+            program["bfrt-config"] = str(pipeline / program["bfrt-config"])
+            for pipe in program["p4_pipelines"]:
+                pipe |= {name: str(pipeline / pipe[name]) for name in ("context", "config", "path")}
+    return json.dumps(found, indent=1)
+
+
+@dataclass(frozen=True)
+class Tofino(Kind):
+    """The gateway is the switch's program; model and driver run beside it."""
+
+    def command(
+        self,
+        binary: Path,
+        ports: Mapping[int, str],
+        endpoints: Endpoints,
+        *,
+        program: Sequence[str] = (),
+        device_id: int = 1,
+        target: Sequence[str] = (),
+    ) -> list[str]:
+        """The gateway's command line: the model has the ports, and the driver the program."""
+        del program, target
+        file = endpoints.folder / "ports.toml"
+        file.write_text("".join(f'[ports.{port}]\nspeed = "{SPEED}"\n' for port in sorted({*ports, CPU_PORT})))
+        words = [str(binary), "--grpc-server-addr", endpoints.grpc, "--device-id", str(device_id)]
+        words += ["--driver", f"http://127.0.0.1:{BF_RUNTIME_PORT}", "--pipes", "0"]
+        words += ["--cpu-port", str(CPU_PORT), "--cpu-interface", f"pt{CPU_PORT}"]
+        return [*words, "--ports", str(file.resolve())]
+
+    def await_serving(self, process: Process, endpoints: Endpoints, timeout_s: float) -> None:
+        """Return once the gateway serves and the driver has answered it. Raises SetupError."""
+        super().await_serving(process, endpoints, timeout_s)
+        process.await_output(ANSWERED, timeout_s)
+
+    @contextmanager
+    def around(
+        self, ports: Mapping[int, str], endpoints: Endpoints, pipeline: Path, namespace_pid: int | None = None
+    ) -> Generator[None]:
+        """Start the model, with a cable for the CPU's port, and the driver with the program, until the block ends."""
+        root, folder = installation(), endpoints.folder.resolve()
+        interfaces = {**ports, CPU_PORT: _cpu_end(namespace_pid)}
+        listed = [{"device_port": number, "if": name} for number, name in sorted(interfaces.items())]
+        (folder / "ports.json").write_text(json.dumps({"PortToIf": listed}))
+        (folder / "driver.conf").write_text(configuration(pipeline.resolve()))
+        libraries = ["env", f"LD_LIBRARY_PATH={root / 'lib'}"]
+        model = [*libraries, str(root / "bin" / MODEL), "--no-cli", "-d", "1", "--chip-type", "2"]
+        model += ["-f", str(folder / "ports.json"), "--install-dir", str(root), "--log-dir", str(folder)]
+        model += ["--logs-disable"]
+        driver = [*libraries, str(root / "bin" / DRIVER), "--install-dir", str(root), "--background"]
+        driver += ["--conf-file", str(folder / "driver.conf"), "--status-port", str(STATUS_PORT)]
+        # Each port that it adds of itself has counters, which it reads once a second: of 256 ports that takes a second.
+        driver += ["--server-listen-local-only", "--skip-port-add"]
+        # The driver reads counters of every queue once a second, and spins while it waits for each: as an ordinary
+        # process the model would wait for that processor, and the driver for the model.
+        commands = {MODEL: before_all_else(model), DRIVER: driver}
+        with _huge_pages():
+            started = _started(folder, commands, namespace_pid)
+            try:
+                yield
+            finally:
+                _stop(started)
+
+
+def _cpu_end(namespace_pid: int | None) -> str:
+    """The model's end of the CPU port's cable, which outlives a model that is started anew."""
+    if (left := f"sw{CPU_PORT}") in interface_packets(namespace_pid or os.getpid()):
+        return left
+    (cable,) = lay([CPU_PORT], namespace_pid)
+    return cable.switch_end
+
+
+def _started(folder: Path, commands: Mapping[str, Sequence[str]], namespace_pid: int | None) -> list[Process]:
+    """Model and driver, in the namespace of a process or ours, once the driver serves. Raises SetupError."""
+    for _ in range(ATTEMPTS):
+        started: list[Process] = []
+        try:
+            for name, command in commands.items():
+                log = folder / f"{name}.log"
+                started.append(Process(name, command, log=log, namespace_pid=namespace_pid, directory=folder))
+            serving = started[-1]
+            serving.await_true("BF Runtime", lambda pid=serving.pid: listening(pid, BF_RUNTIME_PORT), LOADED_S)
+            if LATE not in serving.output():
+                return started
+        except BaseException:
+            _stop(started)
+            raise
+        _stop(started)
+    raise SetupError(f"{DRIVER}: {MODEL} answered it too late, {ATTEMPTS} times; is this machine busy?")
+
+
+def _stop(processes: Sequence[Process]) -> None:
+    """End them, the last one first."""
+    for process in reversed(processes):
+        process.stop()
+
+
+TOFINO = Tofino("tofino", "sluice-tofino", find, folder="tofino")

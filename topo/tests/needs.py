@@ -1,0 +1,14 @@
+"""Requirements of tests on the machine: marks that skip a module where a requirement is missing."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from topo.labs.content import AGENT
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+AGENTS = [ROOT, pytest.mark.skipif(not AGENT.exists(), reason="sluice-agent is not built: make setup")]
+LONG = [ROOT, pytest.mark.long]
+ALONE = [ROOT, pytest.mark.alone]

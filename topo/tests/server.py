@@ -1,0 +1,181 @@
+"""The server of the lab's tests: it answers HTTP so that clients can compare every byte, and single lines.
+
+`GET /...?seed=S&bytes=N` is answered with the N bytes of `body`, a request with a body with that body's SHA-256 in
+`X-Digest`, and as the answer's body where no `bytes` are asked for. `CONNECT` and `Upgrade` are answered with an echo
+of what follows. `wait=SECONDS` delays the answer, `pace=SECONDS` the reading of each 64 KiB of the request, and
+`pause=SECONDS` the second half of an answer, which ends with its connection. `Expect: 100-continue` is answered at
+once, and a client that ends its side still gets the answer. Each answer names the server (`X-Server`), and its window
+scale (`X-Scale`).
+
+A line that is no request is a command:
+
+    name                 the server answers with its name
+    keepalive            probes every second from now on; the server answers `ok`
+    fin, reset           the server closes first, by FIN or by RST
+    compute SECONDS SIZE once the client has closed its side, the server waits, sends its `content` and closes
+    listen               the server closes its side, reads the client's to its end, and prints `PORT DIGEST`: the
+                         client's port, and the SHA-256 of what came
+
+Anything else that ends the client's side ends the server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from topo.load.program import main
+from topo.plan.network import WEB_PORT
+
+BACKLOG = 4096
+BLOCK_BYTES = 1 << 16
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LINGER_0 = struct.pack("ii", 1, 0)
+"""SO_LINGER with which a socket closes by a RST."""
+
+
+def body(seed: int, size: int) -> bytes:
+    """Return the answer's body to `seed=...&bytes=...`."""
+    return random.Random(seed).randbytes(size)
+
+
+def content(name: str, size: int) -> bytes:
+    """Return the answer of server `name` to `compute`, different for each server."""
+    return random.Random(name).randbytes(size)
+
+
+def keep_alive(connection: socket.socket, probes: int = 100) -> None:
+    """Send a keepalive probe every second of silence; give up after ``probes`` without an answer."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, probes)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+@dataclass(frozen=True)
+class Server:
+    """The program."""
+
+    name: str
+    address: str
+    ports: Sequence[int] = (WEB_PORT,)
+
+    def run(self) -> None:
+        """Serve until the process ends."""
+        asyncio.run(self.serve())
+
+    async def serve(self) -> None:
+        """Serve for ever."""
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await Connection(self.name, reader, writer).serve()
+
+        servers = [await asyncio.start_server(connected, self.address, port, backlog=BACKLOG) for port in self.ports]
+        await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+class Connection:
+    """A client's connection."""
+
+    def __init__(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._name, self._reader, self._writer = name, reader, writer
+        self._socket: socket.socket = writer.get_extra_info("socket")
+
+    async def serve(self) -> None:
+        """Answer requests and commands in turn until the connection ends."""
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while await self._answer():
+                await self._writer.drain()
+        self._writer.close()
+
+    async def _answer(self) -> bool:
+        """Answer the next request or command; return whether others may follow."""
+        words = (await self._reader.readline()).decode("latin-1").split()
+        match words:
+            case []:
+                return False
+            case [method, target, _] if target[0] in "/*" or method == "CONNECT":
+                return await self._request(method, target)
+            case ["name"]:
+                self._writer.write(f"{self._name}\n".encode())
+                return True
+            case ["keepalive"]:
+                keep_alive(self._socket)
+                self._writer.write(b"ok\n")
+                return True
+            case ["reset"]:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+            case ["compute", seconds, size]:
+                await self._reader.read()
+                await asyncio.sleep(float(seconds))
+                self._writer.write(content(self._name, int(size)))
+            case ["listen"]:
+                client_port = self._writer.get_extra_info("peername")[1]
+                self._writer.write_eof()
+                print(client_port, hashlib.sha256(await self._reader.read()).hexdigest(), flush=True)
+            case _:
+                pass  # ["fin"]
+        return False
+
+    async def _request(self, method: str, target: str) -> bool:
+        lines: list[str] = []
+        while line := (await self._reader.readline()).decode("latin-1").strip():
+            lines.append(line)
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if method == "CONNECT" or "upgrade" in fields:
+            await self._echo("200 OK" if method == "CONNECT" else "101 Switching Protocols")
+            return False
+        query = dict(parse_qsl(urlsplit(target).query))
+        if fields.get("expect") == "100-continue":
+            self._writer.write(CONTINUE)
+        digest = await self._digest(fields, float(query.get("pace", 0)))
+        await asyncio.sleep(float(query.get("wait", 0)))
+        answer = body(int(query.get("seed", 0)), int(query["bytes"])) if "bytes" in query else digest.encode()
+        if "pause" in query:
+            self._head("200 OK", "Connection: close")
+            self._writer.write(answer[: len(answer) // 2])
+            await asyncio.sleep(float(query["pause"]))
+            self._writer.write(answer[len(answer) // 2 :])
+            return False
+        self._head("200 OK", f"Content-Length: {len(answer)}", *([f"X-Digest: {digest}"] if digest else []))
+        self._writer.write(b"" if method == "HEAD" else answer)
+        return fields.get("connection") != "close"
+
+    def _head(self, status: str, *fields: str) -> None:
+        # struct tcp_info: a byte with both window scales, the own one in its upper half.
+        scale = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[6] >> 4
+        own = (f"X-Server: {self._name}", f"X-Scale: {scale}")
+        self._writer.write("\r\n".join([f"HTTP/1.1 {status}", *own, *fields, "", ""]).encode())
+
+    async def _digest(self, fields: Mapping[str, str], pace_s: float) -> str:
+        """Return the digest of the request's body; empty without a body."""
+        digest = hashlib.sha256()
+        if fields.get("transfer-encoding") == "chunked":
+            while size := int(await self._reader.readuntil(b"\r\n"), 16):
+                digest.update((await self._reader.readexactly(size + 2))[:-2])
+            await self._reader.readuntil(b"\r\n")
+        elif remaining := int(fields.get("content-length", 0)):
+            while remaining:
+                block = await self._reader.readexactly(min(remaining, BLOCK_BYTES))
+                digest.update(block)
+                remaining -= len(block)
+                await asyncio.sleep(pace_s)
+        else:
+            return ""
+        return digest.hexdigest()
+
+    async def _echo(self, status: str) -> None:
+        self._head(status, "Connection: upgrade", "Upgrade: echo")
+        while block := await self._reader.read(BLOCK_BYTES):
+            self._writer.write(block)
+            await self._writer.drain()
+
+
+if __name__ == "__main__":
+    main(globals())
